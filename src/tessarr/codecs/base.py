@@ -1,0 +1,161 @@
+"""The contract of a codec, and the description of a chunk that codecs work on.
+
+Three kinds: array → array, array → bytes, bytes → bytes. A codec is an immutable value made from its JSON
+(`from_json`), completed once for the chunk it will see (`fit`), checked once (`encoded_spec`, `encoded_size`), and then
+only encodes and decodes. Codecs see no store, key, event loop or thread; every method may be called from several
+threads at once.
+
+Source: Zarr v3.1 core, "Codecs"; the kinds and the order of a chain are described in `tessarr.codecs.chain`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.dtypes.base import DataType, Scalar
+from tessarr.types import JSON, Buffer, JSONObject, Shape
+
+Kind = Literal["array_to_array", "array_to_bytes", "bytes_to_bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpec:
+    """What a codec needs to know of a chunk: its shape, element type and fill value."""
+
+    shape: Shape
+    data_type: DataType
+    fill: Scalar
+    """0-d, dtype ``data_type.dtype``."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype in memory."""
+        return self.data_type.dtype
+
+    @property
+    def nbytes(self) -> int | None:
+        """Exact size of the chunk as raw elements; ``None`` for variable-length types."""
+        itemsize = self.data_type.itemsize
+        return None if itemsize is None else itemsize * prod(self.shape)
+
+    def with_(self, **changes: Any) -> ChunkSpec:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+
+class Codec(ABC):
+    """What the three kinds share. Subclasses are frozen dataclasses, equal by value."""
+
+    name: ClassVar[str]
+    """The v3 name that is written."""
+    kind: ClassVar[Kind]
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """From the ``configuration`` of a v3 codec object ({} when absent).
+
+        Raises `MetadataValidationError` listing every problem, unknown members included (V3-EXT-12); each ``loc`` is
+        relative to the configuration.
+        """
+
+    @abstractmethod
+    def to_json(self) -> JSONObject:
+        """The v3 codec object, always in object form: ``{"name": …}`` or ``{"name": …, "configuration": …}``."""
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        """The codec with everything that was left automatic decided for `spec` (such as blosc's typesize)."""
+        return self
+
+    def to_dict(self) -> JSONObject:
+        """`to_json`, under the name that zarr-python uses."""
+        return self.to_json()
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
+        """From a whole codec object, under the name that zarr-python uses."""
+        configuration = data.get("configuration", {})
+        return cls.from_json(configuration if isinstance(configuration, Mapping) else {})
+
+
+class ArrayToArray(Codec):
+    """Array in, array out."""
+
+    kind = "array_to_array"
+
+    @abstractmethod
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """What comes out of `encode` for a chunk of `spec`: shape, data type and fill value.
+
+        Raises `CodecError` when the codec cannot apply to such chunks.
+        """
+
+    @abstractmethod
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """`chunk` has ``spec.shape`` and any strides; the result has the encoded spec's shape and may be a view."""
+
+    @abstractmethod
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """The inverse; `spec` is the same *decoded* spec as for `encode`. `chunk` is not written; may return a view."""
+
+
+class ArrayToBytes(Codec):
+    """Array in, bytes out: exactly one in a chain."""
+
+    kind = "array_to_bytes"
+
+    @abstractmethod
+    def encoded_size(self, spec: ChunkSpec) -> int | None:
+        """Exact encoded size of a chunk of `spec`; ``None`` when it depends on the data.
+
+        Raises `CodecError` when the codec cannot apply to such chunks. Called once, when the chain is bound.
+        """
+
+    @abstractmethod
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """`chunk` has ``spec.shape``, any strides. The result may alias `chunk`'s memory."""
+
+    @abstractmethod
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """The chunk, of ``spec.shape``, in any byte order (assigning it to ``spec.dtype`` gives the right values).
+
+        The result may alias `data`. Raises `CodecError` when `data` is shorter or longer than it must be.
+        """
+
+
+class BytesToBytes(Codec):
+    """Bytes in, bytes out: compressors and checksums."""
+
+    kind = "bytes_to_bytes"
+
+    @abstractmethod
+    def encoded_size(self, nbytes: int) -> int | None:
+        """Exact encoded size of `nbytes` input bytes; ``None`` when it depends on the data."""
+
+    @abstractmethod
+    def encode(self, data: Buffer) -> Buffer:
+        """Encodes one buffer; `data` may be a C-contiguous array of any dtype, taken as its bytes."""
+
+    @abstractmethod
+    def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
+        """Decodes one buffer. `nbytes` is the exact decoded size where the chain knows it, and is checked *before*
+        memory of another size is allocated; ``None`` for variable-length data.
+
+        Raises `CodecError` for data that is corrupt, truncated, over-long or not of `nbytes`; `ChecksumError` for a
+        checksum that does not match.
+        """
+
+    def decode_into(self, data: Buffer, out: memoryview) -> bool:
+        """Decode straight into `out` (writable, contiguous, unsigned bytes, exactly the decoded size).
+
+        Returns ``False``, having written nothing, when the codec has no better way than `decode` and a copy.
+        Raises as `decode`.
+        """
+        return False

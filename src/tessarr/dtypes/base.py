@@ -1,0 +1,91 @@
+"""The contract of a data type: how NumPy holds an element, and how each format spells the type and its fill value.
+
+A fill value is carried as a 0-d NumPy array of the type's `dtype` wherever it goes, so that its bits (NaN payloads,
+−0.0, structured padding) are never touched by Python floats.
+
+Source: Zarr v3.1 core, "Data types" and "Fill value"; Zarr v2, "Data type encoding" and "Fill value encoding".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.types import JSON, ZarrFormat
+
+Scalar = npt.NDArray[Any]
+"""A 0-d array: one element with its exact bits."""
+
+
+class DataType(ABC):
+    """One element type. Immutable, hashable and comparable by value; equality includes the byte order."""
+
+    name: ClassVar[str]
+    """The v3 name."""
+    object_codec: ClassVar[str | None] = None
+    """The numcodecs id of the v2 filter that stores this type, for types that v2 calls ``|O``."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of an array of this type in memory, in the byte order the document declared (v1, v2) or
+        native (v3)."""
+
+    @property
+    def itemsize(self) -> int | None:
+        """Stored bytes per element; ``None`` for variable-length types."""
+        return self.dtype.itemsize
+
+    # -- documents -------------------------------------------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
+        """From a v3 ``data_type``: its name and, in the object form, its configuration.
+
+        Raises `DataTypeValidationError` listing what is wrong.
+        """
+
+    @abstractmethod
+    def to_json(self) -> JSON:
+        """The v3 ``data_type`` value. Raises `DataTypeValidationError` when v3 cannot express the type."""
+
+    @abstractmethod
+    def to_v2(self) -> JSON:
+        """The v2 ``dtype`` value. Raises `DataTypeValidationError` when v2 cannot express the type."""
+
+    # -- fill values -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def default_fill(self) -> Scalar:
+        """The fill value when the user names none: 0, False, empty, NaT, or all fields their defaults."""
+
+    @abstractmethod
+    def cast_fill(self, value: Any) -> Scalar:
+        """From a user's Python or NumPy value. Raises `ValueError`/`TypeError` when it is not a value of this type."""
+
+    @abstractmethod
+    def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
+        """From a document's ``fill_value`` (not null). Floats may be `FloatLiteral` and round once, from their text.
+
+        Raises `MetadataValidationError` when the JSON is not a permitted form.
+        """
+
+    @abstractmethod
+    def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
+        """To a document's ``fill_value``; `parse_fill` of the result gives the same bits."""
+
+    # -- the byte order --------------------------------------------------------------------------------------
+
+    def with_byteorder(self, order: str) -> DataType:
+        """The same type in memory order ``"<"``, ``">"`` or ``"="``; itself where order has no meaning."""
+        return self
+
+    @property
+    def has_byteorder(self) -> bool:
+        """Whether an element (or a field of it) spans several bytes whose order matters."""
+        return False

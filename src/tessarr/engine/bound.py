@@ -1,0 +1,88 @@
+"""A bound array: everything about an array that engines need, worked out once when it is opened.
+
+Nothing here is rebuilt per call, and nothing per chunk. For a grid whose chunks differ in shape there is one bound chain
+per distinct shape, made when first met.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.chain import BoundChain
+from tessarr.dtypes.base import Scalar
+from tessarr.grids.base import Axis
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.types import Coords, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeOptions:
+    """How an array is served; never part of its metadata."""
+
+    write_empty_chunks: bool = False
+    """Store chunks that hold nothing but the fill value; otherwise they are left out, and removed if present."""
+    read_missing_chunks: bool = True
+    """A missing chunk reads as fill value; otherwise it raises `ChunkNotFoundError`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundArray:
+    """An array ready to be read and written."""
+
+    store: Store
+    """Where chunks are, storage transformers included."""
+    path: str
+    """Node path without leading slash; "" for a root array."""
+    metadata: ArrayMetadata
+    options: RuntimeOptions
+    axes: tuple[Axis, ...]
+    fill: Scalar
+    """0-d, dtype `dtype`: what a missing chunk holds."""
+    _chains: dict[Shape, BoundChain] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the array."""
+        return self.metadata.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of elements in memory."""
+        return self.metadata.data_type.dtype
+
+    def key(self, coords: Coords) -> str:
+        """Store key of the chunk at `coords`."""
+        name = self.metadata.chunk_key_encoding.encode(coords)
+        return f"{self.path}/{name}" if self.path else name
+
+    def chunk_shape(self, coords: Coords) -> Shape:
+        """Stored shape of the chunk at `coords`, the part beyond the array's edge included."""
+        return tuple(axis.size(index) for axis, index in zip(self.axes, coords, strict=True))
+
+    def chain(self, shape: Shape) -> BoundChain:
+        """The codec chain for chunks of `shape`."""
+        chain = self._chains.get(shape)
+        if chain is None:
+            spec = ChunkSpec(shape, self.metadata.data_type, self.fill)
+            chain = self._chains[shape] = BoundChain(self.metadata.codecs, spec)
+        return chain
+
+
+def bind(store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptions) -> BoundArray:
+    """Bind an array's metadata to the store that holds it.
+
+    Raises `CodecError` when the codec chain cannot encode the array's chunks, before anything is read or written.
+    """
+    from tessarr.engine.transformers import transformed
+
+    fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
+    axes = metadata.chunk_grid.axes(metadata.shape)
+    bound = BoundArray(transformed(store, metadata), path, metadata, options, axes, fill)
+    first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
+    bound.chain(first)
+    return bound

@@ -1,0 +1,273 @@
+"""Every error tessarr raises, in one tree.
+
+    TessarrError
+    ├── BaseZarrError (ValueError)
+    │   ├── NodeNotFoundError (FileNotFoundError) ── ArrayNotFoundError, GroupNotFoundError
+    │   ├── ContainsArrayError, ContainsGroupError, ContainsArrayAndGroupError
+    │   ├── MetadataValidationError ── NodeTypeValidationError, DataTypeValidationError
+    │   ├── UnknownCodecError ── PickleCodecDisabledError
+    │   ├── CodecError ── ChecksumError, ShardIndexError
+    │   ├── ChunkNotFoundError
+    │   └── KeyValidationError, NodeNameError
+    ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
+    ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError
+    ├── UnsupportedOperationError (NotImplementedError)
+    └── MissingDependencyError (ImportError)
+
+An error says, in this order: what failed · where (store, path, chunk, key, codec) · expected · got · what to do.
+The same facts are attributes, and ``kind`` is a stable word for programs. The place is often known only further
+up (a codec does not know which chunk it decodes), so a caller adds it with `TessarrError.at` and re-raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+_PLACE = ("store", "path", "chunk", "key", "codec")
+_FIELDS = (*_PLACE, "expected", "got", "hint")
+
+
+class TessarrError(Exception):
+    """The root of all tessarr errors.
+
+    `store`, `path` (node), `chunk` (grid index), `key` (store key) and `codec` (name) tell the place;
+    `expected`, `got` and `hint` tell what was wrong and what to do. Each is ``None`` when it does not apply.
+    """
+
+    kind = "error"
+    store: str | None
+    path: str | None
+    chunk: tuple[int, ...] | None
+    key: str | None
+    codec: str | None
+    expected: object
+    got: object
+    hint: str | None
+
+    def __init__(self, what: str, **facts: Any) -> None:
+        super().__init__(what)
+        self.what = what
+        unknown = facts.keys() - set(_FIELDS)
+        if unknown:
+            raise TypeError(f"unknown error facts {sorted(unknown)}; known: {_FIELDS}")
+        for name in _FIELDS:
+            setattr(self, name, facts.get(name))
+
+    def at(self, **place: Any) -> Self:
+        """Fill in the parts of the place that are not known yet; returns the error, for ``raise error.at(...)``."""
+        for name, value in place.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def __str__(self) -> str:
+        place = [f"{name} {getattr(self, name)!r}" for name in _PLACE if getattr(self, name) is not None]
+        text = self.what + (f" [{', '.join(place)}]" if place else "")
+        if self.expected is not None:
+            text += f"; expected {self.expected}"
+        if self.got is not None:
+            text += f"; got {self.got}"
+        return text + (f". {self.hint}" if self.hint else "")
+
+
+class BaseZarrError(TessarrError, ValueError):
+    """An error about Zarr data or metadata (the name is zarr-python's)."""
+
+    kind = "zarr"
+
+
+class NodeNotFoundError(BaseZarrError, FileNotFoundError):
+    """No array and no group exists at the path."""
+
+    kind = "node_not_found"
+
+
+class ArrayNotFoundError(NodeNotFoundError):
+    """No array exists at the path."""
+
+    kind = "array_not_found"
+
+
+class GroupNotFoundError(NodeNotFoundError):
+    """No group exists at the path."""
+
+    kind = "group_not_found"
+
+
+class ContainsArrayError(BaseZarrError):
+    """An array is in the way."""
+
+    kind = "contains_array"
+
+
+class ContainsGroupError(BaseZarrError):
+    """A group is in the way."""
+
+    kind = "contains_group"
+
+
+class ContainsArrayAndGroupError(BaseZarrError):
+    """Both an array and a group document stand at one path."""
+
+    kind = "contains_array_and_group"
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong in a metadata document."""
+
+    loc: tuple[str | int, ...]
+    """Where in the document: object keys and list positions from its root."""
+    kind: str
+    """A stable word: missing, type, value, unknown, unsupported."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'/'.join(map(str, self.loc)) or '(document)'}: {self.message}"
+
+
+class MetadataValidationError(BaseZarrError):
+    """A metadata document breaks its specification; `problems` lists everything that is wrong with it."""
+
+    kind = "metadata"
+
+    def __init__(self, what: str, problems: Sequence[Problem] = (), **facts: Any) -> None:
+        super().__init__(what, **facts)
+        self.problems = list(problems)
+
+    def __str__(self) -> str:
+        return super().__str__() + "".join(f"\n  - {problem}" for problem in self.problems)
+
+
+class NodeTypeValidationError(MetadataValidationError):
+    """The document describes the other kind of node (a group where an array was asked for, or the reverse)."""
+
+    kind = "node_type"
+
+
+class DataTypeValidationError(MetadataValidationError):
+    """A data type is unknown, malformed, or cannot be expressed in the format asked for."""
+
+    kind = "data_type"
+
+
+class UnknownCodecError(BaseZarrError):
+    """No codec is registered under the name."""
+
+    kind = "unknown_codec"
+
+
+class PickleCodecDisabledError(UnknownCodecError):
+    """The data wants to be unpickled, which would run code from the data; tessarr refuses."""
+
+    kind = "pickle_refused"
+
+
+class CodecError(BaseZarrError):
+    """A chunk could not be encoded or decoded."""
+
+    kind = "codec"
+
+
+class ChecksumError(CodecError):
+    """A stored checksum does not match the stored bytes."""
+
+    kind = "checksum"
+
+
+class ShardIndexError(CodecError):
+    """A shard's index is missing, truncated or contradicts the shard."""
+
+    kind = "shard_index"
+
+
+class ChunkNotFoundError(BaseZarrError):
+    """A chunk is missing and the configuration asks for that to be an error."""
+
+    kind = "chunk_not_found"
+
+
+class KeyValidationError(BaseZarrError):
+    """A store key is malformed or would leave the store's root."""
+
+    kind = "key"
+
+
+class NodeNameError(BaseZarrError):
+    """A node name or path is not allowed."""
+
+    kind = "node_name"
+
+
+class ArrayIndexError(TessarrError, IndexError):
+    """A selection does not fit the array."""
+
+    kind = "index"
+
+
+class BoundsCheckError(ArrayIndexError):
+    """An index lies outside the array."""
+
+    kind = "bounds"
+
+
+class NegativeStepError(ArrayIndexError):
+    """A slice has a negative step where that has no meaning."""
+
+    kind = "negative_step"
+
+
+class VindexInvalidSelectionError(ArrayIndexError):
+    """A point selection is neither coordinate arrays nor a mask of the array's shape."""
+
+    kind = "vindex"
+
+
+class StoreError(TessarrError, OSError):
+    """A store could not be read or written: an I/O fault, never the absence of a key."""
+
+    kind = "store"
+
+
+class ReadOnlyError(StoreError, PermissionError, ValueError):
+    """A write was asked of something that is read-only."""
+
+    kind = "read_only"
+
+
+class ConflictError(StoreError):
+    """A conditional write found another version than the one it was to replace."""
+
+    kind = "conflict"
+
+
+class UnsupportedOperationError(TessarrError, NotImplementedError):
+    """The store, format or codec cannot do this."""
+
+    kind = "unsupported"
+
+
+class MissingDependencyError(TessarrError, ImportError):
+    """An optional package is needed; the message names the extra to install."""
+
+    kind = "missing_dependency"
+
+
+class ZarrUserWarning(UserWarning):
+    """The root of tessarr's warnings."""
+
+
+class ZarrDeprecationWarning(ZarrUserWarning, DeprecationWarning):
+    """Something still works and should no longer be used."""
+
+
+class ZarrFutureWarning(ZarrUserWarning, FutureWarning):
+    """Something will change."""
+
+
+class ZarrRuntimeWarning(ZarrUserWarning, RuntimeWarning):
+    """Something looks wrong with data and was read all the same."""
+
+
+class UnstableSpecificationWarning(ZarrUserWarning, FutureWarning):
+    """What is being written has no finished specification."""

@@ -1,0 +1,365 @@
+"""The contract of a store: a map from keys to bytes, with as much or as little ability as the place it stands for.
+
+A *key* is a non-empty Unicode string of segments joined by ``/``; it neither begins nor ends with ``/`` and no segment
+is empty, ``.`` or ``..`` (`tessarr.stores.path.check_key`). A *prefix* is ``""`` (everything) or ends with ``/``.
+
+`Store` is the class to inherit: implement `get`, `set`, `delete` and `list` and every other method works through
+them; override what the place can do better. A missing key is ``None``; trouble (permission, network, a truncated body)
+is a `StoreError`, never ``None``. `set` replaces the whole value atomically: a reader, another process or a crash sees
+the old value or the new one.
+
+Every method that does I/O has an ``_async`` twin with the same meaning, right below it. The twins of this class run the
+synchronous method in a thread; a store whose place is natively asynchronous overrides them and sets `is_remote`.
+
+Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_values and erase_prefix are `delete`,
+`delete_many` and `delete_prefix` here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, final
+
+from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
+from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.types import Buffer, ByteRange
+
+Version: TypeAlias = str
+"""Opaque; two equal versions of one key mean equal bytes (an etag, or device:inode:mtime:size)."""
+
+
+class Fetch(NamedTuple):
+    """One value to fetch, whole (`ranges` is ``None``) or in parts."""
+
+    key: str
+    ranges: tuple[ByteRange, ...] | None = None
+
+
+class Listing(NamedTuple):
+    """The direct children of a prefix."""
+
+    keys: list[str]
+    """Full keys, sorted."""
+    prefixes: list[str]
+    """Full prefixes (each ends with ``/``), sorted."""
+
+
+_List: TypeAlias = list
+"""`list`, where a method of that name hides it."""
+
+
+@final
+class Any_:
+    """The type of `ANY`."""
+
+    def __repr__(self) -> str:
+        return "ANY"
+
+
+ANY = Any_()
+"""``if_match=ANY``: write whatever is there now."""
+
+
+class Store:
+    """A key/value store. See the head of this file for the contract."""
+
+    read_only: bool = False
+    """Writes raise `ReadOnlyError`."""
+    is_remote: bool = False
+    """A request is a round trip that waits (a network): engines then batch requests through `fetch`."""
+    supports_writes: bool = True
+    supports_deletes: bool = True
+    supports_listing: bool = True
+    supports_partial_writes: bool = False
+    supports_consolidated_metadata: bool = True
+
+    # -- what a store must say of itself -----------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """The canonical URL, which opens the same place again where that is possible. Holds no credentials."""
+        return f"{type(self).__name__.lower()}://{id(self):x}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    def with_read_only(self, read_only: bool = True) -> Self:
+        """The same place, read-only or writable."""
+        import copy
+
+        twin = copy.copy(self)
+        twin.read_only = read_only
+        return twin
+
+    def close(self) -> None:
+        """Publish what is pending and release what is held. May be called twice."""
+
+    async def close_async(self) -> None:
+        """Call `close` asynchronously."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """The value of `key`, or the part of it in `byte_range`; ``None`` when there is no such key.
+
+        The caller may keep the buffer and must not write it.
+        """
+        return self.get_partial_values([(key, byte_range)])[0]
+
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """Call `get` asynchronously."""
+        return await asyncio.to_thread(self.get, key, byte_range)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """Several parts of one value, in the order asked; ``None`` when there is no such key."""
+        parts: _List[Buffer] = []
+        for byte_range in ranges:
+            part = self.get(key, byte_range)
+            if part is None:
+                return None
+            parts.append(part)
+        return parts
+
+    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """Call `get_ranges` asynchronously."""
+        return await asyncio.to_thread(self.get_ranges, key, ranges)
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
+        """Parts of several values, in the order asked; keys may repeat; ``None`` for each that is missing."""
+        return [self.get(key, byte_range) for key, byte_range in key_ranges]
+
+    async def get_partial_values_async(
+        self, key_ranges: Iterable[tuple[str, ByteRange | None]]
+    ) -> _List[Buffer | None]:
+        """Call `get_partial_values` asynchronously."""
+        return list(await asyncio.gather(*(self.get_async(key, part) for key, part in key_ranges)))
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Several values or parts of them at once: per request a list (one buffer for a whole value), or ``None``.
+
+        A remote store sends them together; this default asks one after another.
+        """
+        return [self._fetch_one(request) for request in requests]
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        return await asyncio.to_thread(self.fetch, requests)
+
+    def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
+        if request.ranges is not None:
+            return self.get_ranges(request.key, request.ranges)
+        value = self.get(request.key)
+        return None if value is None else [value]
+
+    def exists(self, key: str) -> bool:
+        """Whether `key` has a value."""
+        return self.get(key, ByteRange(0, 0)) is not None
+
+    async def exists_async(self, key: str) -> bool:
+        """Call `exists` asynchronously."""
+        return await asyncio.to_thread(self.exists, key)
+
+    def getsize(self, key: str) -> int | None:
+        """Bytes of the value of `key`; ``None`` when there is no such key."""
+        value = self.get(key)
+        return None if value is None else memoryview(value).nbytes
+
+    async def getsize_async(self, key: str) -> int | None:
+        """Call `getsize` asynchronously."""
+        return await asyncio.to_thread(self.getsize, key)
+
+    def getsize_prefix(self, prefix: str) -> int:
+        """Bytes of all values under `prefix`."""
+        return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
+
+    async def getsize_prefix_async(self, prefix: str) -> int:
+        """Call `getsize_prefix` asynchronously."""
+        return await asyncio.to_thread(self.getsize_prefix, prefix)
+
+    def version(self, key: str) -> Version | None:
+        """What changes whenever the value changes, without reading it; ``None``: no such key, or the store cannot tell."""
+        return None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        """Replace the value of `key` atomically. The store keeps no reference to `value`'s memory.
+
+        `if_match` writes only over that version (``None``: only when the key is missing) and else raises
+        `ConflictError`; a store that cannot do this atomically raises `UnsupportedOperationError` for it.
+        Returns the new version where the store knows it.
+        """
+        if if_match is not ANY:
+            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+        self._check_writable(key)
+        self.delete(key)
+        self.set_partial_values([(key, 0, value)])
+        return None
+
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        """Call `set` asynchronously."""
+        return await asyncio.to_thread(lambda: self.set(key, value, if_match=if_match))
+
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
+        """Write `value` unless `key` has one already; tells whether it wrote."""
+        try:
+            self.set(key, value, if_match=None)
+        except ConflictError:
+            return False
+        except UnsupportedOperationError:
+            with self.lock(key):
+                if self.exists(key):
+                    return False
+                self.set(key, value)
+        return True
+
+    async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
+        """Call `set_if_not_exists` asynchronously."""
+        return await asyncio.to_thread(self.set_if_not_exists, key, value)
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Write parts of values: ``(key, start, bytes)``; keys may repeat, ranges of one key may not overlap.
+
+        A missing key is created, a gap is filled with zero bytes, a write past the end extends the value.
+        Raises `ValueError` for overlapping ranges, having written nothing.
+        """
+        from tessarr.stores.partial import merge_parts, parts_by_key
+
+        for key, parts in parts_by_key(key_start_values).items():
+            self.update(key, lambda old, parts=parts: merge_parts(old, parts))  # type: ignore[misc]
+
+    async def set_partial_values_async(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        """Call `set_partial_values` asynchronously."""
+        await asyncio.to_thread(self.set_partial_values, list(key_start_values))
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """Read, change and replace one value so that no other update of it, in any thread or process, is lost.
+
+        `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be
+        called several times (a conditional-put loop), so it must depend on nothing but its argument.
+        """
+        with self.lock(key):
+            new = change(self.get(key))
+            if new is None:
+                self.delete(key)
+            else:
+                self.set(key, new)
+
+    async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """Call `update` asynchronously."""
+        await asyncio.to_thread(self.update, key, change)
+
+    def lock(self, key: str) -> LockContext:
+        """A context manager that excludes other holders of `key`'s lock: threads of this process, and, where the
+        store can, other processes. Not re-entrant."""
+        return KEYED_LOCKS.hold((self.url, key))
+
+    # -- deleting ----------------------------------------------------------------------------------------------
+
+    def delete(self, key: str) -> None:
+        """Remove `key`; a missing key is no error."""
+        raise UnsupportedOperationError("this store cannot delete", store=self.url, key=key)
+
+    async def delete_async(self, key: str) -> None:
+        """Call `delete` asynchronously."""
+        await asyncio.to_thread(self.delete, key)
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        """Remove several keys."""
+        for key in keys:
+            self.delete(key)
+
+    async def delete_many_async(self, keys: Iterable[str]) -> None:
+        """Call `delete_many` asynchronously."""
+        await asyncio.to_thread(self.delete_many, list(keys))
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove every key under `prefix`, and only those."""
+        self.delete_many(list(self.list_prefix(prefix)))
+
+    async def delete_prefix_async(self, prefix: str) -> None:
+        """Call `delete_prefix` asynchronously."""
+        await asyncio.to_thread(self.delete_prefix, prefix)
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """Replace all that is under `prefix` by `items` (full keys → values).
+
+        Nothing old is removed before every new value is safely stored. This default writes the values beside the
+        old ones first (`_STAGED`), then removes the old keys, then puts the new values in place.
+        """
+        self._check_writable(prefix)
+        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
+        old = list(self.list_prefix(prefix)) if self.supports_listing else []
+        for key, value in staged.items():
+            self.set(key, value)
+        self.delete_many(key for key in old if key not in items)
+        for key, value in items.items():
+            self.set(key, value)
+        self.delete_many(staged)
+
+    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """Call `replace_prefix` asynchronously."""
+        await asyncio.to_thread(self.replace_prefix, prefix, items)
+
+    def clear(self) -> None:
+        """Remove every key."""
+        self.delete_prefix("")
+
+    async def clear_async(self) -> None:
+        """Call `clear` asynchronously."""
+        await asyncio.to_thread(self.clear)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        """Every key, once, in no particular order."""
+        raise UnsupportedOperationError("this store cannot list its keys", store=self.url)
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """Every key under `prefix` (full keys), in no particular order."""
+        return (key for key in self.list() if key.startswith(prefix))
+
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
+        """Call `list_prefix` asynchronously; the keys as a list."""
+        return await asyncio.to_thread(lambda: [*self.list_prefix(prefix)])
+
+    def list_dir(self, prefix: str) -> Listing:
+        """The direct children of `prefix`; two empty lists when there are none."""
+        keys: set[str] = set()
+        prefixes: set[str] = set()
+        for key in self.list_prefix(prefix):
+            name, slash, _ = key[len(prefix) :].partition("/")
+            (prefixes if slash else keys).add(prefix + name + slash)
+        return Listing(sorted(keys), sorted(prefixes))
+
+    async def list_dir_async(self, prefix: str) -> Listing:
+        """Call `list_dir` asynchronously."""
+        return await asyncio.to_thread(self.list_dir, prefix)
+
+    # -- for implementations -------------------------------------------------------------------------------------
+
+    def _check_writable(self, key: str) -> None:
+        if self.read_only:
+            raise ReadOnlyError("the store is read-only", store=self.url, key=key, hint="Open it with mode='r+' or 'a'")
+
+
+_STAGED = "__tessarr_staged"
+"""Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
+
+
+class LockContext(Protocol):
+    """What `Store.lock` returns."""
+
+    def __enter__(self) -> Any:
+        """Waits until the lock is free, then holds it."""
+
+    def __exit__(self, *exc: object) -> bool | None:
+        """Lets go."""

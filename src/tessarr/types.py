@@ -1,0 +1,44 @@
+"""Types that every floor shares. No behaviour beyond what a byte range needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
+"""A value that a JSON document can hold."""
+
+JSONObject: TypeAlias = dict[str, JSON]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.generic]
+"""Anything that exports one C-contiguous buffer. Who receives one may read it and may not write it."""
+
+ZarrFormat: TypeAlias = Literal[1, 2, 3]
+AccessMode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
+Shape: TypeAlias = tuple[int, ...]
+Coords: TypeAlias = tuple[int, ...]
+"""The index of a chunk in its grid."""
+
+
+class ByteRange(NamedTuple):
+    """Part of a stored value: bytes `start` to `stop`, half-open.
+
+    ``stop`` is ``None`` for "to the end"; a negative `start` (with ``stop`` ``None``) is the last ``-start`` bytes.
+    A range that reaches past the end gives what is there; one that begins past it gives nothing.
+
+    >>> ByteRange(2, 5).bounds(10), ByteRange(-4).bounds(10), ByteRange(8, 99).bounds(10), ByteRange(12).bounds(10)
+    ((2, 5), (6, 10), (8, 10), (10, 10))
+    """
+
+    start: int
+    stop: int | None = None
+
+    def bounds(self, nbytes: int) -> tuple[int, int]:
+        """The range as ``(start, stop)`` within a value of `nbytes` bytes."""
+        if self.start < 0:
+            return max(0, nbytes + self.start), nbytes
+        stop = nbytes if self.stop is None else min(self.stop, nbytes)
+        return min(self.start, stop), stop
