@@ -1,0 +1,79 @@
+# Every command of the project. CI calls `make test` (through .ci/run) and nothing else.
+# Needs: Python >= 3.11 and a C compiler; a Rust toolchain for the fast engine (without one the reference engine is used).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The interpreter of the environment: PYTHON if given, else the first of these that is 3.11 or newer.
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
+VENV ?= .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+RUST := $(shell find rust -name target -prune -o -type f \( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' \) -print 2>/dev/null)
+JOBS ?= 2
+FAMILIES ?= V1 V2 V3 FS
+FIXTURES ?= $(if $(wildcard ../shared/fixtures),../shared/fixtures,tests/fixtures)
+SECONDS_PER_TARGET ?= 60
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test check format conformance fixtures bench fuzz wheel docs api-snapshot clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+setup: $(STAMP) ## the environment .venv with tessarr, its extras, the peers and the tools
+
+$(STAMP): pyproject.toml setup.py $(RUST)
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer with venv is needed; set PYTHON=..." >&2; exit 1; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade "pip>=24"
+	$(PY) -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## a tour: convert, read, write, check
+	$(PY) scripts/demo.py
+
+test: check ## everything CI asks for
+	$(PY) -m pytest -q -n $(JOBS) </dev/null
+
+check: $(STAMP) ## format, lint, types, import floors, house rules (public API, sizes, hops)
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PY) -m pytest -q tests/architecture </dev/null
+
+format: $(STAMP) ## put the code in form
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+conformance: $(STAMP) ## per requirement: passing, failing, not covered (FAMILIES="V1 V2 V3 FS OGC-01..05")
+	$(PY) scripts/conformance.py --jobs $(JOBS) $(FAMILIES) </dev/null
+
+fixtures: $(STAMP) ## every array of other writers against its expected values (FIXTURES=dir)
+	$(PY) scripts/fixtures.py $(FIXTURES) </dev/null
+
+bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... BENCH_SCALE=small)
+	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py
+	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) </dev/null
+
+fuzz: $(STAMP) ## hostile input, SECONDS_PER_TARGET each
+	$(PY) scripts/fuzz.py --seconds $(SECONDS_PER_TARGET) </dev/null
+
+wheel: $(STAMP) ## dist/*.whl with the native engine, which must build
+	$(PY) -m pip install --quiet build
+	TESSARR_NATIVE=require $(PY) -m build --outdir dist
+
+docs: $(STAMP) ## every example of the documentation, run
+	$(PY) -m pytest -q --doctest-glob='*.md' README.md docs </dev/null
+
+api-snapshot: $(STAMP) ## accept the present public API as the new snapshot
+	$(PY) scripts/api_snapshot.py
+
+clean: ## remove what the other targets made
+	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json rust/target
+	find src -name '*.so' -delete

@@ -1,0 +1,53 @@
+"""Adds the Rust engine to the build where it can be built; everything else is in pyproject.toml.
+
+``TESSARR_NATIVE=auto`` (default) builds it and goes on without it, with a warning, where there is no Rust toolchain or
+no crate registry; ``require`` makes that an error (release wheels); ``off`` leaves it out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from setuptools import setup
+
+CARGO = Path("rust") / "Cargo.toml"
+
+
+def warn(text: str) -> None:
+    print(f"warning: tessarr: {text}; only the reference engine (Python) is installed", file=sys.stderr)
+
+
+def rust_extensions() -> list[object]:
+    """The extension `tessarr._native`, or nothing when it is switched off, absent, or certain not to build."""
+    mode = os.environ.get("TESSARR_NATIVE", "auto")
+    if mode not in {"auto", "require", "off"}:
+        raise SystemExit(f"TESSARR_NATIVE must be auto, require or off; got {mode!r}")
+    if mode == "off" or not CARGO.exists():
+        return []
+    if mode == "auto" and not (shutil.which("cargo") or (Path.home() / ".cargo" / "bin" / "cargo").exists()):
+        warn("no Rust toolchain found")
+        return []
+    from setuptools_rust import Binding, RustExtension
+
+    return [
+        RustExtension(
+            "tessarr._native",
+            path=str(CARGO),
+            binding=Binding.PyO3,
+            py_limited_api="auto",
+            # An editable install is measured and tested as well, so never a debug build.
+            debug=False,
+            optional=mode == "auto",
+        )
+    ]
+
+
+# Free-threaded CPython has no stable ABI; there setuptools refuses the abi3 tag.
+FREE_THREADED = bool(sys.version_info >= (3, 13) and not getattr(sys, "_is_gil_enabled", lambda: True)())
+EXTENSIONS = rust_extensions()
+OPTIONS = {"bdist_wheel": {"py_limited_api": "cp311"}} if EXTENSIONS and not FREE_THREADED else {}
+
+setup(rust_extensions=EXTENSIONS, options=OPTIONS)

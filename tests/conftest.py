@@ -1,0 +1,85 @@
+"""The marker ``spec``: which requirements of `tests/conformance/requirements.csv` a test shows.
+
+``@pytest.mark.spec("V3-GZIP-01", "V3-GZIP-02")`` on a test, class or module (``pytestmark``). An id that is not in the
+list stops the collection. ``--spec-only ID,ID`` runs only the tests of these ids, ``--spec-report FILE`` writes the
+outcome of every test of every id as JSON (`scripts/conformance.py` prints it).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+REQUIREMENTS = Path(__file__).parent / "conformance" / "requirements.csv"
+
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.load_profile("project")
+
+
+def known_ids() -> frozenset[str]:
+    """Every requirement's id."""
+    with REQUIREMENTS.open(encoding="utf-8", newline="") as file:
+        return frozenset(row["id"] for row in csv.DictReader(file))
+
+
+def spec_ids(item: pytest.Item) -> list[str]:
+    """The ids a test is marked with, its class's and module's included."""
+    return sorted({str(name) for marker in item.iter_markers("spec") for name in marker.args})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance")
+    group.addoption("--spec-only", default=None, metavar="ID,ID", help="run only the tests marked with these ids")
+    group.addoption("--spec-report", default=None, metavar="FILE", help="write per id the outcome of its tests (JSON)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "spec(*ids): the requirements of tests/conformance/requirements.csv it shows")
+    path = config.getoption("--spec-report")
+    if path and not hasattr(config, "workerinput"):  # under xdist the controller sees every report
+        config.pluginmanager.register(SpecReport(Path(path)), "spec-report")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    known = known_ids()
+    unknown = [f"{item.nodeid}: {name}" for item in items for name in spec_ids(item) if name not in known]
+    if unknown:
+        raise pytest.UsageError("ids that requirements.csv does not hold:\n  " + "\n  ".join(sorted(set(unknown))))
+    for item in items:
+        item.user_properties.extend(("spec", name) for name in spec_ids(item))
+    only = config.getoption("--spec-only")
+    if only is not None:
+        wanted = set(only.split(","))
+        kept = [item for item in items if wanted.intersection(spec_ids(item))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+class SpecReport:
+    """Collects the outcome of each test of each id and writes them when the run ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.outcomes: dict[str, dict[str, str]] = defaultdict(dict)
+        self.broken: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and report.passed:
+            return
+        outcome = "skipped" if hasattr(report, "wasxfail") else report.outcome
+        for key, name in report.user_properties:
+            # A failing teardown outweighs the call before it.
+            if key == "spec" and self.outcomes[str(name)].get(report.nodeid) != "failed":
+                self.outcomes[str(name)][report.nodeid] = outcome
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed and report.nodeid not in self.broken:
+            self.broken.append(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        self.path.write_text(json.dumps({"ids": self.outcomes, "broken": self.broken}), encoding="utf-8")
