@@ -1,0 +1,178 @@
+"""A codec chain bound to the chunks it will see.
+
+array → array codecs, then exactly one array → bytes codec, then bytes → bytes codecs; encoded in that order, decoded in
+reverse. Binding resolves, once, what every codec in the chain receives (shape, type, fill value, exact size), so that
+nothing has to be worked out per chunk and every decoded size is known before memory is allocated for it.
+
+Source: Zarr v3.1 core, "Codecs" and "Determination of encoded representations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
+from tessarr.codecs.bytes import BytesCodec
+from tessarr.codecs.sharding import ShardingCodec, ShardLayout
+from tessarr.codecs.transpose import TransposeCodec
+from tessarr.errors import CodecError
+from tessarr.types import Buffer
+
+
+def split(codecs: Sequence[Codec]) -> tuple[list[ArrayToArray], ArrayToBytes, list[BytesToBytes]]:
+    """The three parts of a chain. Raises `CodecError` naming the position of the first codec that is out of place."""
+    before: list[ArrayToArray] = []
+    middle: ArrayToBytes | None = None
+    after: list[BytesToBytes] = []
+    for position, codec in enumerate(codecs):
+        if isinstance(codec, ArrayToArray) and middle is None:
+            before.append(codec)
+        elif isinstance(codec, ArrayToBytes) and middle is None:
+            middle = codec
+        elif isinstance(codec, BytesToBytes) and middle is not None:
+            after.append(codec)
+        else:
+            raise CodecError(
+                f"codec {position} ({codec.name}, {codec.kind}) is out of place",
+                codec=codec.name,
+                expected="array_to_array codecs, then one array_to_bytes codec, then bytes_to_bytes codecs",
+                got=[c.name for c in codecs],
+            )
+    if middle is None:
+        raise CodecError(
+            f"no array_to_bytes codec at position {len(codecs)}",
+            expected="exactly one, such as bytes or sharding_indexed",
+            got=[c.name for c in codecs],
+        )
+    return before, middle, after
+
+
+class BoundChain:
+    """A chain for chunks of one `spec`. Immutable and safe to use from several threads.
+
+    Raises `CodecError` on construction when a codec cannot apply to such chunks.
+    """
+
+    __slots__ = ("_after", "_before", "_direct", "_sizes", "encoded_size", "middle", "middle_spec", "shard", "spec")
+
+    spec: ChunkSpec
+    """What `encode` takes and `decode` gives."""
+    middle: ArrayToBytes
+    middle_spec: ChunkSpec
+    """What the array → bytes codec sees."""
+    shard: ShardLayout | None
+    """The layout, when the array → bytes codec is sharding_indexed."""
+    encoded_size: int | None
+    """Exact size of an encoded chunk; ``None`` when it depends on the data."""
+
+    def __init__(self, codecs: Sequence[Codec], spec: ChunkSpec) -> None:
+        before, middle, after = split(codecs)
+        self.spec = spec
+        self._before: list[tuple[ArrayToArray, ChunkSpec]] = []
+        for codec in before:
+            self._before.append((codec, spec))
+            spec = codec.encoded_spec(spec)
+        self.middle = middle
+        self.middle_spec = spec
+        self.shard = ShardLayout(middle, spec) if isinstance(middle, ShardingCodec) else None
+        self._after = after
+        self._sizes: list[int | None] = []
+        size = self.shard.encoded_size if self.shard is not None else middle.encoded_size(spec)
+        for step in after:
+            self._sizes.append(size)
+            size = None if size is None else step.encoded_size(size)
+        self.encoded_size = size
+        self._direct = (
+            isinstance(middle, BytesCodec)
+            and spec.dtype.kind not in "bOT"
+            and middle.stored_dtype(spec) == spec.dtype
+            and all(isinstance(codec, TransposeCodec) for codec in before)
+        )
+
+    @property
+    def after(self) -> Sequence[BytesToBytes]:
+        """The bytes → bytes codecs, in encoding order."""
+        return self._after
+
+    @property
+    def before(self) -> Sequence[tuple[ArrayToArray, ChunkSpec]]:
+        """The array → array codecs, in encoding order, each with the spec it encodes from."""
+        return self._before
+
+    @property
+    def partial(self) -> bool:
+        """Whether parts of a stored chunk can be decoded alone: a shard with nothing but transposes around it."""
+        return (
+            self.shard is not None
+            and not self._after
+            and all(isinstance(codec, TransposeCodec) for codec, _ in self._before)
+        )
+
+    def encode(self, chunk: npt.NDArray[Any]) -> Buffer:
+        """Encode one chunk (shape ``spec.shape``). The result may alias the chunk's memory."""
+        for codec, spec in self._before:
+            chunk = codec.encode(chunk, spec)
+        if self.shard is not None:
+            data: Buffer = self.shard.encode(chunk)
+        else:
+            data = self.middle.encode(chunk, self.middle_spec)
+        for step in self._after:
+            data = step.encode(data)
+        return data
+
+    def decode(self, data: Buffer) -> npt.NDArray[Any]:
+        """Decode one stored chunk to an array of ``spec.shape``, read-only or not, in any byte order.
+
+        Raises `CodecError` for data that cannot be decoded to exactly one chunk.
+        """
+        for step, size in zip(reversed(self._after), reversed(self._sizes), strict=True):
+            data = _decode_step(step, data, size)
+        return self._decode_array(data)
+
+    def decode_into(self, data: Buffer, out: npt.NDArray[Any]) -> None:
+        """Decode one stored chunk into `out` (shape ``spec.shape``, dtype ``spec.dtype``, any strides).
+
+        Decompresses straight into `out` when its memory is laid out as the chunk's.
+        """
+        if self._direct and self._after:
+            target = out
+            for codec, spec in self._before:
+                target = codec.encode(target, spec)
+            if target.flags.c_contiguous and target.nbytes:
+                for step, size in zip(reversed(self._after[1:]), reversed(self._sizes[1:]), strict=True):
+                    data = _decode_step(step, data, size)
+                if _decode_into(self._after[0], data, target):
+                    return
+                data = _decode_step(self._after[0], data, self._sizes[0])
+                out[...] = self._decode_array(data)
+                return
+        out[...] = self.decode(data)
+
+    def _decode_array(self, data: Buffer) -> npt.NDArray[Any]:
+        if self.shard is not None:
+            chunk = self.shard.decode(data)
+        else:
+            chunk = self.middle.decode(data, self.middle_spec)
+        for codec, spec in reversed(self._before):
+            chunk = codec.decode(chunk, spec)
+        return chunk
+
+
+def _decode_step(step: BytesToBytes, data: Buffer, size: int | None) -> Buffer:
+    data = step.decode(data, size)
+    if size is not None and memoryview(data).nbytes != size:
+        raise CodecError(
+            "a chunk decodes to the wrong size",
+            codec=step.name,
+            expected=f"{size} bytes",
+            got=f"{memoryview(data).nbytes} bytes",
+        )
+    return data
+
+
+def _decode_into(step: BytesToBytes, data: Buffer, target: npt.NDArray[Any]) -> bool:
+    return step.decode_into(data, memoryview(target.reshape(-1).view(np.uint8)))

@@ -1,0 +1,41 @@
+"""Whether a chunk holds nothing but the fill value, bit for bit.
+
+The comparison is of bits, not of numbers: −0.0 is not 0.0, and a NaN is only equal to a NaN with the same payload. The
+first element decides nearly always, the rest is compared in blocks so that a difference ends the work early.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_BLOCK = 1 << 16
+
+
+def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
+    """Whether every element of `chunk` has the bits of `fill` (0-d, of the same dtype)."""
+    if chunk.size == 0:
+        return True
+    if chunk.dtype.kind in "OT":
+        value = fill[()]
+        return all(type(item) is type(value) and item == value for item in chunk.ravel().tolist())
+    first = chunk[(0,) * chunk.ndim]
+    if first.tobytes() != fill.tobytes():
+        return False
+    if chunk.dtype.itemsize == 0:
+        return True
+    if chunk.flags.f_contiguous:
+        chunk = chunk.T
+    pieces = [chunk] if chunk.flags.c_contiguous else chunk
+    return all(_uniform(np.ascontiguousarray(piece), fill) for piece in pieces)
+
+
+def _uniform(piece: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
+    itemsize = piece.dtype.itemsize
+    width = next(n for n in (8, 4, 2, 1) if itemsize % n == 0)
+    unit = np.dtype(f"u{width}")
+    bits = np.frombuffer(fill.tobytes(), unit)
+    words = piece.reshape(-1).view(unit).reshape(-1, len(bits))
+    return all(bool((words[at : at + _BLOCK] == bits).all()) for at in range(0, len(words), _BLOCK))

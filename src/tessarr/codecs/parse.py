@@ -1,0 +1,107 @@
+"""From the JSON of a codec list to codecs, with every problem found rather than the first.
+
+Source: Zarr v3.1 core, "Codecs" and "Extension definition" (names, short-hand strings, must_understand).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessarr import registry
+from tessarr.codecs.base import Codec
+from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
+
+Loc = tuple[str | int, ...]
+
+
+def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, Any], bool] | None:
+    """An extension definition as ``(name, configuration, must_understand)``; ``None`` when it is malformed.
+
+    A plain string is the short-hand for an object with only a name.
+    """
+    if isinstance(value, str):
+        return value, {}, True
+    if not isinstance(value, Mapping):
+        problems.append(Problem(loc, "type", f"must be an object with a name, or a string; got {value!r}"))
+        return None
+    before = len(problems)
+    name = value.get("name")
+    if not isinstance(name, str):
+        problems.append(Problem((*loc, "name"), "type", f"must be a string, got {name!r}"))
+    configuration = value.get("configuration", {})
+    if not isinstance(configuration, Mapping):
+        problems.append(Problem((*loc, "configuration"), "type", f"must be an object, got {configuration!r}"))
+    must_understand = value.get("must_understand", True)
+    if not isinstance(must_understand, bool):
+        problems.append(Problem((*loc, "must_understand"), "type", f"must be true or false, got {must_understand!r}"))
+    for member in value:
+        if member not in ("name", "configuration", "must_understand"):
+            problems.append(Problem((*loc, member), "unknown", "unknown member of an extension definition"))
+    return None if len(problems) > before else (str(name), configuration, bool(must_understand))
+
+
+def parse_codecs(value: Any, loc: Loc, problems: list[Problem]) -> tuple[tuple[Codec, ...], list[str]]:
+    """The codecs of a list, and the names of those that are unknown and may be ignored (must_understand false)."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        problems.append(Problem(loc, "type", f"must be a list of codecs, got {value!r}"))
+        return (), []
+    codecs: list[Codec] = []
+    ignored: list[str] = []
+    for position, item in enumerate(value):
+        where = (*loc, position)
+        parsed = named_config(item, where, problems)
+        if parsed is None:
+            continue
+        name, configuration, must_understand = parsed
+        implementation = registry.get("codec", name)
+        if implementation is None:
+            if must_understand:
+                problems.append(Problem((*where, "name"), "unsupported", unknown_codec_message(name)))
+            else:
+                ignored.append(name)
+            continue
+        try:
+            codecs.append(implementation.from_json(configuration))
+        except MetadataValidationError as error:
+            for problem in error.problems or [Problem((), "value", str(error))]:
+                problems.append(problem._replace(loc=(*where, "configuration", *problem.loc)))
+    return tuple(codecs), ignored
+
+
+def unknown_codec_message(name: str) -> str:
+    """What to say about a codec nobody registered."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(registry.names("codec")), 1)
+    guess = f"; did you mean {near[0]!r}?" if near else ""
+    package = "imagecodecs" if name.startswith("imagecodecs") else None
+    remedy = f"install the package {package!r}" if package else "register it with tessarr.registry.register"
+    return f"unknown codec {name!r}{guess} ({remedy})"
+
+
+def codec_from(value: Any) -> Codec:
+    """A codec from whatever a user passes for one: a codec, its JSON (object or name), or a numcodecs codec.
+
+    Raises `UnknownCodecError`, `MetadataValidationError`, or `TypeError` for something else.
+    """
+    if isinstance(value, Codec):
+        return value
+    if isinstance(value, str | Mapping):
+        if isinstance(value, Mapping) and "name" not in value and "id" in value:
+            from tessarr.codecs.numcodecs import as_codec
+
+            return as_codec(value)
+        problems: list[Problem] = []
+        codecs, _ = parse_codecs([value], (), problems)
+        unknown = [problem for problem in problems if problem.kind == "unsupported"]
+        if unknown:
+            raise UnknownCodecError(unknown[0].message)
+        if problems:
+            raise MetadataValidationError("invalid codec", problems)
+        return codecs[0]
+    if hasattr(value, "codec_id") and hasattr(value, "get_config"):
+        from tessarr.codecs.numcodecs import as_codec
+
+        return as_codec(value)
+    raise TypeError(f"a codec, its JSON or a numcodecs codec is needed, got {type(value).__name__}: {value!r}")

@@ -1,0 +1,329 @@
+"""The ``sharding_indexed`` codec: many inner chunks in one stored value, found through an index.
+
+Source: Zarr v3.1, "Sharding codec" (ZEP 2). v3 name ``sharding_indexed``; not in v2.
+
+>>> ShardingCodec.from_json({"chunk_shape": [32, 32],
+...     "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+...     "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}).index_location
+'end'
+
+The index is a uint64 array of shape ``chunks per shard + (2,)``: offset from the start of the shard, and size in bytes, of
+each inner chunk in C order; 2⁶⁴−1 in both means the inner chunk is not stored (fill value). The order of inner chunks
+within the shard and unused bytes between them carry no meaning.
+
+Everything here is pure: `ShardLayout` says which bytes to fetch, parses and checks the index, and packs shards. Engines
+fetch. Where others differ: a shard shorter than its index, a half-set sentinel, entries that reach past the
+shard or into the index are errors here (zarr-python < 3.4.1 read some of them as fill value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
+from tessarr.codecs.bytes import BytesCodec
+from tessarr.codecs.emptiness import is_fill
+from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
+from tessarr.types import JSON, Buffer, ByteRange, Coords, JSONObject, Shape
+
+if TYPE_CHECKING:
+    from tessarr.codecs.chain import BoundChain
+
+MISSING = 2**64 - 1
+_WRITE_ORDERS = ("morton", "lexicographic", "colexicographic", "unordered")
+
+ShardIndex = npt.NDArray[np.uint64]
+"""Shape ``chunks per shard + (2,)``: offset and size of each inner chunk, or twice `MISSING`."""
+
+
+def _default_index_codecs() -> tuple[Codec, ...]:
+    from tessarr.codecs.crc32c import Crc32cCodec
+
+    return (BytesCodec("little"), Crc32cCodec())
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingCodec(ArrayToBytes):
+    """Inner chunks of `chunk_shape`, each encoded by `codecs`, and an index encoded by `index_codecs`."""
+
+    name = "sharding_indexed"
+    chunk_shape: Shape
+    """Shape of an inner chunk, in the axes of the array that reaches this codec; divides the shard's shape."""
+    codecs: tuple[Codec, ...] = (BytesCodec("little"),)
+    index_codecs: tuple[Codec, ...] = ()
+    """Empty on construction means little-endian bytes and a crc32c."""
+    index_location: Literal["start", "end"] = "end"
+    subchunk_write_order: str = "lexicographic"
+    """Physical order of inner chunks in new shards; a matter of taste that is never stored."""
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "chunk_shape", tuple(int(n) for n in self.chunk_shape))
+        set_(self, "codecs", tuple(_codec(c) for c in self.codecs))
+        set_(self, "index_codecs", tuple(_codec(c) for c in self.index_codecs) or _default_index_codecs())
+        if self.subchunk_write_order not in _WRITE_ORDERS:
+            raise ValueError(f"subchunk_write_order must be one of {_WRITE_ORDERS}, got {self.subchunk_write_order!r}")
+        if self.index_location not in ("start", "end"):
+            raise ValueError(f"index_location must be 'start' or 'end', got {self.index_location!r}")
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        problems: list[Problem] = []
+        known = ("chunk_shape", "codecs", "index_codecs", "index_location")
+        for name in configuration:
+            if name not in known:
+                problems.append(Problem((name,), "unknown", "unknown member of the sharding codec"))
+        for name in known[:3]:
+            if name not in configuration:
+                problems.append(Problem((name,), "missing", "required by the sharding codec"))
+        shape = configuration.get("chunk_shape", [])
+        if not (isinstance(shape, Sequence) and all(type(n) is int and n > 0 for n in shape)):
+            problems.append(Problem(("chunk_shape",), "value", f"must be a list of positive integers, got {shape!r}"))
+        location = configuration.get("index_location", "end")
+        if location not in ("start", "end"):
+            problems.append(Problem(("index_location",), "value", f"must be 'start' or 'end', got {location!r}"))
+        lists = [_parse_chain(configuration, name, problems) for name in ("codecs", "index_codecs")]
+        if problems:
+            raise MetadataValidationError("invalid sharding_indexed codec", problems)
+        return cls(tuple(shape), lists[0], lists[1], location)  # type: ignore[arg-type]
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        configuration: JSONObject = {
+            "chunk_shape": list(self.chunk_shape),
+            "codecs": [codec.to_json() for codec in self.codecs],
+            "index_codecs": [codec.to_json() for codec in self.index_codecs],
+            "index_location": self.index_location,
+        }
+        return {"name": "sharding_indexed", "configuration": configuration}
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        """With the inner codecs fitted to inner chunks."""
+        from dataclasses import replace
+
+        from tessarr.codecs.fitting import fit_chain
+
+        inner = spec.with_(shape=self.chunk_shape)
+        return replace(self, codecs=fit_chain(self.codecs, inner))
+
+    def encoded_size(self, spec: ChunkSpec) -> int | None:
+        """Always ``None``: inner chunks may be left out. Checks that the inner chunks fit."""
+        return ShardLayout(self, spec).encoded_size
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """See `ArrayToBytes.encode`."""
+        return ShardLayout(self, spec).encode(chunk)
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToBytes.decode`."""
+        return ShardLayout(self, spec).decode(data)
+
+
+def _codec(value: Any) -> Codec:
+    from tessarr.codecs.parse import codec_from
+
+    return codec_from(value)
+
+
+def _parse_chain(configuration: Mapping[str, JSON], name: str, problems: list[Problem]) -> tuple[Codec, ...]:
+    from tessarr.codecs.chain import split
+    from tessarr.codecs.parse import parse_codecs
+
+    codecs, _ = parse_codecs(configuration.get(name, []), (name,), problems)
+    if name in configuration and not any(problem.loc[:1] == (name,) for problem in problems):
+        try:
+            split(codecs)
+        except TessarrError as error:
+            problems.append(Problem((name,), "value", str(error)))
+    return codecs
+
+
+class ShardLayout:
+    """A sharding codec bound to shards of one spec. Immutable."""
+
+    __slots__ = ("_index_chain", "_order", "codec", "grid", "index_nbytes", "inner", "spec")
+
+    codec: ShardingCodec
+    spec: ChunkSpec
+    """The shard, as the sharding codec sees it (after transposes before it)."""
+    grid: Shape
+    """Inner chunks per axis."""
+    inner: BoundChain
+    """The chain of inner chunks."""
+    index_nbytes: int
+    """Exact size of the encoded index."""
+    encoded_size = None
+
+    def __init__(self, codec: ShardingCodec, spec: ChunkSpec) -> None:
+        from tessarr.codecs.chain import BoundChain
+        from tessarr.dtypes.numeric import UInt64
+
+        shape = codec.chunk_shape
+        if len(shape) != len(spec.shape) or any(n % m for n, m in zip(spec.shape, shape, strict=True)):
+            raise CodecError(
+                "the inner chunk shape does not divide the shard shape",
+                codec="sharding_indexed",
+                expected=f"divisors of {spec.shape}, one per axis",
+                got=list(shape),
+            )
+        self.codec = codec
+        self.spec = spec
+        self.grid = tuple(n // m for n, m in zip(spec.shape, shape, strict=True))
+        self.inner = BoundChain(codec.codecs, spec.with_(shape=shape))
+        index_type = UInt64()
+        index_spec = ChunkSpec((*self.grid, 2), index_type, index_type.cast_fill(MISSING))
+        self._index_chain = BoundChain(codec.index_codecs, index_spec)
+        if self._index_chain.encoded_size is None:
+            raise CodecError(
+                "index_codecs must have a fixed encoded size",
+                codec="sharding_indexed",
+                got=[c.name for c in codec.index_codecs],
+                hint="Compressors cannot be used for the index; use bytes and crc32c",
+            )
+        self.index_nbytes = self._index_chain.encoded_size
+        self._order: list[Coords] | None = None
+
+    @property
+    def index_range(self) -> ByteRange:
+        """Where the index is within a stored shard."""
+        return ByteRange(0, self.index_nbytes) if self.codec.index_location == "start" else ByteRange(-self.index_nbytes)
+
+    def parse_index(self, data: Buffer) -> ShardIndex:
+        """Decode the index from exactly its bytes. Raises `ShardIndexError` when it is short or its checksum is wrong."""
+        if memoryview(data).nbytes != self.index_nbytes:
+            raise ShardIndexError(
+                "a shard is shorter than its index",
+                codec="sharding_indexed",
+                expected=f"an index of {self.index_nbytes} bytes",
+                got=f"{memoryview(data).nbytes} bytes",
+                hint="The shard is truncated; restore it from a copy, or run `tessarr repair`",
+            )
+        try:
+            return self._index_chain.decode(data).astype(np.uint64, copy=False)
+        except ShardIndexError:
+            raise
+        except CodecError as error:
+            raise ShardIndexError(f"a shard's index cannot be decoded: {error}", codec="sharding_indexed") from error
+
+    def entry(self, index: ShardIndex, coords: Coords, shard_nbytes: int | None = None) -> ByteRange | None:
+        """Where inner chunk `coords` is; ``None`` when it is not stored.
+
+        `shard_nbytes` is the size of the shard, where known. Raises `ShardIndexError` for an impossible entry.
+        """
+        offset, nbytes = index[coords].tolist()
+        if offset == MISSING and nbytes == MISSING:
+            return None
+        index_end = self.index_nbytes if self.codec.index_location == "start" else 0
+        body_end = None if shard_nbytes is None else shard_nbytes - (0 if index_end else self.index_nbytes)
+        exact = self.inner.encoded_size
+        stop = offset + nbytes
+        if (
+            MISSING in (offset, nbytes)
+            or offset < index_end
+            or stop >= 2**63
+            or (body_end is not None and stop > body_end)
+            or (exact is not None and nbytes != exact)
+            or nbytes == 0
+        ):
+            raise ShardIndexError(
+                f"the shard's index entry of inner chunk {coords} is impossible",
+                codec="sharding_indexed",
+                expected=f"a range within {'the shard' if body_end is None else f'bytes {index_end}-{body_end}'}"
+                + ("" if exact is None else f" of {exact} bytes"),
+                got=f"offset {offset}, size {nbytes}",
+                hint="The shard is corrupt; run `tessarr check --data`",
+            )
+        return ByteRange(offset, stop)
+
+    def split(self, data: Buffer) -> dict[Coords, memoryview]:
+        """The encoded inner chunks of a whole stored shard, as views of `data`; those not stored are left out."""
+        view = memoryview(data).cast("B")
+        if view.nbytes < self.index_nbytes:
+            self.parse_index(view)
+        start, stop = self.index_range.bounds(view.nbytes)
+        index = self.parse_index(view[start:stop])
+        found = {}
+        for coords in self.coords():
+            where = self.entry(index, coords, view.nbytes)
+            if where is not None:
+                found[coords] = view[where.start : where.stop]
+        return found
+
+    def pack(self, chunks: Mapping[Coords, Buffer]) -> bytes | None:
+        """A stored shard of these encoded inner chunks; ``None`` when there are none (the shard is then not stored)."""
+        if not chunks:
+            return None
+        index = np.full((*self.grid, 2), MISSING, np.uint64)
+        at_start = self.codec.index_location == "start"
+        offset = self.index_nbytes if at_start else 0
+        body: list[Buffer] = []
+        for coords in self._write_order():
+            data = chunks.get(coords)
+            if data is not None:
+                nbytes = memoryview(data).nbytes
+                index[coords] = offset, nbytes
+                offset += nbytes
+                body.append(data)
+        packed = self._index_chain.encode(index)
+        return b"".join([packed, *body] if at_start else [*body, packed])
+
+    def encode(self, shard: npt.NDArray[Any], *, keep_empty: bool = False) -> bytes:
+        """A stored shard of the values `shard`; inner chunks of nothing but fill are left out unless `keep_empty`."""
+        chunks = {}
+        for coords in self.coords():
+            chunk = shard[self.box(coords)]
+            if keep_empty or not is_fill(chunk, self.spec.fill):
+                chunks[coords] = self.inner.encode(chunk)
+        if chunks:
+            packed = self.pack(chunks)
+            if packed is not None:
+                return packed
+        index = np.full((*self.grid, 2), MISSING, np.uint64)
+        return bytes(memoryview(self._index_chain.encode(index)).cast("B"))
+
+    def decode(self, data: Buffer) -> npt.NDArray[Any]:
+        """The values of a whole stored shard, as a new array."""
+        chunks = self.split(data)
+        out = np.empty(self.spec.shape, self.spec.dtype)
+        if len(chunks) < prod(self.grid):
+            out[...] = self.spec.fill
+        for coords, chunk in chunks.items():
+            self.inner.decode_into(chunk, out[self.box(coords)])
+        return out
+
+    def box(self, coords: Coords) -> tuple[slice, ...]:
+        """Where inner chunk `coords` lies in the shard."""
+        return tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.codec.chunk_shape, strict=True))
+
+    def coords(self) -> Iterator[Coords]:
+        """Every inner chunk's grid index, in C order."""
+        return product(*map(range, self.grid))
+
+    def _write_order(self) -> Sequence[Coords]:
+        if self._order is None:
+            self._order = sorted(self.coords(), key=_ORDER_KEYS[self.codec.subchunk_write_order])
+        return self._order
+
+
+def _morton(coords: Coords) -> int:
+    """The bits of all coordinates interleaved: neighbours in space become neighbours in the file."""
+    ndim = len(coords)
+    return sum(
+        (index >> bit & 1) << (bit * ndim + axis) for axis, index in enumerate(reversed(coords)) for bit in range(32)
+    )
+
+
+_ORDER_KEYS: dict[str, Any] = {
+    "morton": _morton,
+    "lexicographic": lambda coords: coords,
+    "colexicographic": lambda coords: coords[::-1],
+    "unordered": lambda coords: coords,
+}

@@ -1,0 +1,1 @@
+"""Engines: they move elements between a store and NumPy memory."""

@@ -1,0 +1,103 @@
+"""What an array's metadata is, whatever format it was written in.
+
+The vocabulary is that of Zarr v3: data type, chunk grid, chunk key encoding, codecs. What an older format says in other
+words (order, compressor, filters, compression) is kept beside it in its own words, so that a document can be written back
+as faithfully as it was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tessarr.codecs.base import Codec
+from tessarr.dtypes.base import DataType, Scalar
+from tessarr.grids.base import ChunkGrid
+from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayMetadata:
+    """The metadata of one array. Immutable; equal when the documents it would be written as are equal."""
+
+    zarr_format: ZarrFormat
+    shape: Shape
+    data_type: DataType
+    chunk_grid: ChunkGrid
+    chunk_key_encoding: ChunkKeyEncoding
+    fill_value: Scalar | None
+    """0-d array with the exact bits; ``None`` only in v1 and v2 (null: missing chunks are undefined, we give zeros)."""
+    codecs: tuple[Codec, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    dimension_names: tuple[str | None, ...] | None = None
+    """v3: as stated; v2: from the attribute ``_ARRAY_DIMENSIONS``."""
+    storage_transformers: tuple[JSONObject, ...] = ()
+    """As in the document; those that are unknown and may be ignored are left out when the array is bound."""
+    extra: dict[str, JSON] = field(default_factory=dict)
+    """Document members that are not ours but must survive a rewrite."""
+    order: str = "C"
+    """v1, v2: the layout of elements in a chunk. In v3 always "C" (a transpose codec says otherwise)."""
+    compressor: JSON = None
+    """v1, v2: the compressor's configuration as in a v2 document."""
+    filters: tuple[JSONObject, ...] | None = None
+    """v2: the filters as in the document."""
+    not_writable: str | None = None
+    """Why this array can be read and must not be written; ``None`` when it may."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of elements in memory."""
+        return self.data_type.dtype
+
+    @property
+    def chunks(self) -> Shape:
+        """Shape of every stored chunk (a shard, where there are shards).
+
+        Raises `NotImplementedError` when chunks differ in shape.
+        """
+        shape = self.chunk_grid.chunk_shape
+        if shape is None:
+            raise NotImplementedError("this array's chunks differ in shape; see read_chunk_sizes and write_chunk_sizes")
+        return shape
+
+    @property
+    def dimension_separator(self) -> str | None:
+        """The separator in chunk keys."""
+        return getattr(self.chunk_key_encoding, "separator", None)
+
+    def documents(self) -> dict[str, JSONObject]:
+        """The documents this array is written as: key relative to the node → JSON."""
+        from tessarr.metadata import formats
+
+        return formats.module(self.zarr_format).dump_array(self)
+
+    def to_dict(self) -> JSONObject:
+        """The one document, attributes included (v1 and v2 keep theirs elsewhere when stored)."""
+        first, *rest = self.documents().values()
+        return first if self.zarr_format == 3 else {**first, "attributes": rest[0] if rest else {}}
+
+    def with_(self, **changes: Any) -> ArrayMetadata:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def with_attributes(self, attributes: dict[str, Any]) -> ArrayMetadata:
+        """A copy with other user attributes (and, in v2, the dimension names they state)."""
+        changed = replace(self, attributes=attributes)
+        if self.zarr_format == 3:
+            return changed
+        from tessarr.metadata.v2 import stated_dimensions
+
+        return replace(changed, dimension_names=stated_dimensions(attributes, self.ndim))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArrayMetadata) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,81 @@
+"""Checks that the documents of all formats share; each adds what is wrong to one list instead of stopping at the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tessarr.errors import MetadataValidationError, Problem, TessarrError
+
+MAX_LENGTH = 2**63 - 1
+
+
+class Document:
+    """A metadata document under examination, and the problems found in it so far."""
+
+    def __init__(self, document: object, what: str, key: str) -> None:
+        if not isinstance(document, Mapping):
+            raise MetadataValidationError(
+                f"{what} is not a JSON object", key=key, expected="an object", got=type(document).__name__
+            )
+        self.fields: Mapping[str, Any] = document
+        self.what = what
+        self.key = key
+        self.problems: list[Problem] = []
+
+    def add(self, name: str, kind: str, message: str) -> None:
+        """Note a problem with the field `name`."""
+        self.problems.append(Problem((name,), kind, message))
+
+    def adopt(self, name: str, error: TessarrError) -> None:
+        """Note the problem(s) that `error` tells about the field `name`."""
+        inner = getattr(error, "problems", None) or [Problem((), "value", str(error))]
+        self.problems.extend(problem._replace(loc=(name, *problem.loc)) for problem in inner)
+
+    def finish(self) -> None:
+        """Raise `MetadataValidationError` if there is anything wrong."""
+        if self.problems:
+            raise MetadataValidationError(f"invalid {self.what}", self.problems, key=self.key)
+
+    def require(self, names: Iterable[str]) -> None:
+        """Every one of `names` must be there; raises at once when some are not, as nothing else can be judged."""
+        missing = [name for name in names if name not in self.fields]
+        for name in missing:
+            self.add(name, "missing", "required and not there")
+        if missing:
+            self.finish()
+
+    def format(self, number: int) -> None:
+        """``zarr_format`` must be the integer `number`."""
+        found = self.fields.get("zarr_format")
+        if type(found) is not int or found != number:
+            self.add("zarr_format", "value", f"must be the integer {number}, got {found!r}")
+
+    def lengths(self, name: str) -> tuple[int, ...]:
+        """A list of non-negative integers; () after noting a problem."""
+        value = self.fields[name]
+        if not isinstance(value, list | tuple):
+            self.add(name, "type", f"must be a list of integers, got {value!r}")
+            return ()
+        wrong = [item for item in value if type(item) is not int or not 0 <= item <= MAX_LENGTH]
+        if wrong:
+            self.add(name, "value", f"must hold integers from 0 to 2^63-1, got {wrong[0]!r}")
+            return ()
+        return tuple(value)
+
+    def choice(self, name: str, options: tuple[Any, ...], default: Any) -> Any:
+        """One of `options`."""
+        value = self.fields.get(name, default)
+        if value not in options:
+            self.add(name, "value", f"must be one of {', '.join(map(repr, options))}; got {value!r}")
+            return default
+        return value
+
+
+def check_attributes(attributes: object, key: str) -> dict[str, Any]:
+    """User attributes: a JSON object. Raises `MetadataValidationError`."""
+    if not isinstance(attributes, Mapping):
+        raise MetadataValidationError(
+            "attributes must be a JSON object", [Problem(("attributes",), "type", f"got {attributes!r}")], key=key
+        )
+    return dict(attributes)

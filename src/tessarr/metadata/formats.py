@@ -1,0 +1,81 @@
+"""The three formats side by side: which keys their documents have, and who parses them.
+
+Version checks exist only in this package: everyone else asks here, or holds an `ArrayMetadata` or `GroupMetadata`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tessarr import _json
+from tessarr.errors import ZarrUserWarning
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.types import Buffer, JSONObject, ZarrFormat
+
+
+class Keys(NamedTuple):
+    """The documents a node of one format may have, relative to the node."""
+
+    array: str
+    group: str | None
+    attributes: str | None
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every key, without repeats."""
+        return tuple(dict.fromkeys(key for key in self if key is not None))
+
+
+KEYS: dict[int, Keys] = {
+    3: Keys("zarr.json", "zarr.json", None),
+    2: Keys(".zarray", ".zgroup", ".zattrs"),
+    1: Keys("meta", None, "attrs"),
+}
+DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | {".zmetadata"}
+
+
+def module(zarr_format: int) -> Any:
+    """The module that parses and writes the documents of a format."""
+    return importlib.import_module(f"tessarr.metadata.v{zarr_format}")
+
+
+def loads(name: str, data: Buffer, *, key: str) -> Any:
+    """Parse one stored document called `name` (relative), naming `key` (full) in errors."""
+    return _json.loads(data, key=key, allow_nan=name != "zarr.json")
+
+
+def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
+    """Serialise documents as their format does: v3 in its order, v1 and v2 sorted and indented by four."""
+    return {
+        name: _json.dumps(document, indent=_indent(), sort_keys=False)
+        if name == "zarr.json"
+        else _json.dumps(document, indent=4, sort_keys=True)
+        for name, document in documents.items()
+    }
+
+
+def _indent() -> int | None:
+    from tessarr.config import config
+
+    return config.get("json_indent", 2)  # type: ignore[no-any-return]
+
+
+def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
+    """The node that these parsed documents (relative key → JSON) of one format describe.
+
+    An array wins over a group at one path, with a warning (V2-54). Raises `MetadataValidationError`.
+    """
+    keys = KEYS[zarr_format]
+    parser = module(zarr_format)
+    if keys.array != keys.group:
+        if keys.array in documents and keys.group in documents:
+            import warnings
+
+            warnings.warn("an array and a group document stand at one path; the array is used", ZarrUserWarning, 2)
+        return parser.parse_array(documents) if keys.array in documents else parser.parse_group(documents)  # type: ignore[no-any-return]
+    document = documents[keys.array]
+    is_group = isinstance(document, Mapping) and document.get("node_type") == "group"
+    return parser.parse_group(documents) if is_group else parser.parse_array(documents)  # type: ignore[no-any-return]

@@ -1,0 +1,39 @@
+"""What a group's metadata is, whatever format it was written in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tessarr.types import JSON, JSONObject, ZarrFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadata:
+    """The metadata of one group. Immutable."""
+
+    zarr_format: ZarrFormat
+    attributes: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, JSON] = field(default_factory=dict)
+    """Document members that are not ours but must survive a rewrite."""
+    consolidated_metadata: Any = None
+    """The metadata of everything below, where this group was opened with it (`tessarr.metadata.consolidated`)."""
+
+    def documents(self) -> dict[str, JSONObject]:
+        """The documents this group is written as: key relative to the node → JSON."""
+        from tessarr.metadata import formats
+
+        return formats.module(self.zarr_format).dump_group(self)
+
+    def to_dict(self) -> JSONObject:
+        """The one document, attributes included (v2 keeps them elsewhere when stored)."""
+        first, *rest = self.documents().values()
+        return first if self.zarr_format == 3 else {**first, "attributes": rest[0] if rest else {}}
+
+    def with_(self, **changes: Any) -> GroupMetadata:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def with_attributes(self, attributes: dict[str, Any]) -> GroupMetadata:
+        """A copy with other user attributes."""
+        return replace(self, attributes=attributes)

@@ -1,0 +1,196 @@
+"""Zarr v2 documents: ``.zarray``, ``.zgroup``, ``.zattrs``.
+
+Source: "Zarr storage specification version 2" and the OGC community standard's text of it. Decisions where the text is
+silent or real files differ are in docs/decisions.md. ``dimension_separator`` is written only when it is ``/``, so that
+what we write with ``.`` is valid under both texts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from tessarr.codecs.base import Codec
+from tessarr.codecs.bytes import BytesCodec
+from tessarr.codecs.numcodecs import v2_compressor, v2_filters
+from tessarr.codecs.transpose import TransposeCodec
+from tessarr.dtypes.base import DataType
+from tessarr.dtypes.parse import from_v2
+from tessarr.errors import TessarrError, ZarrRuntimeWarning
+from tessarr.grids.regular import RegularGrid
+from tessarr.keys.v2 import V2KeyEncoding
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.field import Document, check_attributes
+from tessarr.metadata.group import GroupMetadata
+from tessarr.types import JSONObject, ZarrFormat
+
+ARRAY_KEY = ".zarray"
+GROUP_KEY = ".zgroup"
+ATTRIBUTES_KEY = ".zattrs"
+CONSOLIDATED_KEY = ".zmetadata"
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+_REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
+
+
+def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
+    """From ``.zarray`` and, where there is one, ``.zattrs``. Raises `MetadataValidationError` listing every problem."""
+    doc = Document(documents[ARRAY_KEY], "v2 array metadata", ARRAY_KEY)
+    doc.require(_REQUIRED)
+    doc.format(2)
+    compressor = _codec_config(doc, "compressor", doc.fields["compressor"])
+    filters = _filters(doc)
+    attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
+    extra = {name: value for name, value in doc.fields.items() if name not in (*_REQUIRED, "dimension_separator")}
+    if doc.fields.get("dimension_separator") == ".":
+        extra["dimension_separator"] = "."
+    return resolve_array(doc, 2, compressor=compressor, filters=filters, attributes=attributes, extra=extra)
+
+
+def _codec_config(doc: Document, name: str, value: Any) -> JSONObject | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
+        doc.add(name, "type", f'must be null or an object with a string "id", got {value!r}')
+        return None
+    return dict(value)
+
+
+def _filters(doc: Document) -> tuple[JSONObject, ...] | None:
+    value = doc.fields["filters"]
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        doc.add("filters", "type", f"must be null or a list of objects, got {value!r}")
+        return None
+    if not value:
+        warnings.warn("an empty list of filters should be null; read as null", ZarrRuntimeWarning, 2)
+        return None
+    return tuple(config for item in value if (config := _codec_config(doc, "filters", item or {})) is not None)
+
+
+def resolve_array(
+    doc: Document,
+    zarr_format: ZarrFormat,
+    *,
+    compressor: JSONObject | None,
+    filters: tuple[JSONObject, ...] | None,
+    attributes: dict[str, Any],
+    extra: dict[str, Any],
+) -> ArrayMetadata:
+    """What v1 and v2 share, from a document whose compressor and filters are in v2's words."""
+    shape = doc.lengths("shape")
+    order = doc.choice("order", ("C", "F"), "C")
+    separator = doc.choice("dimension_separator", (".", "/"), ".") if zarr_format == 2 else "."
+    if any(problem.loc == ("shape",) for problem in doc.problems):
+        doc.finish()
+    grid = data_type = None
+    try:
+        grid = RegularGrid.from_json({"chunk_shape": doc.fields["chunks"]}, shape)
+    except TessarrError as error:
+        doc.adopt("chunks", error)
+    try:
+        data_type = from_v2(doc.fields["dtype"], filters)
+    except TessarrError as error:
+        if error.kind == "pickle_refused":
+            raise
+        doc.adopt("dtype", error)
+    fill = None
+    if data_type is not None and doc.fields["fill_value"] is not None:
+        try:
+            fill = data_type.parse_fill(doc.fields["fill_value"], zarr_format)
+        except TessarrError as error:
+            doc.adopt("fill_value", error)
+    codecs: tuple[Codec, ...] = ()
+    if data_type is not None and not doc.problems:
+        try:
+            codecs = chain_from_v2(order, compressor, filters, data_type, len(shape))
+        except TessarrError as error:
+            if error.kind == "pickle_refused":
+                raise
+            doc.adopt("filters", error)
+    doc.finish()
+    assert grid is not None and data_type is not None
+    return ArrayMetadata(
+        zarr_format=zarr_format,
+        shape=shape,
+        data_type=data_type,
+        chunk_grid=grid,
+        chunk_key_encoding=V2KeyEncoding(separator),
+        fill_value=fill,
+        codecs=codecs,
+        attributes=attributes,
+        dimension_names=stated_dimensions(attributes, len(shape)),
+        extra=extra,
+        order=order,
+        compressor=compressor,
+        filters=filters,
+    )
+
+
+def chain_from_v2(
+    order: str,
+    compressor: Mapping[str, Any] | None,
+    filters: tuple[JSONObject, ...] | None,
+    data_type: DataType,
+    ndim: int,
+) -> tuple[Codec, ...]:
+    """The v3 chain that stores the same bytes: transpose for order F, then elements as declared, filters, compressor."""
+    before = [TransposeCodec(tuple(reversed(range(ndim))))] if order == "F" and ndim > 1 else []
+    middle, after = v2_filters(filters or (), data_type)
+    last = [] if compressor is None else [v2_compressor(compressor)]
+    return (*before, middle or BytesCodec(None), *after, *last)
+
+
+def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+    """Dimension names from ``_ARRAY_DIMENSIONS`` (xarray's, and OGC's recommended, practice); a malformed one warns."""
+    names = attributes.get(DIMENSIONS)
+    if names is None:
+        return None
+    if not isinstance(names, list | tuple) or len(names) != ndim or not all(isinstance(n, str) for n in names):
+        message = f"attribute {DIMENSIONS} is ignored: expected {ndim} strings, got {names!r}"
+        warnings.warn(message, ZarrRuntimeWarning, 2)
+        return None
+    return tuple(names)
+
+
+def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
+    """To ``.zarray`` and ``.zattrs`` (left out when there are no attributes)."""
+    fill = None if array.fill_value is None else array.data_type.dump_fill(array.fill_value, 2)
+    document: JSONObject = {
+        **array.extra,
+        "zarr_format": 2,
+        "shape": list(array.shape),
+        "chunks": list(array.chunks),
+        "dtype": array.data_type.to_v2(),
+        "compressor": array.compressor,
+        "fill_value": fill,
+        "order": array.order,
+        "filters": list(array.filters) if array.filters else None,
+    }
+    if array.dimension_separator == "/":
+        document["dimension_separator"] = "/"
+    return {ARRAY_KEY: document, **_attributes(array.attributes)}
+
+
+def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
+    """From ``.zgroup`` and, where there is one, ``.zattrs``."""
+    doc = Document(documents[GROUP_KEY], "v2 group metadata", GROUP_KEY)
+    doc.require(["zarr_format"])
+    doc.format(2)
+    doc.finish()
+    extra = {name: value for name, value in doc.fields.items() if name != "zarr_format"}
+    if extra.keys() - {"consolidated_metadata"}:
+        warnings.warn(f"unknown members {sorted(extra)} in .zgroup are ignored", ZarrRuntimeWarning, 2)
+    extra.pop("consolidated_metadata", None)
+    attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
+    return GroupMetadata(zarr_format=2, attributes=attributes, extra=extra)
+
+
+def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
+    """To ``.zgroup`` and ``.zattrs`` (left out when there are no attributes)."""
+    return {GROUP_KEY: {**group.extra, "zarr_format": 2}, **_attributes(group.attributes)}
+
+
+def _attributes(attributes: dict[str, Any]) -> dict[str, JSONObject]:
+    return {ATTRIBUTES_KEY: attributes} if attributes else {}

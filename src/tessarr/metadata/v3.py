@@ -1,0 +1,255 @@
+"""Zarr v3 documents: ``zarr.json``.
+
+Source: Zarr v3.1 core, "Metadata", with the rules merged into its main branch until July 2026 (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from tessarr import registry
+from tessarr.codecs.base import ChunkSpec, Codec
+from tessarr.codecs.bytes import BytesCodec
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.parse import named_config, parse_codecs
+from tessarr.dtypes.base import DataType, Scalar
+from tessarr.dtypes.parse import from_v3
+from tessarr.errors import (
+    CodecError,
+    NodeTypeValidationError,
+    Problem,
+    TessarrError,
+    UnstableSpecificationWarning,
+    ZarrRuntimeWarning,
+)
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.field import Document
+from tessarr.metadata.group import GroupMetadata
+from tessarr.types import JSONObject, Shape
+
+KEY = "zarr.json"
+_REQUIRED = (
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+)
+_OPTIONAL = ("attributes", "storage_transformers", "dimension_names")
+
+
+def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
+    """From ``zarr.json``. Raises `MetadataValidationError` listing every problem; nothing else is read or written."""
+    doc = Document(documents[KEY], "v3 array metadata", KEY)
+    if doc.fields.get("node_type") == "group":
+        raise NodeTypeValidationError("the node is a group, not an array", key=KEY, hint="Open it with open_group")
+    doc.require(_REQUIRED)
+    doc.format(3)
+    if doc.fields["node_type"] != "array":
+        doc.add("node_type", "value", f"must be 'array', got {doc.fields['node_type']!r}")
+    shape = doc.lengths("shape")
+    shape_ok = not any(problem.loc == ("shape",) for problem in doc.problems)
+    data_type = _data_type(doc)
+    grid = _extension(doc, "chunk_grid", shape) if shape_ok else None
+    encoding = _extension(doc, "chunk_key_encoding")
+    codecs, ignored = parse_codecs(doc.fields["codecs"], ("codecs",), doc.problems)
+    fill = _fill(doc, data_type)
+    attributes = _attributes(doc)
+    names = _dimension_names(doc, len(shape)) if shape_ok else None
+    transformers = _storage_transformers(doc)
+    extra = _extra(doc, (*_REQUIRED, *_OPTIONAL))
+    if not doc.problems:
+        _check_chain(doc, codecs, grid.axes(shape), data_type, fill)
+    doc.finish()
+    assert data_type is not None and fill is not None
+    return ArrayMetadata(
+        zarr_format=3,
+        shape=shape,
+        data_type=data_type,
+        chunk_grid=grid,
+        chunk_key_encoding=encoding,
+        fill_value=fill,
+        codecs=codecs,
+        attributes=attributes,
+        dimension_names=names,
+        storage_transformers=transformers,
+        extra=extra,
+        not_writable=f"unknown codecs {ignored} were skipped, so chunks could not be written back" if ignored else None,
+    )
+
+
+def _data_type(doc: Document) -> DataType | None:
+    try:
+        return from_v3(doc.fields["data_type"])
+    except TessarrError as error:
+        doc.adopt("data_type", error)
+        return None
+
+
+def _extension(doc: Document, point: Any, *context: Any) -> Any:
+    """A chunk grid or chunk key encoding; ``must_understand`` has no say there (V3-EXT-09)."""
+    parsed = named_config(doc.fields[point], (point,), doc.problems)
+    if parsed is None:
+        return None
+    name, configuration, _ = parsed
+    implementation = registry.get(point, name)
+    if implementation is None:
+        known = ", ".join(registry.names(point))
+        doc.problems.append(Problem((point, "name"), "unsupported", f"unknown {point} {name!r}; known: {known}"))
+        return None
+    try:
+        return implementation.from_json(configuration, *context)
+    except TessarrError as error:
+        doc.adopt(point, error)
+        return None
+
+
+def _fill(doc: Document, data_type: DataType | None) -> Scalar | None:
+    if data_type is None:
+        return None
+    value = doc.fields["fill_value"]
+    if value is None:
+        doc.add("fill_value", "value", f"null is not a fill value of {data_type.name}; v3 requires a concrete one")
+        return None
+    try:
+        return data_type.parse_fill(value, 3)
+    except TessarrError as error:
+        doc.adopt("fill_value", error)
+        return None
+
+
+def _attributes(doc: Document) -> dict[str, Any]:
+    value = doc.fields.get("attributes", {})
+    if not isinstance(value, Mapping):
+        doc.add("attributes", "type", f"must be an object, got {value!r}")
+        return {}
+    return dict(value)
+
+
+def _dimension_names(doc: Document, ndim: int) -> tuple[str | None, ...] | None:
+    names = doc.fields.get("dimension_names")
+    if names is None:
+        return None
+    if not isinstance(names, list | tuple) or not all(name is None or isinstance(name, str) for name in names):
+        doc.add("dimension_names", "type", f"must be a list of strings and nulls, got {names!r}")
+        return None
+    if len(names) != ndim:
+        doc.add("dimension_names", "value", f"must have one entry per dimension ({ndim}), got {len(names)}")
+        return None
+    return tuple(names)
+
+
+def _storage_transformers(doc: Document) -> tuple[JSONObject, ...]:
+    value = doc.fields.get("storage_transformers", [])
+    if value is None:
+        warnings.warn("storage_transformers is null; read as an empty list", ZarrRuntimeWarning, 2)
+        return ()
+    if not isinstance(value, list | tuple):
+        doc.add("storage_transformers", "type", f"must be a list, got {value!r}")
+        return ()
+    for position, item in enumerate(value):
+        loc = ("storage_transformers", position)
+        parsed = named_config(item, loc, doc.problems)
+        if parsed and parsed[2] and registry.get("storage_transformer", parsed[0]) is None:
+            message = f"unknown storage transformer {parsed[0]!r}; register it with tessarr.registry.register"
+            doc.problems.append(Problem((*loc, "name"), "unsupported", message))
+    return tuple(value)
+
+
+def _extra(doc: Document, known: tuple[str, ...]) -> dict[str, Any]:
+    """Unknown members, all of which must say that they need not be understood (V3-EXT-07)."""
+    extra = {}
+    for name, value in doc.fields.items():
+        if name in known:
+            continue
+        if isinstance(value, Mapping) and value.get("must_understand") is False:
+            extra[name] = value
+        else:
+            doc.add(name, "unknown", 'unknown member; only an object with "must_understand": false may be ignored')
+    return extra
+
+
+def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type: Any, fill: Any) -> None:
+    """Bind the chain once, so that a chain that cannot work is refused at the door."""
+    shape: Shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
+    try:
+        chain = BoundChain(codecs, ChunkSpec(shape, data_type, fill))
+        check_endian(chain)
+    except CodecError as error:
+        doc.adopt("codecs", error)
+
+
+def check_endian(chain: BoundChain) -> None:
+    """A v3 ``bytes`` codec must state the byte order of multi-byte elements.
+
+    Structured types are let off with a warning (little-endian): zarr-python wrote them so. Raises `CodecError`.
+    """
+    if chain.shard is not None:
+        check_endian(chain.shard.inner)
+    elif isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
+        data_type = chain.middle_spec.data_type
+        if data_type.has_byteorder and data_type.dtype.names:
+            warnings.warn("a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning, 2)
+        elif data_type.has_byteorder:
+            raise CodecError(
+                f"the bytes codec must state the byte order of {data_type.name}",
+                codec="bytes",
+                expected='"endian": "little" or "big"',
+                got="no endian",
+            )
+
+
+def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
+    """To ``zarr.json``."""
+    assert array.fill_value is not None
+    document: JSONObject = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": list(array.shape),
+        "data_type": array.data_type.to_json(),
+        "chunk_grid": array.chunk_grid.to_json(),
+        "chunk_key_encoding": array.chunk_key_encoding.to_json(),
+        "fill_value": array.data_type.dump_fill(array.fill_value, 3),
+        "codecs": [codec.to_json() for codec in array.codecs],
+        "attributes": array.attributes,
+    }
+    if array.dimension_names is not None:
+        document["dimension_names"] = list(array.dimension_names)
+    if array.storage_transformers:
+        document["storage_transformers"] = list(array.storage_transformers)
+    return {KEY: {**document, **array.extra}}
+
+
+def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
+    """From ``zarr.json``; an inline consolidated block is kept as it is (`tessarr.metadata.consolidated` reads it)."""
+    doc = Document(documents[KEY], "v3 group metadata", KEY)
+    if doc.fields.get("node_type") == "array":
+        raise NodeTypeValidationError("the node is an array, not a group", key=KEY, hint="Open it with open_array")
+    doc.require(["zarr_format", "node_type"])
+    doc.format(3)
+    if doc.fields["node_type"] != "group":
+        doc.add("node_type", "value", f"must be 'group', got {doc.fields['node_type']!r}")
+    attributes = _attributes(doc)
+    extra = _extra(doc, ("zarr_format", "node_type", "attributes", "consolidated_metadata"))
+    consolidated = doc.fields.get("consolidated_metadata")
+    if consolidated is not None:
+        if isinstance(consolidated, Mapping) and consolidated.get("must_understand") in (False, None):
+            extra["consolidated_metadata"] = dict(consolidated)
+        else:
+            doc.add("consolidated_metadata", "value", 'must be an object with "must_understand": false')
+    doc.finish()
+    return GroupMetadata(zarr_format=3, attributes=attributes, extra=extra)
+
+
+def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
+    """To ``zarr.json``."""
+    document: JSONObject = {"zarr_format": 3, "node_type": "group", "attributes": group.attributes}
+    return {KEY: {**document, **group.extra}}
+
+
+__all__ = ["KEY", "UnstableSpecificationWarning", "dump_array", "dump_group", "parse_array", "parse_group"]
