@@ -1,0 +1,75 @@
+"""The ``crc32c`` codec: a CRC-32C (Castagnoli) checksum of four bytes, little-endian, after the data.
+
+Source: Zarr v3.1, "CRC32C checksum codec"; RFC 3720. v3 name ``crc32c``. numcodecs' ``crc32c`` filter (v2, and
+``numcodecs.crc32c`` in v3) has the same bytes when its ``location`` is "end", its default.
+
+>>> Crc32cCodec().to_json()
+{'name': 'crc32c'}
+>>> bytes(Crc32cCodec().encode(b"123456789"))[-4:].hex()
+'839206e3'
+
+Decoding gives a view of the stored bytes, not a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from tessarr.codecs.base import BytesToBytes
+from tessarr.codecs.members import read_members
+from tessarr.codecs.raw import flat_bytes, size_error
+from tessarr.errors import ChecksumError, CodecError
+from tessarr.types import JSON, Buffer, JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class Crc32cCodec(BytesToBytes):
+    """Data, then its CRC-32C."""
+
+    name = "crc32c"
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        read_members(cls.name, configuration, {})
+        return cls()
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name}
+
+    def encoded_size(self, nbytes: int) -> int:
+        """See `BytesToBytes.encoded_size`."""
+        return nbytes + 4
+
+    def encode(self, data: Buffer) -> Buffer:
+        """`data` and four bytes."""
+        from google_crc32c import value
+
+        flat = flat_bytes(data)
+        return b"".join((flat, value(flat).to_bytes(4, "little")))
+
+    def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
+        """A view of all but the last four bytes of `data`. Raises `ChecksumError` when they do not match."""
+        from google_crc32c import value
+
+        flat = flat_bytes(data)
+        if len(flat) < 4:
+            raise CodecError(
+                "a value is shorter than its checksum", codec=self.name, expected="4 bytes", got=f"{len(flat)} bytes"
+            )
+        body, stored = flat[:-4], int.from_bytes(flat[-4:].tobytes(), "little")
+        if nbytes is not None and len(body) != nbytes:
+            raise size_error(self.name, nbytes, f"{len(body)} bytes")
+        computed: int = value(body)
+        if computed != stored:
+            raise ChecksumError(
+                "a checksum does not match",
+                codec=self.name,
+                expected=f"the stored {stored:#010x}",
+                got=f"{computed:#010x}",
+                hint="The stored value is damaged; restore it from a copy",
+            )
+        return memoryview(body)

@@ -1,0 +1,87 @@
+"""Checking the members of a codec's configuration, with every problem reported rather than the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+
+from tessarr.errors import MetadataValidationError, Problem
+from tessarr.types import JSON
+
+Check = Callable[[Any], str | None]
+"""Tells what is wrong with a value; ``None`` when nothing is."""
+
+
+def integer(low: int, high: int | None = None) -> Check:
+    """An integer within `low` … `high` inclusive; booleans and floats such as ``5.0`` are not integers."""
+
+    def check(value: Any) -> str | None:
+        if type(value) is not int:
+            return f"must be an integer, got {value!r}"
+        if value < low or (high is not None and value > high):
+            return f"must be {f'at least {low}' if high is None else f'{low} to {high}'}, got {value}"
+        return None
+
+    return check
+
+
+def choice(*words: str) -> Check:
+    """One of `words`."""
+
+    def check(value: Any) -> str | None:
+        known = isinstance(value, str) and value in words
+        return None if known else f"must be one of {', '.join(map(repr, words))}; got {value!r}"
+
+    return check
+
+
+def boolean(value: Any) -> str | None:
+    """``true`` or ``false``, not 0 or 1."""
+    return None if isinstance(value, bool) else f"must be true or false, got {value!r}"
+
+
+def optional(check: Check) -> Check:
+    """`check`, or null."""
+    return lambda value: None if value is None else check(value)
+
+
+def read_members(
+    codec: str,
+    configuration: Mapping[str, JSON],
+    checks: Mapping[str, Check],
+    *,
+    required: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """The members of `configuration`, each one known and valid.
+
+    Raises `MetadataValidationError` listing unknown, missing and wrong members.
+    """
+    problems = [
+        Problem((name,), "unknown", f"unknown member of the {codec} codec")
+        for name in configuration
+        if name not in checks
+    ]
+    problems += [Problem((name,), "missing", "is required") for name in required if name not in configuration]
+    known = {name: value for name, value in configuration.items() if name in checks}
+    problems += _wrong(known, checks)
+    if problems:
+        raise MetadataValidationError(f"invalid {codec} codec", problems, codec=codec)
+    return known
+
+
+def check_members(codec: str, values: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
+    """Refuse values that a document could not hold either. Raises `MetadataValidationError` (a `ValueError`)."""
+    problems = _wrong(values, checks)
+    if problems:
+        raise MetadataValidationError(f"invalid {codec} codec", problems, codec=codec)
+
+
+def _wrong(values: Mapping[str, Any], checks: Mapping[str, Check]) -> list[Problem]:
+    found = ((name, checks[name](value)) for name, value in values.items())
+    return [Problem((name,), "value", message) for name, message in found if message is not None]
+
+
+def plain_value(value: Any) -> Any:
+    """The value of an enumeration member (zarr-python's ``BloscShuffle.shuffle``), or `value` itself."""
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,105 @@
+"""Buffers as plain unsigned bytes, and decompressors of the standard library with their output bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import CodecError
+from tessarr.types import Buffer
+
+UNKNOWN_SIZE_LIMIT = 1 << 31
+"""Most bytes that one buffer of unknown decoded size (variable-length data) may decode to.
+
+Blosc, the default of v2, cannot hold more either; a chunk of more than 2 GiB of text is in practice a bomb.
+"""
+
+_PIECE = 1 << 16
+
+
+def flat_bytes(data: Buffer) -> npt.NDArray[np.uint8]:
+    """The bytes of a C-contiguous buffer as a one-dimensional array over the same memory."""
+    if isinstance(data, np.ndarray):
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    return np.frombuffer(data, np.uint8)
+
+
+class Decompressor(Protocol):
+    """What decompressor objects of zlib, bz2 and lzma have in common."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the stream was reached."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What follows the stream."""
+
+    def decompress(self, data: Any, max_length: int, /) -> bytes:
+        """At most `max_length` further bytes."""
+
+
+def size_error(codec: str, expected: int | None, got: str) -> CodecError:
+    """The error for data that decodes to another size than the chunk has."""
+    limit = f"{expected} bytes" if expected is not None else f"at most {UNKNOWN_SIZE_LIMIT} bytes"
+    return CodecError(f"{codec} data decodes to the wrong size", codec=codec, expected=limit, got=got)
+
+
+def corrupt(codec: str, why: object) -> CodecError:
+    """The error for data that cannot be decoded."""
+    return CodecError(
+        f"{codec} data is corrupt: {why}",
+        codec=codec,
+        hint="The stored value is damaged or truncated, or was written with another codec",
+    )
+
+
+def decompress(
+    codec: str,
+    make: Callable[[], Decompressor],
+    data: Buffer,
+    nbytes: int | None,
+    *,
+    errors: tuple[type[Exception], ...],
+    several: bool,
+) -> bytes:
+    """Decode one stream, or `several` back to back, to `nbytes` bytes (``None``: up to `UNKNOWN_SIZE_LIMIT`).
+
+    Never produces more than one byte over the limit. Raises `CodecError` for corrupt, truncated or trailing data and
+    for any other decoded size.
+    """
+    limit = UNKNOWN_SIZE_LIMIT if nbytes is None else nbytes
+    view = memoryview(flat_bytes(data))
+    parts: list[bytes] = []
+    total = at = 0
+    while True:
+        stream = make()
+        # Later streams are fed in pieces: each leaves its unused input as a copy, which over the whole rest would make
+        # the time quadratic in the number of streams.
+        piece = len(view) if at == 0 else _PIECE
+        while True:
+            try:
+                part = stream.decompress(view[at : at + piece], limit - total + 1)
+            except errors as error:
+                raise corrupt(codec, error) from error
+            at = min(at + piece, len(view))
+            total += len(part)
+            if part:
+                parts.append(part)
+            if total > limit:
+                raise size_error(codec, nbytes, "more")
+            if stream.eof:
+                break
+            if at == len(view):
+                raise corrupt(codec, "the stream ends too early")
+        at -= len(stream.unused_data)
+        if at == len(view):
+            break
+        if not several:
+            raise corrupt(codec, f"{len(view) - at} bytes follow the end of the stream")
+    if nbytes is not None and total != nbytes:
+        raise size_error(codec, nbytes, f"{total} bytes")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
