@@ -38,7 +38,9 @@ def selected(names: list[str], families: list[str]) -> list[str]:
         else:
             found = {n for n in names if n == family or n.startswith(family.rstrip("-") + "-")}
         if not found:
-            raise SystemExit(f"error: no requirement is called {family}; families are prefixes of the ids in {REQUIREMENTS}")
+            raise SystemExit(
+                f"error: no requirement is called {family}; families are prefixes of the ids in {REQUIREMENTS}"
+            )
         chosen |= found
     return [name for name in names if name in chosen]
 
