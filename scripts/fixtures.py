@@ -3,8 +3,8 @@
     python scripts/fixtures.py DIR [--source gdal ...] [--all]
 
 DIR holds one folder per source with an `expected.json` (see tests/fixtures/README.md). Where tessarr differs on
-purpose, `fixtures_decisions.toml` beside this file says what it does and why; a decision that is not needed is a mismatch too.
-Exits 0 only when everything agrees.
+purpose, `fixtures_decisions.toml` beside this file says what it does and why; a decision that is not needed
+is a mismatch too. Exits 0 only when everything agrees.
 """
 
 from __future__ import annotations

@@ -1,0 +1,162 @@
+"""Imports go downward only, and optional packages are imported only where their absence is handled."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
+
+FLOORS = {
+    0: {"errors", "types", "config", "registry", "_json", "_native"},
+    1: {"dtypes", "grids", "keys", "codecs"},  # what metadata documents resolve to
+    2: {"metadata"},
+    3: {"indexing", "model", "stores"},
+    4: {"engine"},
+    5: {"array", "group", "attributes", "hierarchy", "nodes", "twins", "views"},
+    6: {"conventions", "tools"},
+    7: {"integrations", "cli", "server", "testing", "__init__", "__main__"},
+}
+FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
+ALONE = [{"stores", "indexing"}, {"stores", "model"}, {"indexing", "model"}]
+"""Pairs of one floor that do not know each other."""
+PURE = {"metadata", "model", "dtypes", "grids", "keys", "codecs", "indexing", "conventions"}
+IO_MODULES = {"asyncio", "fcntl", "http", "mmap", "shutil", "socket", "ssl", "subprocess", "tempfile", "urllib"}
+ALWAYS_THERE = {"numpy", "numcodecs", "google_crc32c", "tessarr"}
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+NAMES = [path.relative_to(SOURCE).as_posix() for path in MODULES]
+
+
+def part(path: Path) -> str:
+    """The folder, or the single module, of the package that a file belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def for_types_only(tree: ast.Module) -> set[ast.AST]:
+    """Every node under ``if TYPE_CHECKING:``."""
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    return {inner for block in blocks for statement in block.body for inner in ast.walk(statement)}
+
+
+def imported(path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports when it runs, inside functions too, with the line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = for_types_only(tree)
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}:{node.lineno}: imports are absolute"
+            module = str(node.module)
+            # `from tessarr import grids` names a part, `from tessarr.grids import regular` a module of one.
+            names = [f"tessarr.{alias.name}" for alias in node.names] if module == "tessarr" else [module]
+            yield from ((name, node.lineno) for name in names)
+
+
+def ours(path: Path) -> Iterator[tuple[str, int]]:
+    """The parts of tessarr that a file imports."""
+    for name, line in imported(path):
+        if name.startswith("tessarr."):
+            yield name.split(".")[1], line
+        elif name == "tessarr":
+            yield "__init__", line
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(MODULES) > 20
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_every_part_has_a_floor(path: Path) -> None:
+    assert part(path) in FLOOR_OF, "name the part in ARCHITECTURE.md and here"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if part(p) != "__init__"], ids=[n for n in NAMES if n != "__init__.py"]
+)
+def test_imports_go_downward(path: Path) -> None:
+    own = part(path)
+    upward = []
+    for name, line in ours(path):
+        floor = FLOOR_OF.get(name, FLOOR_OF["__init__"])  # a name of the one door
+        if name != own and (floor > FLOOR_OF[own] or {own, name} in ALONE):
+            upward.append(f"line {line}: {own} (floor {FLOOR_OF[own]}) imports {name} (floor {floor})")
+    assert not upward
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in MODULES if part(p) in PURE],
+    ids=[n for p, n in zip(MODULES, NAMES, strict=True) if part(p) in PURE],
+)
+def test_the_pure_core_does_no_input_or_output(path: Path) -> None:
+    wrong = [
+        f"line {line}: {name}"
+        for name, line in imported(path)
+        if name.split(".")[0] in IO_MODULES or name.startswith("tessarr.stores")
+    ]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    wrong += [
+        f"line {node.lineno}: open()"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
+    ]
+    wrong += [
+        f"line {node.lineno}: async" for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_optional_packages_are_imported_inside_functions(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for inner in ast.walk(node)
+    } | for_types_only(tree)
+    wrong = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and node not in inside:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else [str(node.module)]
+            tops = {name.split(".")[0] for name in names}
+            wrong += [f"line {node.lineno}: {top}" for top in tops - ALWAYS_THERE - set(sys.stdlib_module_names)]
+    assert not wrong
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Module level only: an import inside a function breaks a circle on purpose, and the floors still hold for it."""
+    graph: dict[str, set[str]] = {}
+    names = {
+        ".".join(("tessarr", *p.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): p
+        for p in MODULES
+    }
+    for name, path in names.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        graph[name] = set()
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tessarr"):
+                graph[name] |= {m for m in (f"{node.module}.{a.name}" for a in node.names) if m in names} or {
+                    str(node.module)
+                }
+            elif isinstance(node, ast.Import):
+                graph[name] |= {a.name for a in node.names if a.name in names}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " → ".join((*trail[trail.index(name) :], name))
+        if name not in done:
+            for other in sorted(graph.get(name, ())):
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in sorted(graph):
+        visit(name, ())

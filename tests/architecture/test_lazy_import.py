@@ -1,0 +1,61 @@
+"""``import tessarr`` is cheap because of what it does not load. Seconds are measured by `make bench`, not here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+NEVER = {
+    # Optional packages, and the required ones that only the reference engine's codecs use.
+    "aiohttp", "boto3", "dask", "fsspec", "google_crc32c", "h5py", "httpx", "lmdb", "ml_dtypes", "msgpack", "netCDF4",
+    "numcodecs", "obstore", "pandas", "pcodec", "PIL", "pyproj", "redis", "rich", "s3fs", "starlette", "tensorstore",
+    "tifffile", "uvicorn", "xarray", "yaml", "zarr", "zarrs", "zfpy",
+    # Heavy parts of the standard library.
+    "asyncio", "concurrent.futures", "http", "http.client", "importlib.metadata", "multiprocessing", "sqlite3", "ssl",
+    "unittest", "urllib.request", "zipfile",
+    # Floors 5 and 6, and the Rust module, whose thread pool starts with it.
+    "tessarr.cli", "tessarr.conventions", "tessarr.integrations", "tessarr.server", "tessarr.testing", "tessarr.tools",
+    "tessarr._native",
+}  # fmt: skip
+
+
+def modules_after(statements: str) -> set[str]:
+    """What a fresh interpreter has loaded after `statements`, beyond what NumPy loads."""
+    code = f"import json, sys, numpy; before = set(sys.modules); {statements}; "
+    code += "print(json.dumps(sorted(set(sys.modules) - before)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def after_import() -> set[str]:
+    return modules_after("import tessarr")
+
+
+@pytest.mark.parametrize("name", sorted(NEVER))
+def test_import_tessarr_does_not_load(name: str, after_import: set[str]) -> None:
+    assert "tessarr" in after_import
+    assert name not in after_import
+
+
+def test_import_tessarr_loads_only_the_floors_0_to_4(after_import: set[str]) -> None:
+    parts = {name.split(".")[1] for name in after_import if name.startswith("tessarr.")}
+    allowed = {
+        "errors", "types", "config", "registry", "_json", "metadata", "dtypes", "grids", "keys", "codecs", "indexing",
+        "model", "stores", "engine", "array", "group", "attributes", "hierarchy",
+    }  # fmt: skip
+    assert parts <= allowed
+
+
+def test_import_tessarr_loads_few_modules(after_import: set[str]) -> None:
+    """Each module costs about 0.2 ms, so their number is the budget: 40 ms beyond NumPy."""
+    assert len(after_import) <= 120, sorted(after_import)
+
+
+def test_every_public_name_is_importable() -> None:
+    code = "import tessarr; print(len([getattr(tessarr, name) for name in tessarr.__all__]))"
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) > 10
