@@ -86,7 +86,7 @@ class RegularGrid(ChunkGrid):
     def __init__(self, chunk_shape: Sequence[int]) -> None:
         lengths = []
         for length in chunk_shape:
-            if isinstance(length, bool | np.bool_) or not isinstance(length, int | np.integer) or length < 1:
+            if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1:
                 raise ValueError(f"chunk lengths are positive integers; got {length!r} in {tuple(chunk_shape)!r}")
             lengths.append(int(length))
         self._chunk_shape = tuple(lengths)
@@ -130,7 +130,9 @@ class RegularGrid(ChunkGrid):
     def axes(self, shape: Shape) -> tuple[RegularAxis, ...]:
         """One axis per dimension of an array of `shape`. Raises `ValueError` when the ranks differ."""
         if len(shape) != len(self._chunk_shape):
-            raise ValueError(f"chunk shape {self._chunk_shape} cannot cover an array of shape {tuple(shape)}: ranks differ")
+            raise ValueError(
+                f"chunk shape {self._chunk_shape} cannot cover an array of shape {tuple(shape)}: ranks differ"
+            )
         return tuple(map(RegularAxis, shape, self._chunk_shape))
 
     @property
@@ -143,6 +145,8 @@ def read_chunk_shape(
     value: JSON, shape: Shape, problems: list[Problem], loc: tuple[str | int, ...], *, strict: bool = False
 ) -> Shape:
     """The chunk shape that a document holds at `loc`; what is wrong with it is added to `problems`.
+
+    The result means something only when no problem was added.
 
     Booleans, floats (``2.0`` too) and strings are no lengths. A 0 on an axis of length 0 is read as 1 with a
     `ZarrRuntimeWarning` unless `strict`.
@@ -157,11 +161,9 @@ def read_chunk_shape(
         if type(length) is not int:
             problems.append(Problem((*loc, i), "type", f"expected a positive integer, got {length!r}"))
         elif length == 0 and not strict and i < len(shape) and shape[i] == 0:
-            warnings.warn(
-                f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning, stacklevel=3
-            )
+            warnings.warn(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning, stacklevel=3)
             length = 1
         elif length < 1:
             problems.append(Problem((*loc, i), "value", f"expected a positive integer, got {length}"))
         lengths.append(length)
-    return tuple(lengths)  # type: ignore[arg-type]  # used only when no problem was found
+    return tuple(lengths)

@@ -27,8 +27,8 @@ IndexArray = npt.NDArray[np.int64]
 class Outer:
     """The outer product of one slice or index array per axis.
 
-    Slices have ``0 <= start <= stop <= length`` and ``step >= 1``, and ``stop`` is the last element + 1 (an empty one is
-    ``slice(0, 0, 1)``). Index arrays are 1-d int64, non-negative, in any order, and may repeat.
+    Slices have ``0 <= start <= stop <= length`` and ``step >= 1``, and ``stop`` is the last element + 1 (an empty one
+    is ``slice(0, 0, 1)``). Index arrays are 1-d int64, non-negative, in any order, and may repeat.
     """
 
     dims: tuple[slice | IndexArray, ...]
@@ -36,9 +36,7 @@ class Outer:
     @property
     def shape(self) -> Shape:
         """Full rank: one length per axis."""
-        return tuple(
-            (d.stop - d.start + d.step - 1) // d.step if isinstance(d, slice) else len(d) for d in self.dims
-        )
+        return tuple((d.stop - d.start + d.step - 1) // d.step if isinstance(d, slice) else len(d) for d in self.dims)
 
     @property
     def index(self) -> Any:

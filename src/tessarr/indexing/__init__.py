@@ -1,0 +1,1 @@
+"""Indexing: what a user wrote between brackets, as a selection (`request`), cut along the chunk grid (`plan`)."""

@@ -1,0 +1,175 @@
+"""A request: a full-rank selection, and how the user's array relates to the full-rank result.
+
+The relation has three steps, each the identity in most requests, all undone in reverse for `Request.view`:
+
+    full-rank result ──pick──▶ drop axes and flip ──split──▶ reshape ──order──▶ transpose ──▶ user's array
+
+Only views are made, so an engine can fill the user's array in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ArrayIndexError, BoundsCheckError
+from tessarr.indexing.selection import IndexArray, Selection
+from tessarr.types import Shape
+
+Array: TypeAlias = npt.NDArray[Any]
+
+FORWARD = slice(None)
+BACKWARD = slice(None, None, -1)
+
+
+class Request:
+    """What a user selected. Immutable; made by the functions of `tessarr.indexing.request`.
+
+    `selection` is what engines are given; `shape` is the shape of the array that the user gets or gives.
+    """
+
+    __slots__ = ("_order", "_pick", "_split", "selection", "shape")
+
+    selection: Selection
+    shape: Shape
+    _pick: tuple[int | slice, ...] | None
+    _split: Shape | None
+    _order: tuple[int, ...] | None
+
+    def __init__(
+        self,
+        selection: Selection,
+        shape: Shape,
+        pick: tuple[int | slice, ...] | None = None,
+        split: Shape | None = None,
+        order: tuple[int, ...] | None = None,
+    ) -> None:
+        """`pick` is one of ``0`` (drop), `FORWARD` and `BACKWARD` per axis; `split` the shape to give the result of
+        that; `order` the transposition of the result of that. ``None`` leaves a step out."""
+        self.selection = selection
+        self.shape = shape
+        self._pick = pick
+        self._split = split
+        self._order = order
+
+    def __repr__(self) -> str:
+        return f"Request({self.selection!r}, shape={self.shape})"
+
+    def result(self, full: Array) -> Array:
+        """The user's array: a view of `full`, which has the selection's shape."""
+        if self._pick is not None:
+            full = full[(*self._pick, ...)]
+        if self._split is not None:
+            full = full.reshape(self._split)
+        return full if self._order is None else full.transpose(self._order)
+
+    def view(self, array: Array) -> Array | None:
+        """`array` (of the user's shape) seen in the selection's shape, sharing memory; ``None`` when that cannot be."""
+        full = self._undo(array)
+        return full if self._split is None or not array.size or np.may_share_memory(full, array) else None
+
+    def value(self, array: npt.ArrayLike) -> Array:
+        """What is to be written, broadcast to the selection's shape; read-only where values repeat.
+
+        Raises `ValueError` when `array` cannot be broadcast to the user's shape as NumPy's assignment does it: leading
+        axes of length 1 are dropped, missing and length-1 axes are repeated.
+        """
+        value: Array = np.asanyarray(array)
+        if value.ndim == 0:
+            return np.broadcast_to(value, self.selection.shape)
+        if value.shape != self.shape:
+            surplus = value.ndim - len(self.shape)
+            if surplus > 0 and set(value.shape[:surplus]) == {1}:
+                value = value.reshape(value.shape[surplus:])
+            try:
+                value = np.broadcast_to(value, self.shape)
+            except ValueError:
+                raise ValueError(
+                    f"cannot write an array of shape {np.shape(array)} to a selection of shape {self.shape}"
+                ) from None
+        return self._undo(value)
+
+    def _undo(self, array: Array) -> Array:
+        """From the user's shape to the selection's; a copy only where a reshape needs one."""
+        if self._order is not None:
+            array = array.transpose(np.argsort(self._order))
+        if self._split is not None:
+            shape = self.selection.shape
+            if self._pick is not None:
+                shape = tuple(n for n, step in zip(shape, self._pick, strict=True) if step.__class__ is slice)
+            array = array.reshape(shape)
+        if self._pick is not None:
+            array = array[(*(step if step.__class__ is slice else None for step in self._pick), ...)]
+        return array
+
+
+def expand(items: tuple[Any, ...], ndim: int, used: int | None = None) -> list[Any]:
+    """`items` with the Ellipsis replaced by, and missing axes filled with, whole slices.
+
+    `used` is the number of axes that the items other than Ellipsis select from; one each when ``None``.
+
+    Raises `ArrayIndexError` for several Ellipses and for too many indices.
+    """
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise ArrayIndexError("an index can only have a single ellipsis ('...')")
+    missing = ndim - (len(items) - len(dots) if used is None else used)
+    if missing < 0:
+        raise ArrayIndexError("too many indices for array", expected=f"at most {ndim}", got=ndim - missing)
+    at = dots[0] if dots else len(items)
+    return [*items[:at], *[FORWARD] * missing, *items[at + 1 :]]
+
+
+def is_integer(item: object) -> bool:
+    """Whether `item` is a Python or NumPy integer (booleans are none)."""
+    return isinstance(item, int | np.integer) and not isinstance(item, bool)
+
+
+def integer(item: Any, length: int, axis: int) -> int:
+    """`item` as a position on an axis of `length`; counts from the end when negative. Raises `BoundsCheckError`."""
+    position = int(item)
+    if -length <= position < length:
+        return position + length if position < 0 else position
+    raise BoundsCheckError(
+        f"index {position} is out of bounds for axis {axis} with length {length}",
+        hint=None if length else "The axis is empty",
+    )
+
+
+def interval(item: slice, length: int) -> tuple[slice, int, bool]:
+    """`item` on an axis of `length` as ``(ascending slice as in Outer, number of elements, backwards)``.
+
+    Raises `ArrayIndexError` when a bound is no integer, `ValueError` when the step is 0.
+    """
+    try:
+        start, stop, step = item.indices(length)
+    except TypeError:
+        raise ArrayIndexError("slice bounds are integers or None", got=item) from None
+    if step == 1:
+        return (slice(start, stop, 1), stop - start, False) if stop > start else (slice(0, 0, 1), 0, False)
+    count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    if count <= 0:
+        return slice(0, 0, 1), 0, False
+    last = start + (count - 1) * step
+    if step > 0:
+        return slice(start, last + 1, step if count > 1 else 1), count, False
+    return slice(last, start + 1, -step if count > 1 else 1), count, count > 1
+
+
+def indices(item: Any, length: int, axis: int) -> IndexArray:
+    """An integer array of any shape as int64 positions on an axis of `length`; `item` is not modified.
+
+    Raises `BoundsCheckError` when a position lies outside the axis.
+    """
+    array = np.asarray(item)
+    if not array.size:
+        return array.astype(np.int64)
+    low, high = int(array.min()), int(array.max())
+    if low < -length or high >= length:
+        raise BoundsCheckError(
+            f"index {low if low < -length else high} is out of bounds for axis {axis} with length {length}"
+        )
+    array = array.astype(np.int64, copy=False)
+    return np.where(array < 0, array + length, array) if low < 0 else array

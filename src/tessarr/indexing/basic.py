@@ -1,0 +1,69 @@
+"""Basic selections: integers, slices with any step, and an Ellipsis.
+
+>>> request = basic((-1, slice(None, None, -2)), (4, 6))
+>>> request.selection
+Outer(dims=(slice(3, 4, 1), slice(1, 6, 2)))
+>>> request.shape, request.selection.shape
+((3,), (1, 3))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tessarr.errors import ArrayIndexError
+from tessarr.indexing.base import BACKWARD, FORWARD, Request, expand, integer, interval, is_integer
+from tessarr.indexing.selection import Outer
+from tessarr.types import Shape
+
+
+def basic(selection: Any, shape: Shape) -> Request:
+    """Select by integers (which drop their axis), slices (of any step but 0) and at most one Ellipsis.
+
+    `selection` is one of these or a tuple of them; axes that it leaves out are selected whole.
+
+    Raises `BoundsCheckError` when an integer lies outside its axis, `ArrayIndexError` for anything else in `selection`.
+    """
+    items: Sequence[Any] = selection if isinstance(selection, tuple) else (selection,)
+    if len(items) != len(shape) or Ellipsis.__class__ in map(type, items):
+        items = expand_basic(tuple(items), len(shape))
+    dims: list[slice] = []
+    pick: list[int | slice] = []
+    sizes: list[int] = []
+    plain = True
+    for item, length in zip(items, shape, strict=True):
+        if item.__class__ is slice:
+            dim, size, backwards = interval(item, length)
+            dims.append(dim)
+            sizes.append(size)
+            pick.append(BACKWARD if backwards else FORWARD)
+            plain = plain and not backwards
+        elif is_integer(item):
+            at = integer(item, length, len(dims))
+            dims.append(slice(at, at + 1, 1))
+            pick.append(0)
+            plain = False
+        else:
+            raise refusal(item)
+    return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick))
+
+
+def expand_basic(items: tuple[Any, ...], ndim: int) -> list[Any]:
+    """`expand`, but what can never be a basic index is refused before it is counted."""
+    for item in items:
+        if item is None:
+            raise refusal(item)
+    return expand(items, ndim)
+
+
+def refusal(item: object) -> ArrayIndexError:
+    """The error for an `item` that is not an index here."""
+    if item is None:
+        return ArrayIndexError("newaxis (None) cannot be used", hint="Read first, then add the axis to the result")
+    if isinstance(item, bool | np.bool_):
+        return ArrayIndexError("a lone boolean is not an index", got=repr(item))
+    got = f"{type(item).__name__} {item!r}"
+    return ArrayIndexError("unsupported index", expected="integers, slices and an Ellipsis", got=got[:200])
