@@ -1,0 +1,249 @@
+"""Consolidated metadata: the documents of a whole hierarchy in one place, so that opening it takes one read.
+
+v3 keeps it in the group's ``zarr.json`` (zarr-specs pull request 373); v2 in the key ``.zmetadata`` beside the group's
+own documents (never specified, universal in practice). Both are flat maps of what `tessarr.model.flatten` gives:
+
+>>> inline = parse_v3({"kind": "inline", "must_understand": False, "metadata": {
+...     "a": {"zarr_format": 3, "node_type": "group"}, "a/x": {"zarr_format": 3, "node_type": "array"}}})
+>>> inline.children(""), inline.children("a"), inline.under("a").paths()
+({'a': 'group'}, {'x': 'array'}, ('x',))
+>>> old = parse_v2({"zarr_consolidated_format": 1, "metadata": {".zgroup": {"zarr_format": 2}, "x/.zarray": {}}})
+>>> old.node(""), old.children("")
+({'.zgroup': {'zarr_format': 2}}, {'x': 'array'})
+
+Nothing is parsed before it is asked for: a map of 10,000 nodes costs one pass over its keys. What real writers do and
+no text says is read: values that are JSON in a string (v2), keys that begin with a slash, ``null`` for "none" (v3),
+nested groups with a block of their own (empty: "see above"; filled: taken where the outer map is silent), and a
+stray ``consolidated_metadata`` in nested ``.zgroup`` entries. A v3 ``kind`` other than ``inline`` is not ours to read:
+the result is ``None`` and the store is read instead.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+from tessarr import _json
+from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.types import JSON, JSONObject, ZarrFormat
+
+V2_KEY = ".zmetadata"
+FIELD = "consolidated_metadata"
+"""The member of a v3 group document."""
+_V3_KEY = "zarr.json"
+_V2_NAMES = frozenset((".zarray", ".zgroup", ".zattrs"))
+
+Documents: TypeAlias = dict[str, Any]
+"""What a node has in a store: key relative to the node → JSON."""
+Kind: TypeAlias = Literal["array", "group"]
+
+
+class Consolidated:
+    """The documents of every node below a group (and, in v2, of the group itself). Immutable once parsed.
+
+    `raw` maps paths relative to the group to documents. `prefix` re-roots it (`under`).
+    """
+
+    __slots__ = ("_children", "_parsed", "_prefix", "_raw", "zarr_format")
+
+    def __init__(self, zarr_format: ZarrFormat, raw: Mapping[str, Documents]) -> None:
+        self.zarr_format: ZarrFormat = zarr_format
+        self._raw = raw
+        self._prefix = ""
+        self._children: dict[str, dict[str, Kind]] = {}
+        self._parsed: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Consolidated(zarr_format={self.zarr_format}, nodes={len(self.paths())})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Consolidated):
+            return NotImplemented
+        return self.zarr_format == other.zarr_format and dict(self.items()) == dict(other.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _full(self, path: str) -> str:
+        path = path.strip("/")
+        if not self._prefix:
+            return path
+        return f"{self._prefix}/{path}" if path else self._prefix
+
+    def node(self, path: str) -> Documents | None:
+        """The documents of the node at `path` (relative to this group, "" is the group itself), or ``None``.
+
+        For v3 the group itself is never in its own map. Raises `MetadataValidationError` when a v2 entry is a string
+        that holds no JSON.
+        """
+        documents = self._raw.get(self._full(path))
+        if documents is None:
+            return None
+        return {name: _unwrap(value, path, name) for name, value in documents.items()}
+
+    def metadata(self, path: str) -> Any:
+        """The parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
+
+        Raises `MetadataValidationError` for an entry that breaks its specification.
+        """
+        full = self._full(path)
+        if full not in self._parsed:
+            documents = self.node(path)
+            if documents is None:
+                return None
+            from tessarr.metadata import formats
+
+            self._parsed[full] = formats.parse_node(self.zarr_format, documents)
+        return self._parsed[full]
+
+    def kind(self, path: str) -> Kind | None:
+        """Whether an array or a group is at `path`, without parsing it; ``None`` when there is no node."""
+        documents = self._raw.get(self._full(path))
+        return None if documents is None else _kind(documents)
+
+    def children(self, path: str) -> dict[str, Kind]:
+        """The direct children of the group at `path`: name → kind, in the order of the map."""
+        if not self._children:
+            self._children.update(_index(self._raw))
+        return dict(self._children.get(self._full(path), {}))
+
+    def paths(self) -> tuple[str, ...]:
+        """Every path below this group ("" is not among them), parents before children."""
+        start = f"{self._prefix}/" if self._prefix else ""
+        found = [path[len(start) :] for path in self._raw if path and path.startswith(start)]
+        return tuple(sorted((path for path in found if path), key=_order))
+
+    def items(self) -> Iterator[tuple[str, Documents]]:
+        """Every path and its documents; in v2 this group's own come first, under ""."""
+        own = self.node("")
+        if own is not None and self.zarr_format == 2:
+            yield "", own
+        for path in self.paths():
+            documents = self.node(path)
+            assert documents is not None
+            yield path, documents
+
+    def under(self, path: str) -> Consolidated:
+        """The same map as seen from the group at `path`; shares everything, costs nothing."""
+        twin = Consolidated(self.zarr_format, self._raw)
+        twin._prefix = self._full(path)
+        twin._children = self._children
+        twin._parsed = self._parsed
+        return twin
+
+    def to_json(self) -> JSONObject:
+        """The v3 inline object, or the v2 ``.zmetadata`` document."""
+        nodes = dict(self.items())
+        return dump_v3(nodes) if self.zarr_format == 3 else dump_v2(nodes)
+
+
+def parse_v3(obj: object) -> Consolidated | None:
+    """From the ``consolidated_metadata`` member of a group's ``zarr.json``.
+
+    ``None`` when there is none to use: null, another kind than inline, or (with a `ZarrRuntimeWarning`) malformed.
+    Source: Zarr v3 core, "Additional fields" (zarr-specs pull request 373).
+    """
+    if obj is None:
+        return None
+    if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
+        warnings.warn("malformed consolidated_metadata is ignored; the store is read", ZarrRuntimeWarning, 2)
+        return None
+    if obj.get("kind", "inline") != "inline":
+        return None
+    raw: dict[str, Documents] = {}
+    _collect(obj["metadata"], "", raw)
+    return Consolidated(3, raw)
+
+
+def _collect(entries: Mapping[str, Any], prefix: str, raw: dict[str, Documents]) -> None:
+    """Add the entries of one block, then those of filled blocks in its groups, never over what is there."""
+    nested: list[tuple[str, Mapping[str, Any]]] = []
+    for key, document in entries.items():
+        path = prefix + key.strip("/")
+        if isinstance(document, Mapping) and FIELD in document:
+            block = document[FIELD]
+            document = {name: value for name, value in document.items() if name != FIELD}
+            if isinstance(block, Mapping) and isinstance(block.get("metadata"), Mapping) and block["metadata"]:
+                nested.append((f"{path}/", block["metadata"]))
+        if path:
+            raw.setdefault(path, {_V3_KEY: document})
+    for start, block in nested:
+        _collect(block, start, raw)
+
+
+def parse_v2(document: object) -> Consolidated:
+    """From a ``.zmetadata`` document.
+
+    Raises `MetadataValidationError` when it is no such document. Keys that are no metadata of ours (NCZarr's, say) are
+    left out.
+    """
+    metadata = document.get("metadata") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping) or not isinstance(metadata, Mapping):
+        problems = [Problem(("metadata",), "missing", "required, an object")]
+        raise MetadataValidationError("invalid v2 consolidated metadata", problems, key=V2_KEY)
+    number = document.get("zarr_consolidated_format", 1)
+    if type(number) is not int or number != 1:
+        problems = [Problem(("zarr_consolidated_format",), "value", f"must be 1, got {number!r}")]
+        raise MetadataValidationError("unknown format of v2 consolidated metadata", problems, key=V2_KEY)
+    raw: dict[str, Documents] = {}
+    for key, value in metadata.items():
+        path, _, name = key.strip("/").rpartition("/")
+        if name in _V2_NAMES:
+            raw.setdefault(path, {})[name] = value
+    # attributes alone make no node
+    return Consolidated(2, {path: found for path, found in raw.items() if found.keys() - {".zattrs"}})
+
+
+def dump_v3(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
+    """The ``consolidated_metadata`` object of a group, from path relative to it → documents (``{"zarr.json": …}``).
+
+    Written in zarr-python's order: by depth, then by case-folded NFKC name. Nested blocks are left out.
+    """
+    metadata: JSONObject = {}
+    for path in sorted(nodes, key=_order):
+        document = nodes[path][_V3_KEY]
+        if path and isinstance(document, Mapping):
+            metadata[path] = {name: value for name, value in document.items() if name != FIELD}
+    return {"kind": "inline", "must_understand": False, "metadata": metadata}
+
+
+def dump_v2(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
+    """The ``.zmetadata`` document of a group, from path relative to it ("" is the group itself) → documents."""
+    metadata: JSONObject = {}
+    for path in sorted(nodes):
+        for name, document in sorted(nodes[path].items()):
+            if isinstance(document, Mapping) and name != ".zattrs":
+                document = {field: value for field, value in document.items() if field != FIELD}
+            metadata[f"{path}/{name}" if path else name] = document
+    return {"zarr_consolidated_format": 1, "metadata": metadata}
+
+
+def _order(path: str) -> tuple[int, list[str], str]:
+    names = [unicodedata.normalize("NFKC", name).casefold() for name in path.split("/")]
+    return len(names), names, path
+
+
+def _index(raw: Mapping[str, Documents]) -> dict[str, dict[str, Kind]]:
+    """Parent path → name → kind."""
+    found: dict[str, dict[str, Kind]] = {}
+    for path, documents in raw.items():
+        if path:
+            parent, _, name = path.rpartition("/")
+            found.setdefault(parent, {})[name] = _kind(documents)
+    return found
+
+
+def _kind(documents: Documents) -> Kind:
+    """What is not clearly a group counts as an array, so that opening it says what is wrong."""
+    if _V3_KEY in documents:
+        document = documents[_V3_KEY]
+        return "group" if isinstance(document, Mapping) and document.get("node_type") == "group" else "array"
+    return "array" if ".zarray" in documents else "group"
+
+
+def _unwrap(value: Any, path: str, name: str) -> Any:
+    """Very old ``.zmetadata`` holds documents as JSON text."""
+    if not isinstance(value, str):
+        return value
+    return _json.loads(value.encode(), key=f"{path}/{name}" if path else name, allow_nan=True)
