@@ -1,0 +1,295 @@
+"""What the data types of tessarr share beyond the contract: value semantics, byte order, exact bits, Base64.
+
+`Element` also offers zarr-python's method names (``to_native_dtype``, ``cast_scalar`` …) as thin conveniences.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import sys
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.dtypes.base import DataType, Scalar
+from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.types import JSON, ZarrFormat
+
+Endianness: TypeAlias = Literal["little", "big"]
+
+MAX_ITEMSIZE = 2**31 - 1
+"""NumPy holds the size of an element in a C int."""
+
+_NATIVE: Endianness = "little" if sys.byteorder == "little" else "big"
+
+
+class Element(DataType):
+    """A data type with value semantics: immutable, equal and hashed by class and `_key`."""
+
+    def _key(self) -> tuple[object, ...]:
+        """What makes two types of this class equal."""
+        return ()
+
+    def _arguments(self) -> Mapping[str, object]:
+        """The constructor's keywords, for `repr`."""
+        return {}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key()))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
+        return f"{type(self).__name__}({arguments})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable; cannot set {name!r}")
+
+    # -- zarr-python's names -----------------------------------------------------------------------------------
+
+    def to_native_dtype(self) -> np.dtype[Any]:
+        """`dtype`, under the name that zarr-python uses."""
+        return self.dtype
+
+    @classmethod
+    def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
+        """The type of this class for a NumPy dtype. Raises `DataTypeValidationError` when it is of another class."""
+        from tessarr.dtypes.parse import from_numpy
+
+        found = from_numpy(dtype, object_codec=cls.object_codec)
+        if not isinstance(found, cls):
+            raise DataTypeValidationError(f"{dtype!r} is not a dtype of {cls.__name__}", got=repr(found))
+        return found
+
+    def default_scalar(self) -> Any:
+        """`default_fill` as a NumPy scalar (or Python object)."""
+        return self.default_fill()[()]
+
+    def cast_scalar(self, data: object) -> Any:
+        """`cast_fill` as a NumPy scalar (or Python object)."""
+        return self.cast_fill(data)[()]
+
+    def to_json_scalar(self, data: object, *, zarr_format: ZarrFormat) -> JSON:
+        """`dump_fill` of any value that `cast_fill` takes."""
+        return self.dump_fill(self.cast_fill(data), zarr_format)
+
+    def from_json_scalar(self, data: JSON, *, zarr_format: ZarrFormat) -> Any:
+        """`parse_fill` as a NumPy scalar (or Python object)."""
+        return self.parse_fill(data, zarr_format)[()]
+
+
+class Ordered(Element):
+    """An element of several bytes, in a stated byte order (native unless told)."""
+
+    code: ClassVar[str]
+    """The typestr without its byte order, such as ``i4``."""
+    endianness: Endianness
+
+    def __init__(self, *, endianness: Endianness | None = None) -> None:
+        self.__dict__["endianness"] = check_endianness(endianness)
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.endianness,)
+
+    def _arguments(self) -> Mapping[str, object]:
+        return {} if self.endianness == _NATIVE else {"endianness": self.endianness}
+
+    @property
+    def order(self) -> str:
+        """``"<"`` or ``">"``."""
+        return "<" if self.endianness == "little" else ">"
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """See `DataType.dtype`."""
+        return np.dtype(self.order + self.code)
+
+    def to_v2(self) -> JSON:
+        """See `DataType.to_v2`."""
+        return self.dtype.str
+
+    @property
+    def has_byteorder(self) -> bool:
+        """True."""
+        return True
+
+    def with_byteorder(self, order: str) -> DataType:
+        """See `DataType.with_byteorder`."""
+        endianness = endianness_of(order)
+        return self if endianness == self.endianness else self._reordered(endianness)
+
+    def _reordered(self, endianness: Endianness) -> DataType:
+        return type(self)(endianness=endianness)
+
+
+def check_endianness(endianness: str | None) -> Endianness:
+    """``None`` is the byte order of this machine. Raises `ValueError`."""
+    if endianness is None:
+        return _NATIVE
+    if endianness == "little":
+        return "little"
+    if endianness == "big":
+        return "big"
+    raise ValueError(f"endianness must be 'little' or 'big', got {endianness!r}")
+
+
+def endianness_of(order: str) -> Endianness:
+    """The word for NumPy's ``<``, ``>`` or ``=``. Raises `ValueError`.
+
+    >>> endianness_of(">")
+    'big'
+    """
+    if order == "<":
+        return "little"
+    if order == ">":
+        return "big"
+    if order == "=":
+        return _NATIVE
+    raise ValueError(f"a byte order must be '<', '>' or '=', got {order!r}")
+
+
+# -- exact bits ----------------------------------------------------------------------------------------------------
+
+
+def order_of(dtype: np.dtype[Any]) -> Endianness:
+    """The byte order of `dtype`; of a structured one, that of its first field."""
+    while dtype.fields:
+        dtype = dtype[0]
+    return endianness_of("=" if dtype.byteorder == "|" else dtype.byteorder)
+
+
+def from_bytes(data: bytes, dtype: np.dtype[Any]) -> Scalar:
+    """The read-only 0-d array that `data` holds, laid out as `dtype` says; it owns a reference to `data`."""
+    return np.frombuffer(data, dtype=dtype, count=1).reshape(())
+
+
+def from_bits(bits: int, dtype: np.dtype[Any]) -> Scalar:
+    """The element whose bits, read as an unsigned integer, are `bits`."""
+    return from_bytes(bits.to_bytes(dtype.itemsize, order_of(dtype)), dtype)
+
+
+def to_bits(scalar: Scalar) -> int:
+    """The bits of a 0-d array as an unsigned integer, whatever its byte order."""
+    return int.from_bytes(scalar.tobytes(), order_of(scalar.dtype))
+
+
+def as_scalar(value: object) -> Scalar | None:
+    """A NumPy scalar or 0-d array as a 0-d array with the same bits; ``None`` for anything else."""
+    if isinstance(value, np.ndarray):
+        return value if value.ndim == 0 else None
+    # np.asarray of a scalar copies its bytes; no arithmetic happens, so NaN payloads stay
+    return np.asarray(value) if isinstance(value, np.generic) else None
+
+
+def same_type(scalar: Scalar, dtype: np.dtype[Any]) -> bool:
+    """Whether `scalar` is of `dtype` up to byte order."""
+    return scalar.dtype.newbyteorder("=") == dtype.newbyteorder("=")
+
+
+# -- documents -----------------------------------------------------------------------------------------------------
+
+
+def fill_error(what: str, value: object, expected: str, hint: str | None = None) -> MetadataValidationError:
+    """For a document's fill value that is not a permitted form."""
+    return MetadataValidationError(
+        f"invalid fill_value for data type {what}", expected=expected, got=_short(value), hint=hint
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def no_configuration(name: str, configuration: Mapping[str, JSON] | None) -> None:
+    """Raises `DataTypeValidationError` when a type without parameters is given some."""
+    if configuration:
+        problems = [
+            Problem(("configuration", key), "unknown", f"{name} has no parameter {key!r}") for key in configuration
+        ]
+        raise DataTypeValidationError(f"invalid configuration of data type {name}", problems)
+
+
+def configuration_of(
+    name: str, configuration: Mapping[str, JSON] | None, required: tuple[str, ...]
+) -> Mapping[str, JSON]:
+    """The configuration, which must hold exactly the `required` members.
+
+    Raises `DataTypeValidationError` listing those that miss and those that are too many.
+    """
+    given = configuration or {}
+    problems = [
+        Problem(("configuration", key), "missing", f"{name} requires {key!r}") for key in required if key not in given
+    ]
+    problems += [
+        Problem(("configuration", key), "unknown", f"{name} has no parameter {key!r}")
+        for key in given
+        if key not in required
+    ]
+    if problems:
+        raise DataTypeValidationError(f"invalid configuration of data type {name}", problems)
+    return given
+
+
+def length_bytes_of(name: str, configuration: Mapping[str, JSON] | None, unit: int = 1) -> int:
+    """The member ``length_bytes`` of a fixed-length type, counted in units of `unit` bytes."""
+    length = configuration_of(name, configuration, ("length_bytes",))["length_bytes"]
+    if type(length) is not int or not unit <= length <= MAX_ITEMSIZE or length % unit:
+        expected = f"an integer from {unit} to 2^31-1" + (f" that {unit} divides" if unit > 1 else "")
+        problem = Problem(("configuration", "length_bytes"), "value", f"must be {expected}, got {length!r}")
+        raise DataTypeValidationError(f"invalid configuration of data type {name}", [problem])
+    return length // unit
+
+
+def check_length(length: object, unit: int = 1) -> int:
+    """A length given to a constructor. Raises `DataTypeValidationError`."""
+    if isinstance(length, bool) or not isinstance(length, int | np.integer) or not 1 <= length * unit <= MAX_ITEMSIZE:
+        raise DataTypeValidationError(
+            "invalid length of a fixed-length data type", expected="at least 1 and below 2 GiB", got=repr(length)
+        )
+    return int(length)
+
+
+def decode_base64(what: str, value: JSON) -> bytes:
+    """The bytes of a Base64 fill value (standard alphabet, padded). Raises `MetadataValidationError`."""
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value.encode("ascii"), validate=True)
+        except (binascii.Error, UnicodeEncodeError):
+            pass
+    raise fill_error(what, value, "a Base64 string (standard alphabet)")
+
+
+def encode_base64(data: bytes) -> str:
+    """Standard Base64."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def is_old_zero(value: JSON) -> bool:
+    """Whether a v2 fill value is the ``0`` or ``""`` that writers put where Base64 belongs."""
+    return value == "" or (type(value) in (int, float) and value == 0)
+
+
+def warn_old_zero(what: str, value: JSON) -> None:
+    """Say that a fill value which is not Base64 was read as zeros (CONFORMANCE V2-32)."""
+    warnings.warn(
+        f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 asks; read as zero bytes",
+        ZarrRuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def check_text(text: str) -> str:
+    """Text that UTF-8 can hold. Raises `ValueError` for lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"not valid Unicode text: {text!r} holds a lone surrogate") from error
+    return text

@@ -1,0 +1,324 @@
+"""Records of named fields: NumPy's structured dtypes.
+
+v3 ``struct`` (registered)::
+
+    {"name": "struct", "configuration": {"fields": [{"name": "x", "data_type": "float32"}, …]}}
+
+v2: a list of ``[name, datatype]`` or ``[name, datatype, shape]``, nested as needed. Elements are packed, without
+padding. Fill value: v3 an object with every field; v2 Base64 of the bytes of one element.
+
+>>> from tessarr.dtypes.numeric import Float32, UInt8
+>>> pair = Struct(fields=(("x", Float32()), ("n", UInt8())))
+>>> pair.itemsize, pair.dump_fill(pair.cast_fill((1.5, 2)), 3)
+(5, {'x': 1.5, 'n': 2})
+
+``structured`` is the legacy name that zarr-python wrote up to 3.1 (fields as pairs, Base64 fill value): read, and
+written as ``struct``. zarr-python's class name `Structured` is kept for `Struct`.
+
+Limits: v3 has no subarray fields (v2 has) and one byte order for all fields (v2 has one per field): `to_json` refuses
+both. NumPy's aligned dtypes are packed by `from_numpy`; the padding is not stored.
+Source: the registered data types ``struct`` and ``structured``; Zarr v2, "Data type encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tessarr.dtypes.base import DataType, Scalar
+from tessarr.dtypes.element import (
+    MAX_ITEMSIZE,
+    Element,
+    as_scalar,
+    configuration_of,
+    decode_base64,
+    encode_base64,
+    fill_error,
+    from_bytes,
+    is_old_zero,
+    warn_old_zero,
+)
+from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
+from tessarr.types import JSON, Shape, ZarrFormat
+
+MAX_NESTING = 64
+"""Deeper records are refused: they only come from hostile documents."""
+
+
+class Field(NamedTuple):
+    """One field of a record."""
+
+    name: str
+    data_type: DataType
+    shape: Shape = ()
+    """Not empty: the field is a subarray of this shape (v1 and v2 only)."""
+
+
+class Struct(Element):
+    """A record of named fields of fixed size."""
+
+    name = "struct"
+    members: tuple[Field, ...]
+    _legacy = False
+
+    def __init__(self, *, fields: Sequence[tuple[str, DataType] | tuple[str, DataType, Shape]]) -> None:
+        members = tuple(Field(*field) for field in fields)
+        problems = list(_wrong(members))
+        if problems:
+            raise DataTypeValidationError("invalid struct data type", problems)
+        self.__dict__["members"] = members
+        if self._nesting > MAX_NESTING:
+            raise DataTypeValidationError("invalid struct data type", expected=f"at most {MAX_NESTING} levels")
+        if sum(_nbytes(member) for member in members) > MAX_ITEMSIZE:
+            raise DataTypeValidationError("invalid struct data type", expected="elements of less than 2 GiB")
+
+    @property
+    def fields(self) -> tuple[tuple[str, DataType] | tuple[str, DataType, Shape], ...]:
+        """The fields as they were given: ``(name, data_type)``, with a shape where a field is a subarray."""
+        return tuple(member if member.shape else (member.name, member.data_type) for member in self.members)
+
+    @cached_property
+    def _nesting(self) -> int:
+        return 1 + max(m.data_type._nesting if isinstance(m.data_type, Struct) else 0 for m in self.members)
+
+    def _key(self) -> tuple[object, ...]:
+        return self.members
+
+    def _arguments(self) -> Mapping[str, object]:
+        return {"fields": self.fields}
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's structured dtype, packed."""
+        return np.dtype([(member.name, member.data_type.dtype, member.shape) for member in self.members])
+
+    @property
+    def itemsize(self) -> int:
+        """The sum over all fields."""
+        return sum(_nbytes(member) for member in self.members)
+
+    # -- byte order ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def orders(self) -> frozenset[str]:
+        """The byte orders (``"<"``, ``">"``) that fields have."""
+        found: set[str] = set()
+        for member in self.members:
+            if isinstance(member.data_type, Struct):
+                found |= member.data_type.orders
+            elif member.data_type.has_byteorder:
+                little = member.data_type == member.data_type.with_byteorder("<")
+                found.add("<" if little else ">")
+        return frozenset(found)
+
+    @property
+    def has_byteorder(self) -> bool:
+        """Whether a field has one."""
+        return bool(self.orders)
+
+    def with_byteorder(self, order: str) -> DataType:
+        """The same record with every field in `order`."""
+        made = type(self)(fields=[m._replace(data_type=m.data_type.with_byteorder(order)) for m in self.members])
+        made.__dict__["_legacy"] = self._legacy
+        return self if made == self else made
+
+    # -- documents -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
+        """From ``fields``: objects with ``name`` and ``data_type``; for ``structured`` also ``[name, data_type]``."""
+        fields = configuration_of(name, configuration, ("fields",))["fields"]
+        if isinstance(fields, str) or not isinstance(fields, Sequence) or not fields:
+            message = f"must be a list of at least one field, got {fields!r}"
+            problem = Problem(("configuration", "fields"), "type", message)
+            raise DataTypeValidationError(f"invalid configuration of data type {name}", [problem])
+        legacy, problems, members = name == "structured", list[Problem](), list[Field]()
+        for position, field in enumerate(fields):
+            try:
+                members.append(_field_from_json(field, legacy))
+            except DataTypeValidationError as error:
+                inner = error.problems or [Problem((), "value", str(error))]
+                place = ("configuration", "fields", position)
+                problems += [problem._replace(loc=(*place, *problem.loc)) for problem in inner]
+        if problems:
+            raise DataTypeValidationError(f"invalid configuration of data type {name}", problems)
+        made = cls(fields=members)
+        made.__dict__["_legacy"] = legacy
+        return made
+
+    def to_json(self) -> JSON:
+        """The object form, always named ``struct``.
+
+        Raises `DataTypeValidationError` for subarray fields and for fields of different byte orders.
+        """
+        if len(self.orders) > 1:
+            raise DataTypeValidationError(
+                "a v3 struct cannot hold fields of different byte orders",
+                got=repr(self.to_v2()),
+                hint="Rewrite the data in one byte order: DataType.with_byteorder('<')",
+            )
+        for member in self.members:
+            self._no_subarray(member)
+        fields = [{"name": member.name, "data_type": member.data_type.to_json()} for member in self.members]
+        return {"name": self.name, "configuration": {"fields": fields}}
+
+    def _no_subarray(self, member: Field) -> None:
+        if member.shape:
+            raise DataTypeValidationError(
+                "a v3 struct cannot hold subarray fields",
+                got=f"field {member.name!r} of shape {list(member.shape)}",
+                hint="Store the field as an array of its own, or as several fields",
+            )
+
+    @classmethod
+    def from_v2(cls, value: Sequence[JSON], parse: Callable[[JSON], DataType]) -> Self:
+        """From a v2 ``dtype`` list; `parse` makes the type of one field.
+
+        As in NumPy, a field without a name is called after its position (``f1``). A subarray shape may be one integer.
+        """
+        members = []
+        for position, item in enumerate(value):
+            if isinstance(item, str) or not isinstance(item, Sequence) or len(item) not in (2, 3):
+                raise _bad_v2_field(item, "[name, datatype] or [name, datatype, shape]")
+            name, shape = item[0], item[2] if len(item) == 3 else ()
+            if not isinstance(name, str):
+                raise _bad_v2_field(item, "a string as name")
+            dims = (shape,) if isinstance(shape, int) else shape
+            if not isinstance(dims, Sequence) or any(type(length) is not int or length < 1 for length in dims):
+                raise _bad_v2_field(item, "a list of positive integers as shape")
+            members.append(Field(name or f"f{position}", parse(item[1]), tuple(dims)))  # type: ignore[arg-type]
+        return cls(fields=members)
+
+    def to_v2(self) -> JSON:
+        """The list form; subarray shapes as lists."""
+        return [
+            [member.name, member.data_type.to_v2(), *([list(member.shape)] if member.shape else [])]
+            for member in self.members
+        ]
+
+    # -- fill values -----------------------------------------------------------------------------------------
+
+    def default_fill(self) -> Scalar:
+        """Every field its default."""
+        return self._join(member.data_type.default_fill().tobytes() * prod(member.shape) for member in self.members)
+
+    def _join(self, parts: Any) -> Scalar:
+        return from_bytes(b"".join(parts), self.dtype)
+
+    def cast_fill(self, value: Any) -> Scalar:
+        """A NumPy record, a mapping by field name, a sequence in field order, or 0 for zero bytes."""
+        scalar = as_scalar(value)
+        names = [member.name for member in self.members]
+        if scalar is not None and scalar.dtype == self.dtype:
+            return from_bytes(scalar.tobytes(), self.dtype)
+        if scalar is not None and scalar.dtype.names is not None:
+            value = {name: scalar[name] for name in scalar.dtype.names}
+        elif scalar is not None:
+            value = scalar.item()
+        if type(value) is int and value == 0:
+            return from_bytes(bytes(self.itemsize), self.dtype)
+        if isinstance(value, Mapping):
+            if set(value) != set(names):
+                raise ValueError(f"the fields {names} expected, got {list(value)}")
+            value = [value[name] for name in names]
+        if not isinstance(value, list | tuple) or len(value) != len(names):
+            raise ValueError(f"a record of the fields {names} expected, got {value!r}")
+        return self._join(_cast_member(member, item) for member, item in zip(self.members, value, strict=True))
+
+    def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
+        """v3: an object with the fill value of every field; v2, and v3 ``structured``: Base64 of one element."""
+        if zarr_format < 3 and is_old_zero(value):
+            warn_old_zero(str(self.to_v2()), value)
+            return from_bytes(bytes(self.itemsize), self.dtype)
+        if zarr_format == 3 and isinstance(value, Mapping):
+            return self._parse_object(value)
+        if zarr_format == 3 and not self._legacy:
+            raise fill_error(self.name, value, "an object with a member for every field")
+        data = decode_base64(self.name, value)
+        if len(data) != self.itemsize:
+            raise fill_error(self.name, value, f"Base64 of exactly {self.itemsize} bytes")
+        return from_bytes(data, self.dtype)
+
+    def _parse_object(self, value: Mapping[str, JSON]) -> Scalar:
+        names = {member.name for member in self.members}
+        problems = [Problem((str(name),), "unknown", "not a field") for name in value if name not in names]
+        parts = []
+        for member in self.members:
+            self._no_subarray(member)
+            if member.name not in value:
+                problems.append(Problem((member.name,), "missing", "every field needs a fill value"))
+                continue
+            try:
+                parts.append(member.data_type.parse_fill(value[member.name], 3).tobytes())
+            except MetadataValidationError as error:
+                inner = error.problems or [Problem((), "value", str(error))]
+                problems += [problem._replace(loc=(member.name, *problem.loc)) for problem in inner]
+        if problems:
+            raise MetadataValidationError("invalid fill_value for data type struct", problems)
+        return self._join(parts)
+
+    def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
+        """v3: an object with every field; v1 and v2: Base64 of one element in the declared byte orders."""
+        if zarr_format < 3:
+            return encode_base64(fill.astype(self.dtype, copy=False).tobytes())
+        for member in self.members:
+            self._no_subarray(member)
+        return {member.name: member.data_type.dump_fill(fill[member.name], 3) for member in self.members}
+
+
+Structured = Struct
+"""zarr-python's name."""
+
+
+def _nbytes(member: Field) -> int:
+    return (member.data_type.itemsize or 0) * prod(member.shape)
+
+
+def _wrong(members: Sequence[Field]) -> Any:
+    if not members:
+        yield Problem(("configuration", "fields"), "value", "at least one field is needed")
+    seen: set[str] = set()
+    for position, member in enumerate(members):
+        place = ("configuration", "fields", position)
+        if type(member.name) is not str or not member.name:
+            yield Problem((*place, "name"), "value", f"must be a non-empty string, got {member.name!r}")
+        elif member.name in seen:
+            yield Problem((*place, "name"), "value", f"{member.name!r} is used twice")
+        seen.add(member.name)
+        if member.data_type.itemsize is None:
+            message = f"must have a fixed size, which {member.data_type.name} has not"
+            yield Problem((*place, "data_type"), "value", message)
+
+
+def _field_from_json(field: JSON, legacy: bool) -> Field:
+    from tessarr.dtypes.parse import from_v3
+
+    if legacy and isinstance(field, list | tuple) and len(field) == 2:
+        field = {"name": field[0], "data_type": field[1]}
+    if not isinstance(field, Mapping) or set(field) != {"name", "data_type"}:
+        raise DataTypeValidationError(
+            "invalid field of a struct", expected="an object of name and data_type", got=repr(field)
+        )
+    if not isinstance(field["name"], str):
+        problem = Problem(("name",), "type", f"must be a string, got {field['name']!r}")
+        raise DataTypeValidationError("invalid field of a struct", [problem])
+    try:
+        return Field(field["name"], from_v3(field["data_type"]))
+    except DataTypeValidationError as error:
+        inner = error.problems or [Problem((), "value", str(error))]
+        problems = [problem._replace(loc=("data_type", *problem.loc)) for problem in inner]
+        raise DataTypeValidationError("invalid field of a struct", problems) from error
+
+
+def _bad_v2_field(item: object, expected: str) -> DataTypeValidationError:
+    return DataTypeValidationError("invalid field of a structured dtype", expected=expected, got=repr(item))
+
+
+def _cast_member(member: Field, value: object) -> bytes:
+    if member.shape:  # NumPy's casting rules hold inside subarrays
+        return np.broadcast_to(np.asarray(value, dtype=member.data_type.dtype), member.shape).tobytes()
+    return member.data_type.cast_fill(value).tobytes()
