@@ -85,9 +85,10 @@ class RegularGrid(ChunkGrid):
 
     def __init__(self, chunk_shape: Sequence[int]) -> None:
         lengths = []
-        for length in chunk_shape:
+        given: tuple[object, ...] = tuple(chunk_shape)
+        for length in given:
             if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1:
-                raise ValueError(f"chunk lengths are positive integers; got {length!r} in {tuple(chunk_shape)!r}")
+                raise ValueError(f"chunk lengths are positive integers; got {length!r} in {given!r}")
             lengths.append(int(length))
         self._chunk_shape = tuple(lengths)
 
