@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer"]
 
 _C = "tessarr.codecs."
+_N = "tessarr.codecs.numcodecs.v3:"
 _D = "tessarr.dtypes."
 _TABLE: dict[str, dict[str, Any]] = {
     "data_type": {
@@ -99,6 +100,29 @@ _TABLE: dict[str, dict[str, Any]] = {
         "scale_offset": _C + "scale_offset:ScaleOffsetCodec",
         "cast_value": _C + "cast_value:CastValueCodec",
         "reshape": _C + "reshape:ReshapeCodec",
+        "numcodecs.blosc": _N + "Blosc",
+        "numcodecs.lz4": _N + "LZ4",
+        "numcodecs.zstd": _N + "Zstd",
+        "numcodecs.zlib": _N + "Zlib",
+        "numcodecs.gzip": _N + "GZip",
+        "numcodecs.bz2": _N + "BZ2",
+        "numcodecs.lzma": _N + "LZMA",
+        "numcodecs.shuffle": _N + "Shuffle",
+        "numcodecs.base64": _N + "Base64",
+        "numcodecs.crc32": _N + "CRC32",
+        "numcodecs.crc32c": _N + "CRC32C",
+        "numcodecs.adler32": _N + "Adler32",
+        "numcodecs.fletcher32": _N + "Fletcher32",
+        "numcodecs.jenkins_lookup3": _N + "JenkinsLookup3",
+        "numcodecs.delta": _N + "Delta",
+        "numcodecs.fixedscaleoffset": _N + "FixedScaleOffset",
+        "numcodecs.quantize": _N + "Quantize",
+        "numcodecs.bitround": _N + "BitRound",
+        "numcodecs.astype": _N + "AsType",
+        "numcodecs.packbits": _N + "PackBits",
+        "numcodecs.pcodec": _N + "PCodec",
+        "numcodecs.zfpy": _N + "ZFPY",
+        "numcodecs.pickle": _N + "Pickle",
     },
     "storage_transformer": {},
 }

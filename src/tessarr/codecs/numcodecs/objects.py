@@ -1,0 +1,211 @@
+"""numcodecs filters for ``|O`` arrays of v2, which turn Python objects into bytes.
+
+``vlen-utf8`` and ``vlen-bytes`` are the codecs of `tessarr.codecs.vlen`. ``vlen-array``, ``json2``, ``msgpack2`` (extra
+``v2``) and ``categorize`` are decoded here: shapes and counts in the data are compared with the chunk before memory is
+taken for them. ``pickle`` is refused.
+
+Source: numcodecs 0.16.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToBytes, ChunkSpec
+from tessarr.codecs.numcodecs.coders import run
+from tessarr.codecs.numcodecs.elements import element_dtype
+from tessarr.codecs.raw import corrupt, flat_bytes
+from tessarr.codecs.vlen import VLenBytesCodec, VLenUTF8Codec
+from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
+from tessarr.types import JSON, Buffer, JSONObject
+
+
+class ObjectCodec(ArrayToBytes):
+    """An object filter of v2 as the array → bytes codec of a chain. Equal by configuration."""
+
+    __slots__ = ("config", "name")
+    config: dict[str, Any]
+    """The v2 configuration, id included, as it was read."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = dict(config)
+        self.name = self.config["id"]  # type: ignore[misc]  # one class for all ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectCodec) and self.config == other.config
+
+    def __hash__(self) -> int:
+        return hash(repr(self.config))
+
+    def __repr__(self) -> str:
+        return f"ObjectCodec({self.config!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectCodec, (self.config,)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> ObjectCodec:  # type: ignore[override]  # one class, many ids
+        """Object codecs have no v3 name of their own."""
+        raise CodecError("object codecs are part of Zarr v2 only")
+
+    def to_v2(self) -> JSONObject:
+        """The v2 filter."""
+        return dict(self.config)
+
+    def to_json(self) -> JSONObject:
+        """As a v3 codec; only the two vlen codecs have a v3 name."""
+        return {"name": self.name} if self.name in ("vlen-utf8", "vlen-bytes") else self._v3_error()
+
+    def _v3_error(self) -> JSONObject:
+        problem = Problem(("name",), "unsupported", f"{self.name} has no v3 form")
+        raise MetadataValidationError("a codec of Zarr v2 cannot be written to a v3 document", [problem])
+
+    def encoded_size(self, spec: ChunkSpec) -> int | None:
+        """See `ArrayToBytes.encoded_size`."""
+        if spec.dtype.kind not in "OT":
+            raise CodecError(
+                f"the {self.name} codec stores objects", codec=self.name, expected="|O", got=spec.data_type.name
+            )
+        if self.name == "categorize":
+            return prod(spec.shape) * _categories(self.config)[1].itemsize
+        return None
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """See `ArrayToBytes.encode`."""
+        if self.name in _VLEN:
+            return _VLEN[self.name].encode(chunk, spec)
+        values = np.ascontiguousarray(chunk).astype(object, copy=False).reshape(spec.shape)
+        if self.name == "categorize":
+            values = values.reshape(-1)
+        if self.name == "msgpack2":
+            _msgpack()
+
+        def encode() -> Any:
+            from numcodecs import get_codec
+
+            return get_codec(self.config).encode(values)
+
+        try:
+            return run(self.name, encode)  # type: ignore[no-any-return]
+        except CodecError as error:
+            cause = error.__cause__
+            raise CodecError(f"{self.name} cannot encode a chunk: {cause}", codec=self.name) from cause
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToBytes.decode`."""
+        if self.name in _VLEN:
+            return _VLEN[self.name].decode(data, spec)
+        values = _DECODERS[self.name](self.config, flat_bytes(data), spec)
+        if spec.dtype.kind == "T":
+            values = np.array(["" if value is None else value for value in values.ravel().tolist()], dtype=spec.dtype)
+        return values.reshape(spec.shape)
+
+
+_VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec(), "vlen-bytes": VLenBytesCodec()}
+
+
+def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    name, view, count = "vlen-array", memoryview(data), prod(spec.shape)
+    try:
+        dtype = element_dtype(config.get("dtype"))
+    except ValueError as error:
+        raise MetadataValidationError("invalid vlen-array codec", [Problem(("dtype",), "value", str(error))]) from error
+    if len(view) < 4 + 4 * count or int.from_bytes(view[:4], "little") != count:
+        raise corrupt(name, f"it does not hold {count} elements")
+    values = np.empty(count, object)
+    at = 4
+    for index in range(count):
+        size = int.from_bytes(view[at : at + 4], "little")
+        if at + 4 + size > len(view) or size % dtype.itemsize:
+            raise corrupt(name, f"element {index} of {size} bytes reaches past the end or is no whole {dtype}")
+        values[index] = np.frombuffer(view[at + 4 : at + 4 + size], dtype).copy()
+        at += 4 + size
+    if at != len(view):
+        raise corrupt(name, f"{len(view) - at} bytes follow the last element")
+    return values
+
+
+def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    try:
+        text = str(memoryview(data), config.get("encoding", "utf-8"))
+        items = json.JSONDecoder(strict=config.get("strict", True)).decode(text)
+    except (ValueError, RecursionError, LookupError) as error:
+        raise corrupt("json2", error) from error
+    return _from_items("json2", items, spec)
+
+
+def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    msgpack = _msgpack()
+    try:
+        items = msgpack.unpackb(memoryview(data), raw=config.get("raw", False), strict_map_key=False)
+    except Exception as error:  # msgpack has several unrelated exceptions of its own
+        raise corrupt("msgpack2", error) from error
+    return _from_items("msgpack2", items, spec)
+
+
+def _from_items(codec: str, items: Any, spec: ChunkSpec) -> npt.NDArray[Any]:
+    """Values, then the dtype and the shape they had, as json2 and msgpack2 store them."""
+    if not isinstance(items, list) or len(items) < 2 or not isinstance(items[-1], list):
+        raise corrupt(codec, "it is not a list that ends in a data type and a shape")
+    *values, _, shape = items
+    if not all(type(n) is int for n in shape) or prod(shape) != prod(spec.shape):
+        raise CodecError(
+            f"a {codec} chunk has the wrong shape", codec=codec, expected=list(spec.shape), got=repr(shape)[:200]
+        )
+    for level, length in enumerate(shape):
+        wrong = len(values) != prod(shape[: level + 1]) if level == 0 else False
+        if level:
+            wrong = not all(isinstance(row, list) and len(row) == length for row in values)
+            values = [] if wrong else [value for row in values for value in row]
+        if wrong:
+            raise corrupt(codec, "its values do not have its shape")
+    if len(values) != prod(shape):
+        raise corrupt(codec, f"it holds {len(values)} values for shape {shape}")
+    out = np.empty(len(values), object)
+    for index, value in enumerate(values):
+        out[index] = value
+    return out
+
+
+def _categories(config: Mapping[str, Any]) -> tuple[list[str], np.dtype[Any]]:
+    labels = config.get("labels")
+    try:
+        if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
+            raise ValueError("the labels must be a list of text")
+        return list(labels), element_dtype(config.get("astype", "u1"))
+    except ValueError as error:
+        raise MetadataValidationError("invalid categorize codec", [Problem((), "value", str(error))]) from error
+
+
+def _decode_categorize(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    labels, dtype = _categories(config)
+    if len(data) != prod(spec.shape) * dtype.itemsize:
+        raise corrupt("categorize", f"{len(data)} bytes are not {prod(spec.shape)} elements of {dtype}")
+    codes = data.view(dtype)
+    if codes.size and not 0 <= int(codes.min()) <= int(codes.max()) <= len(labels):
+        raise corrupt("categorize", f"there are {len(labels)} labels, and a code of {codes.max()}")
+    return np.array(["", *labels], object)[codes.astype(np.intp)]
+
+
+_DECODERS = {
+    "vlen-array": _decode_vlen_array,
+    "json2": _decode_json,
+    "msgpack2": _decode_msgpack,
+    "categorize": _decode_categorize,
+}
+
+
+def _msgpack() -> Any:
+    try:
+        import msgpack
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the msgpack2 codec needs the package msgpack", codec="msgpack2", hint="pip install 'tessarr[v2]'"
+        ) from error
+    return msgpack

@@ -1,0 +1,230 @@
+"""Filters and compressors of Zarr v2, by their numcodecs configuration.
+
+>>> v2_compressor({"id": "zlib", "level": 5}).to_v2()
+{'id': 'zlib', 'level': 5}
+
+A configuration is written back exactly as it was read. An id that nobody provides does not stop an array from being
+opened: its codec raises `UnknownCodecError` when the first chunk is read or written. Codecs that would unpickle data
+are refused at once.
+
+Source: Zarr v2, "Metadata" (``compressor``, ``filters``); numcodecs 0.16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
+from tessarr.codecs.numcodecs.coders import Coder
+from tessarr.codecs.numcodecs.objects import ObjectCodec
+from tessarr.codecs.numcodecs.table import OBJECT_CODECS, config_id, make_coder, refuse_pickle, unknown
+from tessarr.codecs.raw import flat_bytes
+from tessarr.dtypes.base import DataType
+from tessarr.errors import CodecError, MetadataValidationError, Problem, TessarrError, UnknownCodecError
+from tessarr.types import JSON, Buffer, JSONObject
+
+Config: TypeAlias = Mapping[str, Any]
+
+
+class _FromV2(Codec):
+    """What codecs made from a v2 configuration share. Equal by configuration."""
+
+    config: dict[str, Any]
+    """The v2 configuration, id included, as it was read."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = dict(config)
+        self.name = config_id(config)  # type: ignore[misc]  # one class for all ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _FromV2) and type(self) is type(other) and self.config == other.config
+
+    def __hash__(self) -> int:
+        return hash(repr(self.config))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.config,)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> NoReturn:
+        """A v2 configuration has no v3 form under this class; see `tessarr.codecs.numcodecs.v3`."""
+        raise TypeError("codecs of Zarr v2 are made with v2_compressor and v2_filters")
+
+    def to_v2(self) -> JSONObject:
+        """The numcodecs configuration, exactly as it was read."""
+        return dict(self.config)
+
+    def to_json(self) -> JSONObject:
+        """The v3 codec object that means the same."""
+        return as_codec(self.config).to_json()
+
+
+class V2Codec(_FromV2, BytesToBytes):
+    """A numcodecs filter or compressor as a bytes → bytes codec.
+
+    `encode` may be given an array of any dtype, which filters that compute need, and may return one. `decode` takes
+    and gives plain bytes.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        members = {name: value for name, value in config.items() if name != "id"}
+        self.coder: Coder = make_coder(self.name, members)
+
+    def encoded_size(self, nbytes: int) -> int | None:
+        """See `BytesToBytes.encoded_size`."""
+        return self.coder.encoded_size(nbytes)
+
+    def encode(self, data: Buffer) -> Buffer:
+        """See `BytesToBytes.encode`."""
+        array = data if isinstance(data, np.ndarray) else flat_bytes(data)
+        return self.coder.encode(np.ascontiguousarray(array).reshape(array.shape))
+
+    def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
+        """See `BytesToBytes.decode`."""
+        return self.coder.decode(flat_bytes(data), nbytes)
+
+    def decode_into(self, data: Buffer, out: memoryview) -> bool:
+        """See `BytesToBytes.decode_into`."""
+        return self.coder.decode_into(flat_bytes(data), flat_bytes(out))
+
+
+class _Unusable(_FromV2):
+    """Raises the reason on use, not before, so that the metadata can be looked at."""
+
+    def __init__(self, config: Config, reason: TessarrError | None = None) -> None:
+        super().__init__(config)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.config, self.reason)
+
+    def _raise(self) -> NoReturn:
+        if self.reason is None:
+            raise unknown(self.name)
+        raise UnknownCodecError(
+            f"the numcodecs codec {self.name!r} cannot be used: {self.reason}", codec=self.name
+        ) from self.reason
+
+
+class UnknownV2Codec(_Unusable, BytesToBytes):
+    """A filter or compressor that cannot be used here."""
+
+    def encoded_size(self, nbytes: int) -> None:
+        """Unknown."""
+        return
+
+    def encode(self, data: Buffer) -> NoReturn:
+        """Raises `UnknownCodecError`."""
+        self._raise()
+
+    def decode(self, data: Buffer, nbytes: int | None) -> NoReturn:
+        """Raises `UnknownCodecError`."""
+        self._raise()
+
+
+class UnknownV2ObjectCodec(_Unusable, ArrayToBytes):
+    """An object filter that cannot be used here."""
+
+    def encoded_size(self, spec: ChunkSpec) -> None:
+        """Unknown."""
+        return
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> NoReturn:
+        """Raises `UnknownCodecError`."""
+        self._raise()
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> NoReturn:
+        """Raises `UnknownCodecError`."""
+        self._raise()
+
+
+def v2_compressor(config: Config) -> BytesToBytes:
+    """The codec of a ``compressor`` or plain filter.
+
+    Raises `MetadataValidationError` when there is no id, `PickleCodecDisabledError` for pickle. An unknown id, or a
+    configuration that cannot be used, gives an `UnknownV2Codec`.
+    """
+    codec_id = config_id(config)
+    if codec_id in OBJECT_CODECS:
+        reason = CodecError(f"{codec_id} stores objects, and these elements have a fixed size", codec=codec_id)
+        return UnknownV2Codec(config, reason)
+    try:
+        return V2Codec(config)
+    except UnknownCodecError:
+        return UnknownV2Codec(config)
+    except MetadataValidationError as error:
+        return UnknownV2Codec(config, error)
+
+
+def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[ArrayToBytes | None, list[BytesToBytes]]:
+    """The codecs of a ``filters`` list, in order: the object codec of a ``|O`` type, or ``None``, and all others.
+
+    Raises `MetadataValidationError` for a ``|O`` type without an object codec as its first filter, and for filters
+    without an id; `PickleCodecDisabledError` for pickle at any position, before any codec is made.
+    """
+    configs = list(filters or ())
+    for config in configs:
+        refuse_pickle(config_id(config))
+    if not is_object(data_type):
+        return None, [v2_compressor(config) for config in configs]
+    if not configs:
+        problem = Problem(("filters",), "missing", f"|O needs an object codec first, one of {', '.join(OBJECT_CODECS)}")
+        raise MetadataValidationError("an array of objects has no object codec", [problem])
+    first, *rest = configs
+    codec: ArrayToBytes = ObjectCodec(first) if first["id"] in OBJECT_CODECS else UnknownV2ObjectCodec(first)
+    return codec, [v2_compressor(config) for config in rest]
+
+
+def is_object(data_type: DataType) -> bool:
+    """Whether v2 calls the type ``|O``."""
+    return data_type.object_codec is not None or data_type.dtype.kind in "OT"
+
+
+def v2_config(value: Any) -> dict[str, Any]:
+    """The configuration, as numcodecs writes it, of what a user passes for a v2 filter or compressor.
+
+    `value` is a numcodecs codec, a configuration with an id, or a codec made here.
+    """
+    if isinstance(value, _FromV2 | ObjectCodec):
+        return dict(value.config)
+    if hasattr(value, "get_config"):
+        refuse_pickle(getattr(value, "codec_id", None))
+        return dict(value.get_config())
+    if isinstance(value, Mapping):
+        codec_id = config_id(value)
+        members = {name: item for name, item in value.items() if name != "id"}
+        if codec_id in OBJECT_CODECS:
+            from numcodecs import get_codec
+
+            return dict(get_codec({"id": codec_id, **members}).get_config())
+        return {"id": codec_id, **make_coder(codec_id, members).canonical()}
+    raise TypeError(f"a numcodecs codec or its configuration is needed, got {type(value).__name__}: {value!r}")
+
+
+def as_codec(value: Any, *, zarr_format: int = 3) -> Codec:
+    """A codec from a numcodecs codec (``Blosc(...)``, ``Delta(...)``) or its configuration (``{"id": …}``).
+
+    For format 2 the codec has `to_v2`. For format 3 it is the codec of the specification where the bytes are the same,
+    otherwise the one named ``numcodecs.<id>``.
+
+    >>> as_codec({"id": "gzip", "level": 2})
+    GzipCodec(level=2)
+    >>> as_codec({"id": "zlib", "level": 2}).to_json()
+    {'name': 'numcodecs.zlib', 'configuration': {'level': 2}}
+
+    Raises `UnknownCodecError`, `MetadataValidationError`, `PickleCodecDisabledError`, or `TypeError`.
+    """
+    config = v2_config(value)
+    if zarr_format == 3:
+        from tessarr.codecs.numcodecs.v3 import v3_codec
+
+        return v3_codec(config)
+    return ObjectCodec(config) if config["id"] in OBJECT_CODECS else V2Codec(config)

@@ -1,0 +1,368 @@
+"""The ``numcodecs.<id>`` codecs of Zarr v3: numcodecs under names that zarr-python writes and nobody registered.
+
+>>> Zlib(level=5).to_json()
+{'name': 'numcodecs.zlib', 'configuration': {'level': 5}}
+
+The configuration is that of numcodecs without the id. Options that follow from the array (``dtype``, ``elementsize``)
+may be left out and are filled in when an array is created. Elements reach the filters in C order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
+from tessarr.codecs.numcodecs.coders import Coder
+from tessarr.codecs.numcodecs.elements import ElementCoder
+from tessarr.codecs.numcodecs.pcodec import PCodec as _PCodec
+from tessarr.codecs.numcodecs.table import make_coder, refuse_pickle, unknown
+from tessarr.codecs.numcodecs.zfpy import ZFPY as _ZFPY
+from tessarr.codecs.raw import flat_bytes
+from tessarr.errors import CodecError, MetadataValidationError, Problem
+from tessarr.types import JSON, Buffer, JSONObject
+
+
+class NumcodecsCodec(Codec):
+    """What the codecs of all three kinds share. Immutable, equal by configuration."""
+
+    codec_id: ClassVar[str]
+    coder: Coder
+
+    def __init__(self, **configuration: Any) -> None:
+        """Raises `MetadataValidationError` for members that the numcodecs codec does not have."""
+        if configuration.get("id", self.codec_id) != self.codec_id:
+            problem = Problem(("id",), "value", f"must be {self.codec_id!r}, got {configuration['id']!r}")
+            raise MetadataValidationError(f"invalid {self.name} codec", [problem])
+        members = {name: _plain(value) for name, value in configuration.items() if name != "id"}
+        self.coder = make_coder(self.codec_id, members)
+
+    def __init_subclass__(cls) -> None:
+        if "codec_id" in cls.__dict__:
+            cls.name = f"numcodecs.{cls.codec_id}"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.coder.members == other.coder.members  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((self.name, repr(sorted(self.coder.members.items(), key=lambda item: item[0]))))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.coder.config.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_json, (self.coder.config,)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        return cls(**configuration)
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name, "configuration": dict(self.coder.config)}
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        """With the members that follow from the elements."""
+        missing: dict[str, Any] = {}
+        if isinstance(self.coder, ElementCoder) and self.coder.members.get(self.coder.decoded_member) is None:
+            missing[self.coder.decoded_member] = spec.dtype.str
+        if self.codec_id == "shuffle" and self.coder.config.get("elementsize") is None:
+            missing["elementsize"] = spec.data_type.itemsize or 1
+        return type(self)(**{**self.coder.config, **missing}) if missing else self
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.dtype):
+        return value.str
+    return value.item() if isinstance(value, np.generic) else value
+
+
+class _Bytes(NumcodecsCodec, BytesToBytes):
+    def encoded_size(self, nbytes: int) -> int | None:
+        """See `BytesToBytes.encoded_size`."""
+        return self.coder.encoded_size(nbytes)
+
+    def encode(self, data: Buffer) -> Buffer:
+        """See `BytesToBytes.encode`."""
+        return self.coder.encode(data if isinstance(data, np.ndarray) else flat_bytes(data))
+
+    def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
+        """See `BytesToBytes.decode`."""
+        return self.coder.decode(flat_bytes(data), nbytes)
+
+    def decode_into(self, data: Buffer, out: memoryview) -> bool:
+        """See `BytesToBytes.decode_into`."""
+        return self.coder.decode_into(flat_bytes(data), flat_bytes(out))
+
+
+class _Elements(NumcodecsCodec, ArrayToArray):
+    """Filters from elements to as many elements."""
+
+    def _types(self, spec: ChunkSpec) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        """Dtypes that the coder takes and gives."""
+        if not isinstance(self.coder, ElementCoder):
+            return spec.dtype, spec.dtype
+        if self.coder.members.get(self.coder.decoded_member) is None:
+            fitted = self.fit(spec).coder
+            assert isinstance(fitted, ElementCoder)  # the same class as self.coder
+            return fitted.decoded, fitted.encoded
+        return self.coder.decoded, self.coder.encoded
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """See `ArrayToArray.encoded_spec`."""
+        from tessarr.dtypes.parse import from_numpy
+
+        taken, given = self._types(spec)
+        if taken.newbyteorder("=") != spec.dtype.newbyteorder("="):
+            raise CodecError(
+                f"the {self.name} codec is configured for other elements",
+                codec=self.name,
+                expected=str(taken),
+                got=str(spec.dtype),
+            )
+        data_type = spec.data_type if given == taken else from_numpy(given.newbyteorder("="))
+        if self.codec_id == "delta":  # differences have no fill value of their own
+            return spec.with_(data_type=data_type, fill=data_type.default_fill())
+        with np.errstate(all="ignore"):
+            fill = self.encode(spec.fill.reshape(1), spec).astype(data_type.dtype).reshape(())
+        return spec.with_(data_type=data_type, fill=fill)
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.encode`."""
+        taken, given = self._types(spec)
+        coder = self.coder if self.coder.members else self.fit(spec).coder
+        encoded = coder.encode(np.ascontiguousarray(chunk, taken))
+        return flat_bytes(encoded).view(given).reshape(chunk.shape)
+
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.decode`."""
+        taken, given = self._types(spec)
+        flat = flat_bytes(np.ascontiguousarray(chunk, given))
+        decoded = self.fit(spec).coder.decode(flat, prod(chunk.shape) * taken.itemsize)
+        return flat_bytes(decoded).view(taken).reshape(chunk.shape)
+
+
+class _Numbers(NumcodecsCodec, ArrayToBytes):
+    """Compressors that look at numbers."""
+
+    def encoded_size(self, spec: ChunkSpec) -> None:
+        """See `ArrayToBytes.encoded_size`."""
+        kinds = ("i4", "i8", "f4", "f8") if self.codec_id == "zfpy" else ()
+        known = spec.dtype.str[1:] in kinds if kinds else spec.dtype.kind in "iuf" and spec.dtype.itemsize in (2, 4, 8)
+        if not known or (kinds and not 1 <= len(spec.shape) <= 4):
+            raise CodecError(
+                f"the {self.name} codec cannot store such chunks", codec=self.name, got=spec.data_type.name
+            )
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """See `ArrayToBytes.encode`."""
+        return self.coder.encode(np.ascontiguousarray(chunk))
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToBytes.decode`."""
+        native = spec.dtype.newbyteorder("=")
+        if not isinstance(self.coder, _PCodec | _ZFPY):
+            raise unknown(self.codec_id)
+        decoded = self.coder.decode(flat_bytes(data), spec.nbytes, native)
+        return flat_bytes(decoded).view(native).reshape(spec.shape)
+
+
+class Blosc(_Bytes):
+    """``numcodecs.blosc``."""
+
+    codec_id = "blosc"
+
+
+class LZ4(_Bytes):
+    """``numcodecs.lz4``."""
+
+    codec_id = "lz4"
+
+
+class Zstd(_Bytes):
+    """``numcodecs.zstd``."""
+
+    codec_id = "zstd"
+
+
+class Zlib(_Bytes):
+    """``numcodecs.zlib``."""
+
+    codec_id = "zlib"
+
+
+class GZip(_Bytes):
+    """``numcodecs.gzip``."""
+
+    codec_id = "gzip"
+
+
+class BZ2(_Bytes):
+    """``numcodecs.bz2``."""
+
+    codec_id = "bz2"
+
+
+class LZMA(_Bytes):
+    """``numcodecs.lzma``."""
+
+    codec_id = "lzma"
+
+
+class Shuffle(_Bytes):
+    """``numcodecs.shuffle``."""
+
+    codec_id = "shuffle"
+
+
+class Base64(_Bytes):
+    """``numcodecs.base64``."""
+
+    codec_id = "base64"
+
+
+class CRC32(_Bytes):
+    """``numcodecs.crc32``."""
+
+    codec_id = "crc32"
+
+
+class CRC32C(_Bytes):
+    """``numcodecs.crc32c``."""
+
+    codec_id = "crc32c"
+
+
+class Adler32(_Bytes):
+    """``numcodecs.adler32``."""
+
+    codec_id = "adler32"
+
+
+class Fletcher32(_Bytes):
+    """``numcodecs.fletcher32``."""
+
+    codec_id = "fletcher32"
+
+
+class JenkinsLookup3(_Bytes):
+    """``numcodecs.jenkins_lookup3``."""
+
+    codec_id = "jenkins_lookup3"
+
+
+class Delta(_Elements):
+    """``numcodecs.delta``."""
+
+    codec_id = "delta"
+
+
+class FixedScaleOffset(_Elements):
+    """``numcodecs.fixedscaleoffset``."""
+
+    codec_id = "fixedscaleoffset"
+
+
+class Quantize(_Elements):
+    """``numcodecs.quantize``."""
+
+    codec_id = "quantize"
+
+
+class BitRound(_Elements):
+    """``numcodecs.bitround``."""
+
+    codec_id = "bitround"
+
+
+class AsType(_Elements):
+    """``numcodecs.astype``."""
+
+    codec_id = "astype"
+
+
+class PackBits(NumcodecsCodec, ArrayToArray):
+    """``numcodecs.packbits``: booleans as a flat array of bytes, the first element in the highest bit."""
+
+    codec_id = "packbits"
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """See `ArrayToArray.encoded_spec`."""
+        from tessarr.dtypes.parse import from_numpy
+
+        if spec.dtype != np.dtype(bool):
+            raise CodecError("packbits needs booleans", codec=self.name, expected="bool", got=spec.data_type.name)
+        data_type = from_numpy(np.dtype(np.uint8))
+        return ChunkSpec((1 + -(-prod(spec.shape) // 8),), data_type, data_type.default_fill())
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.encode`."""
+        return flat_bytes(self.coder.encode(np.ascontiguousarray(chunk)))
+
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.decode`."""
+        decoded = self.coder.decode(flat_bytes(chunk), prod(spec.shape))
+        return flat_bytes(decoded).view(bool).reshape(spec.shape)
+
+
+class PCodec(_Numbers):
+    """``numcodecs.pcodec`` (extra ``codecs``)."""
+
+    codec_id = "pcodec"
+
+
+class ZFPY(_Numbers):
+    """``numcodecs.zfpy`` (extra ``codecs``)."""
+
+    codec_id = "zfpy"
+
+
+class Pickle(_Bytes):
+    """``numcodecs.pickle``: refused wherever it is met."""
+
+    codec_id = "pickle"
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """Raises `PickleCodecDisabledError`."""
+        refuse_pickle(cls.codec_id)
+        raise unknown(cls.codec_id)
+
+
+CLASSES: dict[str, type[NumcodecsCodec]] = {
+    cls.codec_id: cls
+    for cls in (
+        Blosc, LZ4, Zstd, Zlib, GZip, BZ2, LZMA, Shuffle, Base64, CRC32, CRC32C, Adler32, Fletcher32, JenkinsLookup3,
+        Delta, FixedScaleOffset, Quantize, BitRound, AsType, PackBits, PCodec, ZFPY,
+    )
+}  # fmt: skip
+
+
+def v3_codec(config: Mapping[str, Any]) -> Codec:
+    """The v3 codec for a numcodecs configuration with an id; that of the specification where the bytes are the same."""
+    from tessarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, VLenBytesCodec, VLenUTF8Codec, ZstdCodec
+    from tessarr.codecs.blosc import SHUFFLES
+
+    codec_id = config["id"]
+    refuse_pickle(codec_id)
+    members = {name: value for name, value in config.items() if name != "id"}
+    if codec_id == "gzip":
+        return GzipCodec(**members)
+    if codec_id == "zstd":
+        return ZstdCodec(**members)
+    if codec_id == "crc32c" and members.get("location") in (None, "end"):
+        return Crc32cCodec()
+    if codec_id == "blosc":
+        known = make_coder(codec_id, members).members
+        shuffle = None if known["shuffle"] < 0 else SHUFFLES[known["shuffle"]]
+        return BloscCodec(known.get("typesize"), known["cname"], known["clevel"], shuffle, known["blocksize"])
+    if codec_id in ("vlen-utf8", "vlen-bytes"):
+        return VLenUTF8Codec() if codec_id == "vlen-utf8" else VLenBytesCodec()
+    if codec_id not in CLASSES:
+        raise unknown(codec_id)
+    return CLASSES[codec_id](**members)
