@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from tessarr.errors import KeyValidationError
 from tessarr.types import Buffer
 
 Part = tuple[int, memoryview]
+
+
+def byte_view(value: Buffer) -> memoryview:
+    """The bytes of `value`, which must be C-contiguous, as a flat view that shares its memory.
+
+    >>> bytes(byte_view(np.array([258, 0], dtype="<u2")))
+    b'\\x02\\x01\\x00\\x00'
+    """
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise TypeError("a stored value is C-contiguous memory; got a strided array")
+        # Not through the buffer protocol: it knows no datetime64 and no zero-sized shapes.
+        return memoryview(value.reshape(-1).view(np.uint8)) if value.size else memoryview(b"")
+    view = memoryview(value)
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def parts_by_key(key_start_values: Iterable[tuple[str, int, Buffer]]) -> dict[str, list[Part]]:
@@ -16,7 +33,7 @@ def parts_by_key(key_start_values: Iterable[tuple[str, int, Buffer]]) -> dict[st
     for key, start, value in key_start_values:
         if start < 0:
             raise KeyValidationError("a part begins before the value", key=key, expected="start >= 0", got=start)
-        parts.setdefault(key, []).append((start, memoryview(value).cast("B")))
+        parts.setdefault(key, []).append((start, byte_view(value)))
     for key, items in parts.items():
         items.sort(key=lambda part: part[0])
         for (start, value), (next_start, _) in zip(items, items[1:], strict=False):
@@ -29,10 +46,9 @@ def parts_by_key(key_start_values: Iterable[tuple[str, int, Buffer]]) -> dict[st
 
 def merge_parts(old: Buffer | None, parts: list[Part]) -> bytes:
     """`old` with `parts` laid over it; gaps are zero bytes."""
-    size = max([memoryview(old).nbytes if old is not None else 0, *(start + part.nbytes for start, part in parts)])
-    new = bytearray(size)
-    if old is not None:
-        new[: memoryview(old).nbytes] = memoryview(old).cast("B")
+    present = byte_view(b"" if old is None else old)
+    new = bytearray(max([present.nbytes, *(start + part.nbytes for start, part in parts)]))
+    new[: present.nbytes] = present
     for start, part in parts:
         new[start : start + part.nbytes] = part
     return bytes(new)

@@ -1,0 +1,310 @@
+r"""Keys, prefixes, paths and names: what is allowed, and how one becomes the other.
+
+- A *key* names a value in a store: ``group/array/c/0/1`` (`check_key`).
+- A *prefix* names all keys that begin with it: ``""`` or ``group/`` (`check_prefix`).
+- A *path* names a node: ``""`` is the root, ``group/array`` a node below (`normalize_path` makes one of what a user wrote).
+- A *name* is one segment of a path (`check_node_name`).
+
+>>> normalize_path("\\foo\\\\bar//baz/")
+'foo/bar/baz'
+>>> prefix_of("foo/bar"), join("foo", "bar", "zarr.json"), join("", "zarr.json")
+('foo/bar/', 'foo/bar/zarr.json', 'zarr.json')
+
+Differences: Zarr v2 forbids the names ``.`` and ``..`` only; v3 also every other name of periods alone, names that begin
+with ``__`` and the name ``zarr.json``. Windows adds rules of its own (`windows_name_problem`).
+
+Source: Zarr v2, "Logical storage paths"; Zarr v3.1 core, "Node names" and "Abstract store interface".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, final
+
+from tessarr.errors import KeyValidationError, NodeNameError, ZarrUserWarning
+from tessarr.types import ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
+
+is_plain_key = re.compile(r"[^/.\0][^/\0]*(?:/[^/.\0][^/\0]*)*").fullmatch
+"""Matches most good keys and no bad one, in a third of a microsecond; where it does not match, ask `check_key`."""
+
+_V2_DOCUMENTS = frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"})
+_RECOMMENDED = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
+_WINDOWS_DEVICE = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[0-9¹²³])(?:\.|\Z)", re.IGNORECASE).match
+_WINDOWS_FORBIDDEN = re.compile(r'[<>:"|?*\\\x00-\x1f]').search
+
+# -- keys and prefixes ---------------------------------------------------------------------------------------------
+
+
+def check_key(key: str) -> None:
+    """Raises `KeyValidationError` unless `key` is a well-formed store key."""
+    if not isinstance(key, str):
+        raise KeyValidationError("a store key is a string", got=type(key).__name__)
+    if is_plain_key(key):
+        return
+    problem = _key_problem(key)
+    if problem is not None:
+        raise KeyValidationError(f"malformed store key: {problem}", key=_short(key))
+
+
+def check_prefix(prefix: str) -> None:
+    """Raises `KeyValidationError` unless `prefix` is ``""`` or a well-formed key followed by ``/``."""
+    if not isinstance(prefix, str):
+        raise KeyValidationError("a store prefix is a string", got=type(prefix).__name__)
+    if prefix == "":
+        return
+    if not prefix.endswith("/"):
+        raise KeyValidationError('a prefix is "" or ends with "/"', key=_short(prefix))
+    problem = None if is_plain_key(prefix[:-1]) else _key_problem(prefix[:-1])
+    if problem is not None:
+        raise KeyValidationError(f"malformed prefix: {problem}", key=_short(prefix))
+
+
+def _key_problem(key: str) -> str | None:
+    if key == "":
+        return "it is empty"
+    if "\0" in key:
+        return "it holds a NUL character"
+    if key[0] == "/" or key[-1] == "/":
+        return 'it begins or ends with "/"'
+    for segment in key.split("/"):
+        if segment == "":
+            return "it has an empty segment"
+        if segment in (".", ".."):
+            return f"it has the segment {segment!r}"
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}… ({len(text)} characters)"
+
+
+# -- paths ---------------------------------------------------------------------------------------------------------
+
+
+def normalize_path(path: str | bytes | None) -> str:
+    r"""A path as a user writes it → the path of the node: no slash at the ends, none doubled, none backward.
+
+    ``None``, ``""`` and ``"/"`` are the root, ``""``. Raises `NodeNameError` for a segment ``.`` or ``..`` and for NUL.
+
+    Source: Zarr v2, "Logical storage paths", steps 1 to 6.
+
+    >>> normalize_path("/"), normalize_path("a..b/.hidden/...")
+    ('', 'a..b/.hidden/...')
+    """
+    if path is None:
+        return ""
+    if isinstance(path, bytes):
+        path = path.decode("utf-8")
+    if not isinstance(path, str):
+        raise NodeNameError("a path is a string", got=type(path).__name__)
+    if is_plain_key(path) and "\\" not in path:
+        return path
+    segments = [segment for segment in path.replace("\\", "/").split("/") if segment]
+    for segment in segments:
+        if segment in (".", "..") or "\0" in segment:
+            raise NodeNameError(
+                f"a path may not hold the segment {segment!r}",
+                path=_short(path),
+                hint="Paths are absolute within the store; write the node's full path",
+            )
+    return "/".join(segments)
+
+
+def prefix_of(path: str) -> str:
+    """The prefix of all keys of the node at `path` and below; ``""`` for the root."""
+    return f"{path}/" if path else ""
+
+
+def join(*parts: str) -> str:
+    """Paths and a key put together; empty parts vanish."""
+    return "/".join(part for part in parts if part)
+
+
+def parent_of(path: str) -> str:
+    """The path one level up; the root's is the root."""
+    return path.rpartition("/")[0]
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+def check_node_name(name: str, zarr_format: ZarrFormat = 3) -> None:
+    """Raises `NodeNameError` unless a new node of that format may have this name (not the root, whose name is "").
+
+    Warns (`ZarrUserWarning`) for a v1 or v2 name that is not ASCII, which these formats do not provide for.
+
+    >>> check_node_name("temperature"); check_node_name("...", 2)
+    >>> check_node_name("...", 3)
+    Traceback (most recent call last):
+    tessarr.errors.NodeNameError: node name '...' is not allowed: it is only periods...
+    """
+    if not isinstance(name, str):
+        raise NodeNameError("a node name is a string", got=type(name).__name__)
+    problem = _name_problem(name) or (_v3_name_problem(name) if zarr_format == 3 else _v2_name_problem(name))
+    if problem is not None:
+        raise NodeNameError(f"node name {_short(name)!r} is not allowed: {problem} (Zarr v{zarr_format})")
+    if zarr_format != 3 and not name.isascii():
+        warnings.warn(
+            f"node name {name!r} is not ASCII, as Zarr v{zarr_format} keys should be; other readers may not find it",
+            ZarrUserWarning,
+            stacklevel=2,
+        )
+
+
+def _name_problem(name: str) -> str | None:
+    if name == "":
+        return "it is empty, the name of the root"
+    if "/" in name:
+        return 'it holds "/", which separates names'
+    if "\0" in name:
+        return "it holds a NUL character"
+    if name in (".", ".."):
+        return "it is only periods"
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return "it cannot be written as UTF-8"
+    return None
+
+
+def _v3_name_problem(name: str) -> str | None:
+    if not name.strip("."):
+        return "it is only periods"
+    if name.startswith("__"):
+        return 'it begins with "__", which is reserved'
+    if name == "zarr.json":
+        return "it is the name of the metadata document"
+    return None
+
+
+def _v2_name_problem(name: str) -> str | None:
+    return "it is the name of a metadata document" if name in _V2_DOCUMENTS else None
+
+
+def is_recommended_name(name: str) -> bool:
+    """Whether a name is what the specification recommends: a-z A-Z 0-9 - _ . and, beyond ASCII, case-folded NFKC.
+
+    >>> is_recommended_name("sea_level.2"), is_recommended_name("sea level"), is_recommended_name("Ä")
+    (True, False, False)
+    """
+    if _RECOMMENDED(name):
+        return True
+    ascii_part = "".join(character for character in name if character.isascii())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return not name.isascii() and (not ascii_part or bool(_RECOMMENDED(ascii_part))) and name == folded
+
+
+# -- file systems with narrower rules --------------------------------------------------------------------------------
+
+
+def windows_name_problem(name: str) -> str | None:
+    """Why Windows cannot hold a file of this name, or ``None``.
+
+    >>> windows_name_problem("nul.zarr"), windows_name_problem("a:b"), windows_name_problem("c")
+    ('it is the name of a device', "it holds ':'", None)
+    """
+    forbidden = _WINDOWS_FORBIDDEN(name)
+    if forbidden is not None:
+        return f"it holds {forbidden[0]!r}"
+    if _WINDOWS_DEVICE(name):
+        return "it is the name of a device"
+    if name[-1:] in (".", " "):
+        return "it ends with a period or a space"
+    if len(name.encode("utf-16-le", "surrogatepass")) > 2 * 255:
+        return "it is longer than 255 characters"
+    return None
+
+
+def windows_path(base: str, key: str) -> str:
+    r"""The Windows path of `key` in a store at `base`. Raises `KeyValidationError` where Windows cannot hold it.
+
+    >>> windows_path("C:\\data", "foo/bar")
+    'C:\\data\\foo\\bar'
+    """
+    for segment in key.split("/"):
+        problem = windows_name_problem(segment)
+        if problem is not None:
+            raise KeyValidationError(f"Windows cannot hold {_short(segment)!r}: {problem}", key=_short(key))
+    return base.rstrip("\\/") + "\\" + key.replace("/", "\\")
+
+
+def windows_key(base: str, path: str) -> str:
+    r"""The key of a file in a store at `base`; the inverse of `windows_path`.
+
+    >>> windows_key("C:\\data", "C:\\data\\foo\\bar")
+    'foo/bar'
+    """
+    return path[len(base.rstrip("\\/")) + 1 :].replace("\\", "/")
+
+
+def windows_extended(path: str) -> str:
+    r"""An absolute Windows path in the form that is not cut at 260 characters.
+
+    >>> windows_extended("C:\\data"), windows_extended("\\\\server\\share\\x")
+    ('\\\\?\\C:\\data', '\\\\?\\UNC\\server\\share\\x')
+    """
+    if path.startswith("\\\\?\\"):
+        return path
+    return "\\\\?\\UNC" + path[1:] if path.startswith("\\\\") else "\\\\?\\" + path
+
+
+def case_collision(name: str, siblings: Iterable[str]) -> str | None:
+    """The sibling that a file system blind to case (and to Unicode composition) takes for `name`, or ``None``.
+
+    >>> case_collision("FOO", ["bar", "foo"]), case_collision("foo", ["foo"])
+    ('foo', None)
+    """
+    folded = _fold(name)
+    return next((other for other in siblings if other != name and _fold(other) == folded), None)
+
+
+def _fold(name: str) -> str:
+    return unicodedata.normalize("NFC", name.casefold())
+
+
+# -- a place in a store --------------------------------------------------------------------------------------------
+
+
+@final
+class StorePath:
+    """A store and a path in it: one value that names a node's place.
+
+    >>> from tessarr.stores.memory import MemoryStore
+    >>> place = StorePath(MemoryStore(), "a") / "b"
+    >>> place.path
+    'a/b'
+    """
+
+    __slots__ = ("path", "store")
+
+    def __init__(self, store: Store, path: str = "") -> None:
+        self.store = store
+        self.path = normalize_path(path)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the store is."""
+        return self.store.read_only
+
+    def __truediv__(self, other: str) -> StorePath:
+        return StorePath(self.store, f"{self.path}/{other}")
+
+    def __str__(self) -> str:
+        return f"{self.store.url.rstrip('/')}/{self.path}".rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"StorePath({self.store!r}, {self.path!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StorePath):
+            return NotImplemented
+        return self.path == other.path and (self.store is other.store or self.store.url == other.store.url)
+
+    def __hash__(self) -> int:
+        return hash((self.store.url, self.path))
