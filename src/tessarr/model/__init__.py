@@ -1,0 +1,56 @@
+"""The Zarr Object Model: the structure of a hierarchy as one value, without data and without a store.
+
+Source: ZEP 6 (draft), with its gaps closed as docs/model.md says. A model is what `from_store` reads, `from_json`
+parses, or your code builds; `to_store` creates the hierarchy it describes (metadata documents only, no chunk).
+
+>>> from tessarr import model
+>>> spec = model.from_json('{"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "members": {}}')
+>>> spec.attributes, dict(model.flatten(spec)) == {"": spec}
+({'a': 1}, True)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tessarr.model.mapping import Mapped, to_v2, to_v3
+    from tessarr.model.schema import json_schema
+
+    from tessarr.model.diff import Difference, diff, equal
+    from tessarr.model.flat import flatten, unflatten
+    from tessarr.model.json import from_json, to_json
+    from tessarr.model.match import Pattern, like, mismatches
+    from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
+    from tessarr.model.storing import from_store, to_store
+    from tessarr.model.valid import NodeProblem, Rule, require_valid, validate
+
+_HOME = {
+    **dict.fromkeys(("ArraySpec", "ArraySpecV2", "ArraySpecV3", "GroupSpec", "Spec"), "node"),
+    **dict.fromkeys(("from_json", "to_json"), "json"),
+    **dict.fromkeys(("flatten", "unflatten"), "flat"),
+    **dict.fromkeys(("Difference", "diff", "equal"), "diff"),
+    **dict.fromkeys(("Pattern", "like", "mismatches"), "match"),
+    **dict.fromkeys(("NodeProblem", "Rule", "require_valid", "validate"), "valid"),
+    **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "mapping"),
+    **dict.fromkeys(("from_store", "to_store"), "storing"),
+    "json_schema": "schema",
+}
+
+__all__ = [
+    "ArraySpec", "ArraySpecV2", "ArraySpecV3", "GroupSpec", "Spec",
+    "from_json", "to_json", "from_store", "to_store",
+    "flatten", "unflatten",
+    "diff", "equal", "Difference",
+    "Pattern", "like", "mismatches", "NodeProblem", "Rule", "validate", "require_valid",
+    "to_v2", "to_v3", "Mapped",
+    "json_schema",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"tessarr.model.{_HOME[name]}"), name)

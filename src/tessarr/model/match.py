@@ -1,0 +1,197 @@
+"""Partial models as constraints: does a hierarchy have a given structure?
+
+A pattern is a model with only the parts that matter. A part may be a value, a predicate, or ``...`` for "anything, but
+there"; members not named are free.
+
+>>> from tessarr import model
+>>> volume = {"ndim": 3, "dtype": "float", "dims": ["z", "y", "x"]}
+>>> pattern = {"members": {"a": {"kind": "group", "members": {"volume": volume}}}}
+>>> hierarchy = model.GroupSpec(members={"a": model.GroupSpec(members={})})
+>>> [str(problem) for problem in model.mismatches(hierarchy, pattern)]
+['/a/volume: missing']
+
+Besides the members of the documents a pattern may say, alike for both formats: ``kind`` ("array", "group"), ``ndim``,
+``dims`` (dimension names, from ``_ARRAY_DIMENSIONS`` in v2), ``chunk_shape``, ``dtype`` (a NumPy type name or one of
+the families bool, integer, float, complex, number, string, bytes, datetime, struct), ``optional`` (members that may be
+missing) and ``others`` (the pattern of all members not named; ``False``: there are none).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import TessarrError
+from tessarr.model.canonical import canonical
+from tessarr.model.diff import diff, own_json, same
+from tessarr.model.node import ArraySpec, GroupSpec, Spec
+from tessarr.model.valid import NodeProblem
+
+Pattern: TypeAlias = "Mapping[str, Any] | Callable[[Any], object] | Spec"
+"""A partial model, a predicate over the node, or a whole model."""
+
+_FAMILIES = {
+    "bool": "b",
+    "integer": "iu",
+    "float": "f",
+    "complex": "c",
+    "number": "iufc",
+    "string": "UT",
+    "bytes": "SV",
+    "datetime": "M",
+    "timedelta": "m",
+}
+
+
+def like(spec: Spec, pattern: Pattern, *, ignore: tuple[str, ...] = ()) -> bool:
+    """Whether `spec` has the structure that `pattern` describes.
+
+    A whole model as pattern must be equal, apart from the document members in `ignore` (as in `tessarr.model.equal`).
+    """
+    if isinstance(pattern, ArraySpec | GroupSpec):
+        return not diff(spec, pattern, ignore=ignore)
+    return next(_mismatches(spec, pattern, ""), None) is None
+
+
+def mismatches(spec: Spec, pattern: Pattern) -> list[NodeProblem]:
+    """Where `spec` is not as `pattern` says, with the path of every node concerned."""
+    return list(_mismatches(spec, pattern, ""))
+
+
+def _mismatches(node: Any, pattern: Any, path: str) -> Iterator[NodeProblem]:
+    if isinstance(pattern, ArraySpec | GroupSpec):
+        yield from (NodeProblem(d.path, d.loc, "value", str(d)) for d in diff(pattern, node))
+    elif callable(pattern):
+        if not pattern(node):
+            yield NodeProblem(path, (), "rule", f"{getattr(pattern, '__name__', 'the predicate')} does not hold")
+    elif isinstance(pattern, Mapping):
+        document = canonical(own_json(node))
+        for name, wanted in pattern.items():
+            if name in ("members", "optional", "others"):
+                continue
+            known = _VIRTUAL.get(name)
+            found = known(node) if known else document.get(name, _MISSING)
+            yield from _compare(_normal(name, wanted), found, (name,), path)
+        yield from _members(node, pattern, path)
+    elif pattern is not ...:
+        yield NodeProblem(path, (), "type", f"a pattern must be a mapping, a predicate or a model, got {pattern!r}")
+
+
+def _members(node: Any, pattern: Mapping[str, Any], path: str) -> Iterator[NodeProblem]:
+    required, optional = pattern.get("members", {}), pattern.get("optional", {})
+    others = pattern.get("others", ...)
+    if not (required or optional or "others" in pattern):
+        return
+    if not isinstance(node, GroupSpec):
+        yield NodeProblem(path, (), "type", "must be a group, is an array")
+        return
+    for name in required:
+        if name not in node.members:
+            yield NodeProblem(_below(path, name), (), "missing", "missing")
+    for name, member in node.members.items():
+        wanted = required.get(name, optional.get(name, others))
+        if wanted is False:
+            yield NodeProblem(_below(path, name), (), "unknown", "not expected here")
+        else:
+            yield from _mismatches(member, wanted, _below(path, name))
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+_MISSING = _Missing()
+
+
+def _normal(name: str, wanted: Any) -> Any:
+    """A wanted value in the spelling of `canonical`."""
+    if name in _VIRTUAL or callable(wanted) or wanted is ... or name == "fill_value":
+        return wanted
+    if isinstance(wanted, Mapping) and any(callable(value) or value is ... for value in wanted.values()):
+        return wanted
+    return canonical({name: wanted}).get(name, wanted)
+
+
+def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> Iterator[NodeProblem]:
+    if found is _MISSING:
+        yield NodeProblem(path, loc, "missing", "missing")
+    elif wanted is ...:
+        return
+    elif callable(wanted):
+        if not wanted(found):
+            name = getattr(wanted, "__name__", "the predicate")
+            yield NodeProblem(path, loc, "rule", f"{name} does not hold for {found!r}")
+    elif loc == ("dtype",) and isinstance(wanted, str):
+        if not _is_dtype(found, wanted):
+            yield NodeProblem(path, loc, "value", f"expected {wanted}, got {found}")
+    elif isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        for name, value in wanted.items():
+            yield from _compare(value, found.get(name, _MISSING), (*loc, name), path)
+    elif isinstance(wanted, list | tuple) and isinstance(found, list | tuple) and len(wanted) == len(found):
+        for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from _compare(one, other, (*loc, position), path)
+    elif not same(wanted, found):
+        yield NodeProblem(path, loc, "value", f"expected {wanted!r}, got {found!r}")
+
+
+def _is_dtype(found: Any, wanted: str) -> bool:
+    if not isinstance(found, np.dtype):
+        return bool(found == wanted)
+    if wanted == "struct":
+        return found.names is not None
+    if wanted in _FAMILIES:
+        return found.kind in _FAMILIES[wanted] and (wanted != "bytes" or found.names is None)
+    try:
+        return bool(found.newbyteorder("=") == np.dtype(wanted).newbyteorder("="))
+    except TypeError:
+        return False
+
+
+def _dtype(node: Any) -> Any:
+    """The NumPy dtype; what the document says where it is not known here."""
+    if isinstance(node, GroupSpec):
+        return _MISSING
+    from tessarr.dtypes.parse import from_v2, from_v3
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data_type = from_v3(node.data_type) if node.zarr_format == 3 else from_v2(node.dtype, node.filters)
+    except TessarrError:
+        return node.data_type if node.zarr_format == 3 else node.dtype
+    return np.dtype("U") if data_type.name == "string" else data_type.dtype
+
+
+def dims(node: Any) -> Any:
+    """The dimension names of an array of either format; ``None`` without."""
+    if isinstance(node, GroupSpec):
+        return _MISSING
+    if node.zarr_format == 3:
+        return node.dimension_names
+    return own_json(node)["attributes"].get("_ARRAY_DIMENSIONS")  # type: ignore[union-attr,call-overload,unused-ignore]
+
+
+def _chunk_shape(node: Any) -> Any:
+    if isinstance(node, GroupSpec):
+        return _MISSING
+    if node.zarr_format == 2:
+        return node.chunks
+    grid = node.chunk_grid
+    return grid.get("configuration", {}).get("chunk_shape", _MISSING) if isinstance(grid, Mapping) else _MISSING
+
+
+_VIRTUAL: dict[str, Callable[[Any], Any]] = {
+    "kind": lambda node: "group" if isinstance(node, GroupSpec) else "array",
+    "ndim": lambda node: _MISSING if isinstance(node, GroupSpec) else node.ndim,
+    "dims": dims,
+    "dtype": _dtype,
+    "chunk_shape": _chunk_shape,
+}
