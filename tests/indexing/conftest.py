@@ -1,4 +1,4 @@
-"""An engine of a few lines: an array in memory, cut into separate chunks, that follows requests and plans to the letter."""
+"""An engine of a few lines: an array in memory, in separate chunks, that follows requests and plans to the letter."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class Chunked:
         assert not full.size or np.shares_memory(result, full), "the result is a copy"
         mine = np.full(request.shape, JUNK, self.dtype)
         view = request.view(mine)
-        assert view is not None and view.shape == request.selection.shape
+        assert view is not None
+        assert view.shape == request.selection.shape
         for part in self.parts(request.selection):
             view[part.out_sel] = self.chunks[part.coords][part.local.index]
         assert np.array_equal(mine, result)

@@ -190,7 +190,20 @@ class TestBasic:
 
     @pytest.mark.parametrize(
         "index",
-        [None, (0, None), 1.0, np.float64(1), "x", [1], np.array([1]), True, np.True_, (0, 0, 0), (..., ...), slice(1.5)],
+        [
+            None,
+            (0, None),
+            1.0,
+            np.float64(1),
+            "x",
+            [1],
+            np.array([1]),
+            True,
+            np.True_,
+            (0, 0, 0),
+            (..., ...),
+            slice(1.5),
+        ],
     )
     def test_anything_else_is_refused(self, index: Any) -> None:
         with pytest.raises(ArrayIndexError):
@@ -201,7 +214,7 @@ class TestBasic:
             basic((None, 0), (4,))
 
     def test_too_many_indices_are_counted(self) -> None:
-        with pytest.raises(ArrayIndexError, match="too many indices.*at most 1; got 2"):
+        with pytest.raises(ArrayIndexError, match=r"too many indices.*at most 1; got 2"):
             basic((0, 0), (4,))
 
     def test_huge_axes_cost_nothing(self) -> None:
@@ -286,7 +299,16 @@ class TestPoints:
 
     @pytest.mark.parametrize(
         "items",
-        [([0],), ([0], slice(None)), ([0], ...), ([0, 1], [0, 1, 2]), ([0], [True, False]), np.ones((6, 4), bool), "x", ()],
+        [
+            ([0],),
+            ([0], slice(None)),
+            ([0], ...),
+            ([0, 1], [0, 1, 2]),
+            ([0], [True, False]),
+            np.ones((6, 4), bool),
+            "x",
+            (),
+        ],
     )
     def test_what_is_neither_coordinates_nor_mask_is_refused(self, items: Any) -> None:
         with pytest.raises(ArrayIndexError):
@@ -330,7 +352,9 @@ class TestFancy:
     def test_what_is_an_outer_product_becomes_one(self, index: Any, kind: type) -> None:
         assert type(fancy(index, (5, 4, 6)).selection) is kind
 
-    @pytest.mark.parametrize("index", [([0, 1], [0, 1, 2]), ([True],), (np.ones((4, 5), bool),), ([0.5],), (None, [0]), (True, [0])])
+    @pytest.mark.parametrize(
+        "index", [([0, 1], [0, 1, 2]), ([True],), (np.ones((4, 5), bool),), ([0.5],), (None, [0]), (True, [0])]
+    )
     def test_what_numpy_or_we_refuse_is_refused(self, index: Any) -> None:
         with pytest.raises(ArrayIndexError):
             fancy(index, (4, 6))
@@ -356,7 +380,9 @@ class TestBlock:
         axes = RegularGrid((3, 4)).axes((10, 9))
         assert np.array_equal(chunked(data, axes).read(block(index, axes)), data[expected])
 
-    @pytest.mark.parametrize("index", [4, -5, slice(4, None), slice(None, None, 2), slice(None, None, -1), [0], (0, 0, 0), 1.0])
+    @pytest.mark.parametrize(
+        "index", [4, -5, slice(4, None), slice(None, None, 2), slice(None, None, -1), [0], (0, 0, 0), 1.0]
+    )
     def test_what_is_no_range_of_chunks_is_refused(self, index: Any) -> None:
         with pytest.raises(ArrayIndexError):
             block(index, RegularGrid((3, 4)).axes((10, 9)))

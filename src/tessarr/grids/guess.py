@@ -1,0 +1,155 @@
+"""Chunk and shard shapes chosen by bytes, and every spelling of ``chunks=`` turned into a grid.
+
+>>> guess_chunks((10_000, 10_000), 8)
+(358, 358)
+>>> guess_shards((10_000, 10_000), (358, 358), 8)
+(3580, 3580)
+>>> normalize_chunks((100, -1), (1000, 50), 8), normalize_chunks("100MB", (2**20, 2**10), 8).chunk_shape
+(RegularGrid((100, 50)), (12193, 1024))
+
+Shapes are found by arithmetic on the axes, whatever the number of chunks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessarr.grids.base import ChunkGrid
+from tessarr.grids.rectilinear import RectilinearGrid
+from tessarr.grids.regular import RegularGrid
+from tessarr.types import Shape
+
+CHUNK_NBYTES = 1 << 20
+"""Target for a chunk, decoded: large enough that codecs and requests amortise, small enough for a core's cache."""
+SHARD_NBYTES = 128 << 20
+"""Target for a shard, decoded."""
+SHARD_NBYTES_MAX = 1 << 30
+"""Shards grow up to this to keep an array within `SHARDS_MAX` objects."""
+SHARDS_MAX = 10_000
+"""Objects that an array may have before shards are made larger than `SHARD_NBYTES`."""
+
+Chunks: TypeAlias = (
+    "int | str | bool | Sequence[int | None | Sequence[int | Sequence[int]]] | np.ndarray[Any, Any] | np.integer[Any]"
+)
+"""What `normalize_chunks` accepts."""
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_NBYTES = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]I?)?B\s*", re.ASCII | re.IGNORECASE)
+
+
+def guess_chunks(shape: Shape, itemsize: int, *, target_nbytes: int = CHUNK_NBYTES) -> Shape:
+    """A chunk shape of at most `target_nbytes` bytes (one element at least) for elements of `itemsize` bytes.
+
+    Chunks are as near to a cube as the array allows, and divide each axis as evenly as they can. An axis of length 0 is
+    taken for one that will grow.
+    """
+    return _even(shape, _fill([length or None for length in shape], max(1, target_nbytes // max(1, itemsize))))
+
+
+def guess_shards(shape: Shape, chunk_shape: Shape, itemsize: int, *, target_nbytes: int = SHARD_NBYTES) -> Shape:
+    """A shard shape, a multiple of `chunk_shape`, of about `target_nbytes` bytes and at most the whole array.
+
+    The target is raised, up to `SHARD_NBYTES_MAX`, for arrays of more than `SHARDS_MAX` shards.
+    """
+    itemsize = max(1, itemsize)
+    most = prod(shape) * itemsize // SHARDS_MAX
+    target = max(target_nbytes, min(most, SHARD_NBYTES_MAX))
+    counts = tuple(-(-length // chunk) for length, chunk in zip(shape, chunk_shape, strict=True))
+    budget = max(1, target // (prod(chunk_shape) * itemsize))
+    multiples = _even(counts, _fill([count or None for count in counts], budget))
+    return tuple(multiple * chunk for multiple, chunk in zip(multiples, chunk_shape, strict=True))
+
+
+def _fill(lengths: Sequence[int | None], budget: int) -> list[int]:
+    """Sides of a box of at most `budget` cells, as equal as `lengths` allow (``None``: no limit)."""
+    sides = [1] * len(lengths)
+    order = sorted(range(len(lengths)), key=lambda i: (lengths[i] is None, lengths[i] or 0))
+    for done, i in enumerate(order):
+        side = _root(budget, len(order) - done)
+        limit = lengths[i]
+        sides[i] = side if limit is None else min(side, limit)
+        budget //= sides[i]
+    return sides
+
+
+def _root(value: int, degree: int) -> int:
+    """The largest integer whose power of `degree` is at most `value` (at least 1)."""
+    low, high = 1, 1 << (value.bit_length() // degree + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**degree <= value else (low, middle)
+    return low
+
+
+def _even(lengths: Sequence[int], sides: Sequence[int]) -> Shape:
+    """`sides` shortened so that the same number of pieces divides each of `lengths` evenly."""
+    return tuple(
+        -(-length // -(-length // side)) if length else side for length, side in zip(lengths, sides, strict=True)
+    )
+
+
+def parse_nbytes(text: str) -> int:
+    """Bytes from text such as ``"100MB"``, ``"1.5 GiB"`` or ``"512 B"`` (KB = 1000 bytes, KiB = 1024).
+
+    Raises `ValueError` for anything else, and for less than one byte.
+    """
+    match = _NBYTES.fullmatch(text)
+    nbytes = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
+    if nbytes < 1:
+        raise ValueError(f'expected a size such as "100MB" or "1MiB"; got {text!r}')
+    return nbytes
+
+
+def normalize_chunks(
+    chunks: Chunks | None, shape: Shape, itemsize: int, *, target_nbytes: int = CHUNK_NBYTES
+) -> ChunkGrid:
+    """The grid that a user's ``chunks=`` means for an array of `shape` with elements of `itemsize` bytes.
+
+    ======================  ==========================================================================
+    ``"auto"``              chosen by `guess_chunks`
+    ``"100MB"``             chosen, of at most that many bytes
+    ``False``, ``-1``       one chunk that holds the whole array
+    ``64``                  64 along every axis
+    ``(64, -1, None)``      one entry per axis; -1 and ``None`` are the whole axis
+    ``[[10, 20], 5]``       a list for an axis gives its chunk lengths: a `RectilinearGrid`
+    ======================  ==========================================================================
+
+    NumPy integers and 1-d integer arrays are as good as Python's. A whole axis of length 0 gets chunks of 1.
+
+    Raises `ValueError` for ``True``, ``None``, too few or too many entries, and lengths that are not positive integers.
+    """
+    whole = tuple(max(1, length) for length in shape)
+    if isinstance(chunks, str):
+        target = target_nbytes if chunks == "auto" else parse_nbytes(chunks)
+        return RegularGrid(guess_chunks(shape, itemsize, target_nbytes=target))
+    if chunks is False:
+        return RegularGrid(whole)
+    if chunks is None or isinstance(chunks, bool | np.bool_):
+        raise ValueError(f'chunks={chunks!r} has no clear meaning; pass "auto", lengths per axis, or -1 for one chunk')
+    if isinstance(chunks, np.ndarray | np.generic):
+        chunks = chunks.tolist()
+    if isinstance(chunks, int):
+        return RegularGrid(tuple(_length(chunks, size) for size in whole))
+    if not isinstance(chunks, Sequence):
+        raise ValueError(f'expected "auto", a size, a length or lengths per axis for chunks; got {chunks!r}')
+    if len(chunks) != len(shape):
+        raise ValueError(f"expected one chunk length per axis of an array of shape {tuple(shape)}; got {chunks!r}")
+    entries = [_length(entry, size) for entry, size in zip(chunks, whole, strict=True)]
+    if not any(isinstance(entry, list) for entry in entries):
+        return RegularGrid(entries)
+    grid = RectilinearGrid(entries)
+    grid.axes(shape)
+    return grid
+
+
+def _length(entry: Any, whole: int) -> Any:
+    """One axis of ``chunks``: -1 and ``None`` as the `whole` axis, sequences as lists, the rest as it is."""
+    if entry is None or (isinstance(entry, int | np.integer) and not isinstance(entry, bool) and entry == -1):
+        return whole
+    return list(entry) if isinstance(entry, list | tuple | np.ndarray) else entry
