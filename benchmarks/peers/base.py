@@ -1,0 +1,94 @@
+"""What a peer has to offer: a handful of small functions, each the fastest public way that library has.
+
+A peer that cannot do something raises `NotSupportedError`; the cell stays empty and the row is not lost.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, ClassVar
+
+import numpy as np
+from layouts import Layout
+
+NAMES = (
+    "tessarr",
+    "tessarr-reference",
+    "zarr-python",
+    "zarr-fused",
+    "tensorstore",
+    "zarrs",
+    "zarrista",
+    "zarr2",
+    "limit",
+)
+PEERS = {
+    "tessarr": "peers.tessarr_peer:Tessarr",
+    "tessarr-reference": "peers.tessarr_peer:TessarrReference",
+    "zarr-python": "peers.zarr_python:ZarrPython",
+    "zarr-fused": "peers.zarr_python:ZarrFused",
+    "tensorstore": "peers.tensorstore_peer:TensorStore",
+    "zarrs": "peers.zarr_python:Zarrs",
+    "zarrista": "peers.zarrista_peer:Zarrista",
+    "zarr2": "peers.zarr2:Zarr2",
+    "limit": "peers.limit:Limit",
+}
+
+
+class NotSupportedError(Exception):
+    """The peer has no such ability."""
+
+
+class Peer:
+    """One library. Handles are whatever it opens; selections are tuples of slices and integers."""
+
+    name: str = ""
+    """As in `PEERS`."""
+    statement: ClassVar[str] = "pass"
+    """What importing it means, for the row of import times."""
+    suffix: ClassVar[str] = ""
+    """Added to the names of layouts: a peer may need them in another format."""
+
+    def version(self) -> str:
+        """What is being measured."""
+        raise NotSupportedError
+
+    def open(self, path: str) -> Any:
+        """Open an array for reading and writing."""
+        raise NotSupportedError
+
+    def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
+        """Read a box into a new array."""
+        raise NotSupportedError
+
+    def outer(self, array: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Read the cross of `rows` and `columns`."""
+        raise NotSupportedError
+
+    def points(self, array: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Read the elements at (`rows`, `columns`)."""
+        raise NotSupportedError
+
+    def create(self, path: str, layout: Layout, *, durable: bool) -> Any:
+        """Make an empty array; `durable`: every write is on the disk when it returns."""
+        raise NotSupportedError
+
+    def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
+        """Write `value` to a box."""
+        raise NotSupportedError
+
+    def list_group(self, path: str) -> int:
+        """Open a group and list its arrays by name; how many there are."""
+        raise NotSupportedError
+
+    def read_all(self, layout: Layout) -> np.ndarray:
+        """Read a whole array through a handle that is opened for it."""
+        return self.read(self.open(layout.path), (slice(None),) * len(layout.shape))
+
+
+def load(name: str) -> Peer:
+    """The peer called `name`. Raises ImportError when it is not installed."""
+    module, _, attribute = PEERS[name].partition(":")
+    peer: Peer = getattr(importlib.import_module(module), attribute)()
+    peer.name = name
+    return peer

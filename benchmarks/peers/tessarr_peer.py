@@ -1,0 +1,63 @@
+"""tessarr, as installed and with the reference engine forced."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from layouts import Layout
+
+import tessarr
+from peers.base import Peer
+
+
+class Tessarr(Peer):
+    """Whatever engine tessarr chooses by itself."""
+
+    statement: ClassVar[str] = "import tessarr"
+
+    def version(self) -> str:
+        return f"tessarr {tessarr.__version__}"
+
+    def open(self, path: str) -> Any:
+        return tessarr.open_array(path, mode="r+")
+
+    def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
+        return np.asarray(array[selection])
+
+    def outer(self, array: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(array.oindex[rows, columns])
+
+    def points(self, array: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(array.vindex[rows, columns])
+
+    def create(self, path: str, layout: Layout, *, durable: bool) -> Any:
+        configuration: dict[str, Any] = {
+            "raw": None,
+            "blosc": {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}},
+            "zstd": {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
+            "gzip": {"name": "gzip", "configuration": {"level": 1}},
+        }
+        store = tessarr.storage.LocalStore(path, durable=True) if durable else path
+        return tessarr.create_array(
+            store, shape=layout.shape, chunks=layout.chunk, shards=layout.shard, dtype=layout.dtype,
+            compressors=configuration[layout.codec], fill_value=0,
+        )  # fmt: skip
+
+    def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
+        array[selection] = value
+
+    def list_group(self, path: str) -> int:
+        return len([name for name, _ in tessarr.open_group(path, mode="r").arrays()])
+
+
+class TessarrReference(Tessarr):
+    """The reference engine, to see what the native one gains."""
+
+    def __init__(self) -> None:
+        os.environ["TESSARR_ENGINE"] = "reference"
+        tessarr.config.set({"engine": "reference"})
+
+    def version(self) -> str:
+        return f"{super().version()}, reference engine"

@@ -1,0 +1,84 @@
+"""zarr-python 3 with its three pipelines: the default, the fused one, and zarrs-python's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from typing import Any, ClassVar
+
+import numpy as np
+import zarr
+from layouts import Layout
+
+from peers.base import NotSupportedError, Peer
+
+
+def use_pipeline(path: str) -> None:
+    """Make `path` the pipeline of every array that is opened from now on; ImportError when there is no such class."""
+    module, _, name = path.rpartition(".")
+    if not hasattr(importlib.import_module(module), name):
+        raise ImportError(f"{path} does not exist in this release")
+    zarr.config.set({"codec_pipeline.path": path})
+
+
+class ZarrPython(Peer):
+    """The default pipeline."""
+
+    statement: ClassVar[str] = "import zarr"
+
+    def version(self) -> str:
+        return f"zarr-python {zarr.__version__}"
+
+    def open(self, path: str) -> Any:
+        return zarr.open_array(path, mode="r+")
+
+    def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
+        return np.asarray(array[selection])
+
+    def outer(self, array: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(array.oindex[rows, columns])
+
+    def points(self, array: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.asarray(array.vindex[rows, columns])
+
+    def create(self, path: str, layout: Layout, *, durable: bool) -> Any:
+        if durable:
+            raise NotSupportedError("no fsync")
+        codecs: dict[str, Any] = {
+            "raw": None,
+            "blosc": zarr.codecs.BloscCodec(cname="lz4", clevel=5, shuffle="shuffle"),
+            "zstd": zarr.codecs.ZstdCodec(level=3),
+            "gzip": zarr.codecs.GzipCodec(level=1),
+        }
+        return zarr.create_array(
+            path, shape=layout.shape, chunks=layout.chunk, shards=layout.shard, dtype=layout.dtype,
+            compressors=codecs[layout.codec], fill_value=0,
+        )  # fmt: skip
+
+    def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
+        array[selection] = value
+
+    def list_group(self, path: str) -> int:
+        return len([name for name, _ in zarr.open_group(path, mode="r").arrays()])
+
+
+class ZarrFused(ZarrPython):
+    """The fused pipeline."""
+
+    def __init__(self) -> None:
+        use_pipeline("zarr.core.codec_pipeline.FusedCodecPipeline")
+
+    def version(self) -> str:
+        return f"zarr-python {zarr.__version__}, FusedCodecPipeline"
+
+
+class Zarrs(ZarrPython):
+    """zarrs-python: the Rust pipeline under zarr-python."""
+
+    statement: ClassVar[str] = "import zarr, zarrs"
+
+    def __init__(self) -> None:
+        use_pipeline("zarrs.ZarrsCodecPipeline")
+
+    def version(self) -> str:
+        return f"zarrs-python {importlib.metadata.version('zarrs')}"

@@ -1,0 +1,187 @@
+"""Rows W1 to W3, M1 and M2: writing, opening, memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from layouts import CALLS, DATA, LAYOUTS, SCRATCH, SHARDED, UNSHARDED, Layout
+from peers.base import NotSupportedError, Peer
+from rows_read import assert_whole, layout_for, random_chunks, read_whole
+from task import Task, row
+
+ALL = [layout.name for layout in [*UNSHARDED, *SHARDED]]
+
+
+def scratch_path(peer: Peer) -> str:
+    """A folder of this process and peer; emptied by `fresh`."""
+    return str(SCRATCH / f"{type(peer).__name__}-{os.getpid()}.zarr")
+
+
+def fresh(peer: Peer, layout: Layout, *, durable: bool = False) -> Any:
+    """An empty array in an empty folder."""
+    path = scratch_path(peer)
+    shutil.rmtree(path, ignore_errors=True)
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    return peer.create(path, layout, durable=durable)
+
+
+def copied(peer: Peer, layout: Layout) -> Any:
+    """A copy of the stored array, open for writing."""
+    path = scratch_path(peer)
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(layout.path, path)
+    return peer.open(path)
+
+
+@row("W1", "write all", [*ALL, "raw64 fsync", "shard-zstd32 fsync"], bar=1.3, most_rounds=7)
+def write_whole(peer: Peer, name: str) -> Task:
+    """All of an array into an empty one; without fsync, or with one per value where the name says so."""
+    layout_name, _, durable = name.partition(" ")
+    layout = LAYOUTS[layout_name]
+    value = np.array(layout.truth())
+    everything = (slice(None),) * value.ndim
+    handle: list[Any] = []
+
+    def before() -> None:
+        handle[:] = [fresh(peer, layout, durable=bool(durable))]
+
+    def check(_: object) -> None:
+        assert_whole(layout, peer.read(peer.open(scratch_path(peer)), everything))
+
+    return Task(run=lambda: peer.write(handle[0], everything, value), check=check, before=before)
+
+
+def small_boxes(layout: Layout, count: int) -> list[tuple[slice, ...]]:
+    """Boxes of 8³ elements inside chunks."""
+    return [tuple(slice(part.start + 3, part.start + 11) for part in box) for box in random_chunks(layout, count)]
+
+
+@row(
+    "W2",
+    "small writes inside chunks",
+    ["raw64", "blosc64", "zstd64", "shard-zstd32"],
+    unit="µs",
+    bar=3.0,
+    most_rounds=7,
+)
+def write_small(peer: Peer, name: str) -> Task:
+    """Read-modify-writes, one per call."""
+    layout = layout_for(peer, name)
+    boxes = small_boxes(layout, 200 if CALLS > 100 else 20)
+    value = np.full((8, 8, 8), 4242, dtype=layout.dtype)
+    handle: list[Any] = []
+
+    def before() -> None:
+        handle[:] = [copied(peer, layout)]
+
+    def run() -> None:
+        for box in boxes:
+            peer.write(handle[0], box, value)
+
+    def check(_: object) -> None:
+        expected = np.array(layout.truth())
+        for box in boxes:
+            expected[box] = value
+        assert np.array_equal(peer.read(peer.open(scratch_path(peer)), (slice(None),) * 3), expected)
+
+    return Task(run=run, check=check, before=before, calls=len(boxes))
+
+
+@row("W3", "update one inner chunk of a large shard", [layout.name for layout in SHARDED], bar=10.0)
+def update_shard(peer: Peer, name: str) -> Task:
+    """One inner chunk, whole, of a full shard (32 MB at full scale)."""
+    layout = layout_for(peer, name)
+    box = tuple(slice(n, 2 * n) for n in layout.chunk)
+    values = [np.full(layout.chunk, fill, dtype=layout.dtype) for fill in (1234, 4321)]
+    array, turn = copied(peer, layout), [0]
+
+    def run() -> None:
+        turn[0] ^= 1
+        peer.write(array, box, values[turn[0]])
+
+    def check(_: object) -> None:
+        expected = np.array(layout.truth())
+        expected[box] = values[turn[0]]
+        assert np.array_equal(peer.read(peer.open(scratch_path(peer)), (slice(None),) * 3), expected)
+
+    return Task(run=run, check=check)
+
+
+def seconds_to_import(peer: Peer) -> float:
+    """What the peer's import costs beyond NumPy, in a fresh interpreter."""
+    code = f"import time, numpy; t = time.perf_counter(); {peer.statement}; print(time.perf_counter() - t)"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@row("M1", "metadata", ["create", "open", "group of 1000", "group of 1000, consolidated", "import"], bar=3.0)
+def metadata(peer: Peer, name: str) -> Task:
+    """Creating and opening one array, listing a group, importing the package."""
+    layout = layout_for(peer, "zstd64")
+
+    def check_count(count: object) -> None:
+        assert count == 1000
+
+    def check_array(array: Any) -> None:
+        assert tuple(array.shape) == layout.shape
+
+    if name == "create":
+        return Task(
+            run=lambda: peer.create(scratch_path(peer), layout, durable=False),
+            check=check_array,
+            before=lambda: shutil.rmtree(scratch_path(peer), ignore_errors=True),
+        )
+    if name == "open":
+        return Task(
+            run=lambda: [peer.open(layout.path) for _ in range(20)], check=lambda got: check_array(got[0]), calls=20
+        )
+    if name == "import":
+        if peer.statement == "pass":
+            raise NotSupportedError("nothing to import")
+        return Task(run=lambda: None, check=lambda _: None, measure=lambda: seconds_to_import(peer))
+    path = str(DATA / ("group-consolidated.zarr" if "consolidated" in name else "group.zarr"))
+    return Task(run=lambda: peer.list_group(path), check=check_count)
+
+
+def status_kib(field: str) -> int:
+    """A figure of this process from the kernel. Raises NotSupportedError where there is none."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        raise NotSupportedError("peak memory is read from /proc")
+    return int(next(line for line in status.read_text().splitlines() if line.startswith(field)).split()[1])
+
+
+@row("M2", "peak memory beyond the array", ["read raw64", "read shard-zstd32", "write raw64", "write shard-zstd32"],
+     unit="MiB", most_rounds=3)  # fmt: skip
+def memory(peer: Peer, name: str) -> Task:
+    """The kernel's high-water mark during a whole read or write, in a process of its own."""
+    verb, _, layout_name = name.partition(" ")
+    task = write_whole(peer, layout_name) if verb == "write" else read_whole(peer, layout_name)
+
+    def measure() -> float:
+        worker = str(Path(__file__).with_name("worker.py"))
+        command = [sys.executable, "-W", "ignore", worker, peer.name, name]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    return Task(run=task.run, check=task.check, before=task.before, measure=measure)
+
+
+def peak_memory(peer: Peer, name: str) -> float:
+    """MiB of this process at its peak during the work, less what was there before and less the output itself."""
+    verb, _, layout_name = name.partition(" ")
+    task = write_whole(peer, layout_name) if verb == "write" else read_whole(peer, layout_name)
+    task.before()
+    Path("/proc/self/clear_refs").write_text("5")  # sets the high-water mark back
+    base = status_kib("VmRSS")
+    result = task.run()
+    peak = status_kib("VmHWM") - base
+    if verb == "read":
+        peak -= result.nbytes // 1024
+    shutil.rmtree(scratch_path(peer), ignore_errors=True)
+    return peak / 1024

@@ -1,0 +1,116 @@
+"""Makes the environments of the benchmarks: the newest Python found, every peer, and tessarr itself.
+
+    python benchmarks/setup_env.py [--refresh]
+
+`.bench/main` holds the newest zarr, TensorStore, zarrs, zarrista and tessarr; `.bench/zarr2` holds zarr 2.18, which
+cannot live beside zarr 3. Peers that this Python cannot install are left out and named. tessarr is installed anew
+whenever its sources changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / ".bench"
+OLDEST, NEWEST = (3, 11), (3, 14)
+PEERS = ("zarr", "tensorstore", "zarrs", "zarrista")
+BASE = ("numpy>=2.0", "numcodecs>=0.15", "google-crc32c")
+ZARR2 = ("zarr==2.18.*", "numcodecs<0.16")
+
+
+def candidates() -> Iterator[str]:
+    """Interpreters on PATH and under pyenv's root."""
+    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
+        found = shutil.which(f"python3.{minor}")
+        if found:
+            yield found
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    yield from (str(path) for path in sorted(pyenv.glob("versions/3.*/bin/python"), reverse=True))
+    yield sys.executable
+
+
+def version_of(python: str) -> tuple[int, ...] | None:
+    """The version of an interpreter that can make environments, ``None`` for one that cannot run."""
+    code = "import sys, venv, ensurepip; print(*sys.version_info[:3])"
+    run = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return tuple(map(int, run.stdout.split())) if run.returncode == 0 else None
+
+
+def newest_python() -> str:
+    """The newest interpreter that is supported."""
+    known = {python: version_of(python) for python in candidates()}
+    usable = {p: v for p, v in known.items() if v is not None and OLDEST <= v[:2] <= NEWEST}
+    if not usable:
+        raise SystemExit("error: no Python 3.11 to 3.14 found")
+    return max(usable, key=lambda python: usable[python])
+
+
+def pip(environment: Path, *arguments: str, required: bool = True) -> bool:
+    """Run pip in `environment`; gives whether it worked."""
+    command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", *arguments]
+    worked = subprocess.run(command, stdin=subprocess.DEVNULL, check=False, cwd=ROOT).returncode == 0
+    if required and not worked:
+        raise SystemExit(f"error: pip install {' '.join(arguments)} failed")
+    return worked
+
+
+def make(environment: Path, python: str) -> bool:
+    """Make `environment` unless it is there; gives whether it was made."""
+    if (environment / "bin" / "python").exists():
+        return False
+    subprocess.run([python, "-m", "venv", str(environment)], check=True)
+    pip(environment, "--upgrade", "pip")
+    return True
+
+
+def sources() -> str:
+    """A digest of everything that an installed tessarr is made of."""
+    digest = hashlib.sha256()
+    folders = [ROOT / "src", ROOT / "rust"]
+    files = [p for folder in folders for p in folder.rglob("*") if p.suffix in {".py", ".pyi", ".rs", ".toml", ".lock"}]
+    for path in sorted([*files, ROOT / "pyproject.toml", ROOT / "setup.py"]):
+        if not re.search(r"/(target|__pycache__|[^/]*\.egg-info)/", path.as_posix()):
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def install_tessarr(environment: Path) -> None:
+    """Install tessarr from this checkout, unless the same sources are already in."""
+    stamp = environment / ".tessarr"
+    present = sources()
+    if not stamp.exists() or stamp.read_text() != present:
+        pip(environment, "--force-reinstall", "--no-deps", ".")
+        stamp.write_text(present)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest peers")
+    if parser.parse_args().refresh:
+        for name in ("main", "zarr2"):
+            shutil.rmtree(BENCH / name, ignore_errors=True)
+    BENCH.mkdir(exist_ok=True)
+    python = newest_python()
+    if make(BENCH / "main", python):
+        pip(BENCH / "main", *BASE)
+        pip(BENCH / "main", "isal", required=False)  # for the limit of gzip
+        missing = [peer for peer in PEERS if not pip(BENCH / "main", peer, required=False)]
+        if missing:
+            print(f"not installable here and left out: {', '.join(missing)}", file=sys.stderr)
+    if make(BENCH / "zarr2", python) and not pip(BENCH / "zarr2", *ZARR2, required=False):
+        print("zarr 2.18 is not installable here and left out", file=sys.stderr)
+    install_tessarr(BENCH / "main")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
