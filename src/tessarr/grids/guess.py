@@ -102,7 +102,7 @@ def parse_nbytes(text: str) -> int:
     match = _NBYTES.fullmatch(text)
     nbytes = int(float(match[1]) * _UNITS[(match[2] or "").upper()]) if match else 0
     if nbytes < 1:
-        raise ValueError(f'expected a size such as "100MB" or "1MiB"; got {text!r}')
+        raise ValueError(f'expected a size of chunks such as "100MB" or "1MiB", or "auto"; got {text!r}')
     return nbytes
 
 
