@@ -1,0 +1,83 @@
+"""tessarr: Zarr v1, v2 and v3 for Python. ``import tessarr as zarr`` runs code written for zarr-python.
+
+>>> import tessarr
+>>> z = tessarr.create_array({}, shape=(4, 4), chunks=(2, 2), dtype="float32")
+>>> z[1, :] = 7
+>>> float(z[...].sum())
+28.0
+
+Names are imported when first used, so that importing the package costs next to nothing. The first two numbers of the
+version say which zarr-python surface the package speaks.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "3.4.0"
+
+_HOME = {
+    "array": "Array",
+    "group": "Group",
+    "aio": "AsyncArray AsyncGroup",
+    "config": "config",
+    "hierarchy": (
+        "open open_array open_group open_consolidated create create_array create_group group "
+        "open_async open_array_async open_group_async open_consolidated_async create_async create_array_async "
+        "create_group_async group_async"
+    ),
+    "convenience": (
+        "array empty zeros ones full empty_like zeros_like ones_like full_like open_like from_array save save_array "
+        "save_group load tree create_hierarchy consolidate_metadata "
+        "array_async empty_async zeros_async ones_async full_async empty_like_async zeros_like_async ones_like_async "
+        "full_like_async open_like_async from_array_async save_async save_array_async save_group_async load_async "
+        "tree_async consolidate_metadata_async"
+    ),
+    "copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
+    "diagnostics": "print_debug_info set_format",
+    "oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
+    "storage": (
+        "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
+        "DBMStore LMDBStore RedisStore MongoDBStore FSStore ABSStore"
+    ),
+    "oldcodecs": "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
+}
+_NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
+_DOORS = ("abc api buffer codecs core dtype errors experimental registry storage testing convenience hierarchy").split()
+
+__all__ = sorted(  # noqa: PLE0605 - the table above is the list
+    [name for module, names in _HOME.items() if module not in ("oldnames", "storage", "oldcodecs") for name in names.split()]
+    + ["__version__"]
+)
+
+
+def __getattr__(name: str) -> Any:
+    home = _NAMES.get(name)
+    if home is not None:
+        value = getattr(importlib.import_module(f"tessarr.{home}"), name)
+    elif name in _DOORS:
+        value = importlib.import_module(f"tessarr.{name}")
+    else:
+        raise AttributeError(f"module 'tessarr' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_NAMES, *_DOORS})
+
+
+if TYPE_CHECKING:
+    from tessarr.aio import AsyncArray as AsyncArray
+    from tessarr.aio import AsyncGroup as AsyncGroup
+    from tessarr.array import Array as Array
+    from tessarr.config import config as config
+    from tessarr.convenience import *  # noqa: F403
+    from tessarr.copying import copy as copy
+    from tessarr.copying import copy_all as copy_all
+    from tessarr.copying import copy_store as copy_store
+    from tessarr.diagnostics import print_debug_info as print_debug_info
+    from tessarr.diagnostics import set_format as set_format
+    from tessarr.group import Group as Group
+    from tessarr.hierarchy import *  # noqa: F403

@@ -1,0 +1,496 @@
+"""`Array`: an N-dimensional array in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr import nodes
+from tessarr.attributes import Attributes
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
+from tessarr.codecs.sharding import ShardingCodec
+from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
+from tessarr.engine.choose import Choice, choose
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.selecting import Selecting
+from tessarr.stores.base import Store
+from tessarr.twins import twin
+from tessarr.types import Shape
+from tessarr.views import Blocks, OIndex, VIndex
+
+if TYPE_CHECKING:
+    from tessarr.aio import AsyncArray
+    from tessarr.info import ArrayInfo
+    from tessarr.stores.path import StorePath
+
+
+class Array(Selecting):
+    """An N-dimensional array in a store, chunked and usually compressed.
+
+    Made by `tessarr.open`, `tessarr.create_array` and their kin; ``Array(store, path)`` opens an existing one. Safe to use
+    from several threads and processes at once: writes to disjoint elements lose nothing, even within one chunk.
+
+    >>> import tessarr
+    >>> z = tessarr.create_array({}, shape=(100, 100), chunks=(10, 10), dtype="int32", fill_value=42)
+    >>> z[:2, :2] = [[1, 2], [3, 4]]
+    >>> z[0, :3].tolist()
+    [1, 2, 42]
+    """
+
+    def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any):
+        """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
+        from tessarr.hierarchy import open_array
+
+        if isinstance(store, Array):
+            opened = store
+        else:
+            opened = open_array(store, path=path or None, mode="r" if read_only else None, config=config)
+        self.__dict__.update(opened.__dict__)
+
+    @classmethod
+    def _make(
+        cls, store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptions, *, read_only: bool, order: str | None
+    ) -> Self:
+        """An array whose metadata is known already."""
+        self = cls.__new__(cls)
+        self._store = store
+        self._path = path
+        self._metadata = metadata
+        self._options = options
+        self._read_only = read_only
+        self._order: Any = order or metadata.order
+        return self
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store:
+        """The store the array is in."""
+        return self._store
+
+    @property
+    def store_path(self) -> StorePath:
+        """The store and the path in it."""
+        from tessarr.stores.path import StorePath
+
+        return StorePath(self._store, self._path)
+
+    @property
+    def path(self) -> str:
+        """Path in the store, without leading slash; "" for a root array."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """Path in the store, with leading slash."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """The last name of the path; "" for a root array."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def metadata(self) -> ArrayMetadata:
+        """The metadata, in the vocabulary of Zarr v3 whatever the format."""
+        return self._metadata
+
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        """Lengths of the axes. Assigning resizes the array."""
+        return self._metadata.shape
+
+    @shape.setter
+    def shape(self, new_shape: Shape) -> None:
+        self.resize(new_shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._metadata.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self._metadata.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of elements in memory."""
+        return self._metadata.data_type.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element in memory."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def order(self) -> str:
+        """Memory layout of the arrays that reading gives: "C" or "F"."""
+        return str(self._order)
+
+    @property
+    def zarr_format(self) -> int:
+        """1, 2 or 3."""
+        return self._metadata.zarr_format
+
+    @property
+    def fill_value(self) -> Any:
+        """What elements never written hold, as a scalar; ``None`` where a v1 or v2 document says null."""
+        fill = self._metadata.fill_value
+        return None if fill is None else fill[()]
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """Names of the axes; ``None`` when none are given."""
+        return self._metadata.dimension_names
+
+    dims = dimension_names
+
+    @property
+    def attrs(self) -> Attributes:
+        """The user attributes."""
+        return Attributes(self)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes raise `ReadOnlyError`."""
+        return self._why_read_only() is not None
+
+    def _why_read_only(self) -> str | None:
+        if self._store.read_only:
+            return "its store is read-only"
+        return "it was opened with mode='r'" if self._read_only else self._metadata.not_writable
+
+    # -- chunks and codecs -------------------------------------------------------------------------------------------
+
+    @property
+    def _sharding(self) -> ShardingCodec | None:
+        codecs = self._metadata.codecs
+        return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
+
+    @property
+    def chunks(self) -> Shape:
+        """Shape of a chunk (an inner chunk, where there are shards).
+
+        Raises `NotImplementedError` when chunks differ in shape; see `read_chunk_sizes`.
+        """
+        return self._sharding.chunk_shape if self._sharding else self._metadata.chunks
+
+    @property
+    def shards(self) -> Shape | None:
+        """Shape of a shard; ``None`` without shards. Raises `NotImplementedError` when shards differ in shape."""
+        return self._metadata.chunks if self._sharding else None
+
+    @property
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Sizes, along each axis, of what is stored as one value, clipped to the array."""
+        return tuple(_sizes(axis) for axis in self._bound.axes)
+
+    @property
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Sizes, along each axis, of what can be read alone, clipped to the array."""
+        return tuple(_sizes(axis) for axis in self._block_axes())
+
+    @property
+    def cdata_shape(self) -> Shape:
+        """Number of chunks along each axis."""
+        return tuple(axis.nchunks for axis in self._block_axes())
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        return prod(self.cdata_shape)
+
+    @property
+    def nshards(self) -> int | None:
+        """Number of shards; ``None`` without shards."""
+        return prod(axis.nchunks for axis in self._bound.axes) if self._sharding else None
+
+    @property
+    def _stages(self) -> tuple[Any, ...]:
+        return self._sharding.codecs if self._sharding else self._metadata.codecs
+
+    @property
+    def filters(self) -> tuple[Any, ...]:
+        """v3: the array → array codecs (of inner chunks, where there are shards); v1, v2: the numcodecs filters."""
+        if self.zarr_format != 3:
+            return tuple(_numcodec(config) for config in self._metadata.filters or ())
+        return tuple(codec for codec in self._stages if isinstance(codec, ArrayToArray))
+
+    @property
+    def serializer(self) -> ArrayToBytes | None:
+        """v3: the array → bytes codec (of inner chunks, where there are shards); ``None`` in v1 and v2."""
+        if self.zarr_format != 3:
+            return None
+        return next(codec for codec in self._stages if isinstance(codec, ArrayToBytes))
+
+    @property
+    def compressors(self) -> tuple[Any, ...]:
+        """v3: the bytes → bytes codecs (of inner chunks, where there are shards); v1, v2: the numcodecs compressor."""
+        if self.zarr_format != 3:
+            return () if self._metadata.compressor is None else (_numcodec(self._metadata.compressor),)
+        return tuple(codec for codec in self._stages if isinstance(codec, BytesToBytes))
+
+    @property
+    def compressor(self) -> Any:
+        """The compressor of a v1 or v2 array; ``None`` when it has none. Raises `TypeError` for v3; see `compressors`."""
+        if self.zarr_format == 3:
+            raise TypeError("`compressor` is not defined for Zarr v3 arrays, which may have several; use `compressors`")
+        return next(iter(self.compressors), None)
+
+    # -- engines -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _bound(self) -> BoundArray:  # type: ignore[override]
+        return bind(self._store, self._path, self._metadata, self._options)
+
+    @cached_property
+    def engine(self) -> Choice:
+        """Which engine serves this array, and why: ``.name``, ``.reason``."""
+        return choose(self._bound)
+
+    @cached_property
+    def _engine(self) -> Any:  # type: ignore[override]
+        return self.engine.engine
+
+    def _become(self, metadata: ArrayMetadata) -> None:
+        """Serve other metadata from now on."""
+        self._metadata = metadata
+        for name in ("_bound", "engine", "_engine"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def config(self) -> Any:
+        """The runtime options: ``order``, ``write_empty_chunks``, ``read_missing_chunks``."""
+        from tessarr.creation import ArrayConfig
+
+        return ArrayConfig(
+            order=self.order,
+            write_empty_chunks=self._options.write_empty_chunks,
+            read_missing_chunks=self._options.read_missing_chunks,
+        )
+
+    def with_config(self, config: Any) -> Array:
+        """The same array with other runtime options."""
+        from tessarr.creation import array_config
+
+        new = array_config(config, self.config)
+        return Array._make(
+            self._store, self._path, self._metadata, new.options, read_only=self._read_only, order=new.order
+        )
+
+    # -- other meanings of the brackets --------------------------------------------------------------------------------
+
+    @property
+    def oindex(self) -> OIndex:
+        """Orthogonal indexing."""
+        return OIndex(self)
+
+    @property
+    def vindex(self) -> VIndex:
+        """Point indexing."""
+        return VIndex(self)
+
+    @property
+    def blocks(self) -> Blocks:
+        """Indexing by whole chunks."""
+        return Blocks(self)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot become a NumPy array without a copy")
+        values = np.asarray(self[...])
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Along the first axis, one chunk's rows in memory at a time."""
+        return self.islice()
+
+    def islice(self, start: int | None = None, stop: int | None = None) -> Iterator[Any]:
+        """`__iter__` over rows `start` to `stop`."""
+        if not self.shape:
+            raise TypeError("an array without dimensions cannot be iterated")
+        first, last, _ = slice(start, stop).indices(self.shape[0])
+        axis = self._bound.axes[0]
+        while first < last:
+            index = axis.find(first)
+            end = min(last, axis.start(index) + axis.size(index))
+            yield from self[first:end]
+            first = end
+
+    def astype(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """All elements as a NumPy array of `dtype`."""
+        return np.asarray(self[...]).astype(dtype)
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> None:
+        """Change the shape in place. See `tessarr.resizing.resize`."""
+        from tessarr.resizing import resize
+
+        shape = new_shape[0] if len(new_shape) == 1 else new_shape
+        resize(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
+
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
+        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.resizing.append`."""
+        from tessarr.resizing import append
+
+        return append(self, data, axis)
+
+    def update_attributes(self, new_attributes: dict[str, Any]) -> Array:
+        """Set several attributes in one write; returns the array."""
+        self.attrs.update(new_attributes)
+        return self
+
+    def _change_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._require_writable()
+        metadata = nodes.change_attributes(self._store, self._path, self._metadata, change)
+        assert isinstance(metadata, ArrayMetadata)
+        self._metadata = metadata
+
+    def _require_writable(self) -> None:
+        from tessarr.errors import ReadOnlyError
+
+        reason = self._why_read_only()
+        if reason is not None:
+            raise ReadOnlyError(f"the array is read-only: {reason}", store=self._store.url, path=self.name)
+
+    def refresh(self) -> None:
+        """Read the metadata anew: shape and attributes that others changed."""
+        node = nodes.require_node(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
+        assert isinstance(node, ArrayMetadata)
+        self._become(node)
+
+    # -- telling -------------------------------------------------------------------------------------------------------
+
+    @property
+    def info(self) -> ArrayInfo:
+        """A readable summary, without looking at chunks."""
+        from tessarr.info import array_info
+
+        return array_info(self)
+
+    def info_complete(self) -> ArrayInfo:
+        """`info` with what is stored: number of chunks and bytes."""
+        from tessarr.info import array_info
+
+        return array_info(self, complete=True)
+
+    def nbytes_stored(self) -> int:
+        """Bytes of everything stored for this array, metadata included."""
+        return self._store.getsize_prefix(nodes.prefix_of(self._path))
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """Number of chunks that are stored (of shards times the chunks in each, where there are shards)."""
+        per_value = prod(self._metadata.chunks) // prod(self.chunks) if self._sharding else 1
+        return per_value * sum(1 for _ in self.stored_chunks())
+
+    def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
+        """Grid index and key of every stored chunk (shard, where there are shards) that lies within the array."""
+        prefix = nodes.prefix_of(self._path)
+        grid = tuple(axis.nchunks for axis in self._bound.axes)
+        for key in self._store.list_prefix(prefix):
+            coords = self._metadata.chunk_key_encoding.decode(key[len(prefix) :], self.ndim)
+            if coords is not None and all(i < n for i, n in zip(coords, grid, strict=True)):
+                yield coords, key
+
+    def digest(self, hashname: str = "sha1") -> bytes:
+        """A digest of metadata, attributes and stored chunks."""
+        from tessarr.info import digest
+
+        return digest(self, hashname)
+
+    def hexdigest(self, hashname: str = "sha1") -> str:
+        """`digest` as hexadecimal text."""
+        return self.digest(hashname).hex()
+
+    def __repr__(self) -> str:
+        return f"<Array {self._store.url.rstrip('/')}{self.name if self._path else ''} shape={self.shape} dtype={self.dtype}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Array) and (self._path, self._metadata) == (other._path, other._metadata) and (
+            self._store is other._store or self._store.url == other._store.url
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._store.url, self._path))
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store (which publishes a zip file's writes)."""
+        self._store.close()
+
+    # -- zarr-python's names -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, store: Any, *, config: Any = None) -> Array:
+        """Open the array at `store`; see `tessarr.open_array`."""
+        from tessarr.hierarchy import open_array
+
+        return open_array(store, config=config)
+
+    @classmethod
+    def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
+        """An array with the metadata `data` (one document, attributes included); nothing is read or written."""
+        from tessarr.hierarchy import array_from_document
+
+        return array_from_document(store_path, data)
+
+    @property
+    def async_array(self) -> AsyncArray:
+        """The same array with an asynchronous surface."""
+        from tessarr.aio import AsyncArray
+
+        return AsyncArray(self)
+
+    _async_array = async_array
+    synchronizer = None
+    is_view = False
+    meta_array = property(lambda self: np.empty(()), doc="An empty array of the kind that reading gives.")
+    chunk_store = property(lambda self: self._store, doc="The store that chunks are in: always `store`.")
+    write_empty_chunks = property(lambda self: self._options.write_empty_chunks, doc="See `config`.")
+    initialized = nchunks_initialized
+
+    resize_async = twin(resize)
+    append_async = twin(append)
+    update_attributes_async = twin(update_attributes)
+    refresh_async = twin(refresh)
+    info_complete_async = twin(info_complete)
+    nbytes_stored_async = twin(nbytes_stored)
+    close_async = twin(close)
+
+
+def _sizes(axis: Any) -> tuple[int, ...]:
+    return tuple(min(axis.size(i), axis.length - axis.start(i)) for i in range(axis.nchunks))
+
+
+def _numcodec(config: Any) -> Any:
+    import numcodecs
+
+    return numcodecs.get_codec(dict(config))

@@ -1,0 +1,60 @@
+"""Which engine serves an array, decided once when the array is bound.
+
+``config["engine"]`` is ``"auto"`` (the native engine where it can serve the array), ``"reference"`` or ``"native"``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tessarr.engine.base import Engine
+from tessarr.engine.bound import BoundArray
+from tessarr.engine.reference import ReferenceEngine
+from tessarr.errors import UnsupportedOperationError
+
+_REFERENCE = ReferenceEngine()
+
+
+class Choice(NamedTuple):
+    """An engine, and why it is this one."""
+
+    engine: Engine
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Name of the engine: "native" or "reference"."""
+        return self.engine.name
+
+    def __str__(self) -> str:
+        return f"{self.engine.name} ({self.reason})"
+
+
+def choose(bound: BoundArray) -> Choice:
+    """The engine for `bound`.
+
+    Raises `UnsupportedOperationError` when the configuration asks for the native engine and it cannot serve the array.
+    """
+    from tessarr.config import config
+
+    wanted = config.get("engine", "auto")
+    if wanted == "reference":
+        return Choice(_REFERENCE, "asked for by the configuration")
+    native, why_not = _native()
+    if native is not None:
+        why_not = native.supports(bound)
+        if why_not is None:
+            return Choice(native, "serves this array")
+    if wanted == "native":
+        raise UnsupportedOperationError(
+            f"the native engine cannot serve this array: {why_not}", path="/" + bound.path, hint="Set engine to 'auto'"
+        )
+    return Choice(_REFERENCE, f"the native engine cannot: {why_not}")
+
+
+def _native() -> tuple[Engine | None, str]:
+    try:
+        from tessarr.engine.native import NativeEngine
+    except ImportError as error:
+        return None, f"it is not installed ({error})"
+    return NativeEngine(), ""

@@ -1,0 +1,116 @@
+"""The threads that all reads and writes of this process share.
+
+As many as the processors this process may use (affinity and ``threading.max_workers`` respected). The caller's thread
+always takes part, so work never waits for a busy pool, and N user threads scale N-fold. Work that is itself running in
+the pool stays on its thread. In a forked child the pool is made anew.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+Item = TypeVar("Item")
+Item_co = TypeVar("Item_co", covariant=True)
+
+
+class Items(Protocol[Item_co]):
+    """What can be counted and gone through: a list, or the parts of a plan."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Item_co]: ...
+
+
+_local = threading.local()
+_pool: ThreadPoolExecutor | None = None
+_guard = threading.Lock()
+
+
+def _forget_pool() -> None:
+    global _pool, _guard
+    _pool = None
+    _guard = threading.Lock()
+    _local.__dict__.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+def processors() -> int:
+    """How many threads may compute at once."""
+    from tessarr.config import config
+
+    limit = config.get("threading.max_workers", None)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, limit) if limit else available)
+
+
+def _executor() -> ThreadPoolExecutor:
+    global _pool
+    with _guard:
+        if _pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            _pool = ThreadPoolExecutor(max(1, processors() - 1), thread_name_prefix="tessarr")
+        return _pool
+
+
+def for_each(work: Callable[[Item], object], items: Items[Item]) -> None:
+    """Call ``work(item)`` for every item, in parallel, in no particular order.
+
+    After the first exception no new item is begun, and it is raised when those under way have ended.
+    """
+    helpers = min(len(items), processors()) - 1
+    if helpers < 1 or getattr(_local, "busy", False):
+        for item in items:
+            work(item)
+        return
+    batch = _Batch(work, items)
+    futures = [_executor().submit(batch.run) for _ in range(helpers)]
+    try:
+        batch.run()
+    except BaseException as error:  # an interrupt of the caller's thread must stop the helpers too
+        batch.stop(error)
+    for future in futures:
+        if not future.cancel():
+            future.result()
+    if batch.error is not None:
+        raise batch.error
+
+
+_END = object()
+
+
+class _Batch:
+    """Items handed out one by one to whichever thread is free."""
+
+    def __init__(self, work: Callable[[Item], object], items: Items[Item]) -> None:
+        self._work = work
+        self._items = iter(items)
+        self._guard = threading.Lock()
+        self.error: BaseException | None = None
+
+    def stop(self, error: BaseException) -> None:
+        with self._guard:
+            self._items = iter(())
+            self.error = self.error or error
+
+    def run(self) -> None:
+        _local.busy = True
+        try:
+            while True:
+                with self._guard:
+                    item = next(self._items, _END)
+                if item is _END:
+                    return
+                self._work(item)  # type: ignore[arg-type]
+        except Exception as error:
+            self.stop(error)
+        finally:
+            _local.busy = False

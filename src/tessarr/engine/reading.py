@@ -1,0 +1,183 @@
+"""How one chunk's part of a selection is read: as a generator that asks for bytes and is sent them.
+
+The generators do no I/O and know no thread or event loop. They yield a `Fetch`, are sent the list of buffers (or ``None``
+for a missing key), decode, and write into the output. What drives them decides how to wait: one after another on this
+thread, many in batched waves, or awaited (`tessarr.engine.reference`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.sharding import ShardLayout
+from tessarr.codecs.transpose import TransposeCodec
+from tessarr.engine.bound import BoundArray
+from tessarr.engine.pool import for_each
+from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError
+from tessarr.grids.regular import RegularAxis
+from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.stores.base import Fetch
+from tessarr.types import Buffer, ByteRange
+
+Reading: TypeAlias = Generator[Fetch, "list[Buffer] | None", None]
+Target = npt.NDArray[Any]
+
+
+def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
+    """Read `part` of a selection into its place in `out` (the full-rank result of the whole selection)."""
+    shape = bound.chunk_shape(part.coords)
+    chain = bound.chain(shape)
+    key = bound.key(part.coords)
+    try:
+        if chain.partial:
+            yield from _read_shard(key, None, chain, part, out, bound)
+            return
+        found = yield Fetch(key)
+        if found is None:
+            _fill(bound, part, out)
+        elif part.covers and (target := _view(out, part.out_sel)) is not None and target.shape == shape:
+            chain.decode_into(found[0], target)
+        else:
+            out[part.out_sel] = chain.decode(found[0])[part.local.index]
+    except BaseZarrError as error:
+        raise error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+
+
+def _fill(bound: BoundArray, part: Part, out: Target) -> None:
+    if not bound.options.read_missing_chunks:
+        raise ChunkNotFoundError("a chunk is missing", hint="Set array.read_missing_chunks to read it as fill value")
+    out[part.out_sel] = bound.fill
+
+
+def _view(out: Target, out_sel: Any) -> Target | None:
+    """The part of `out` as a view, or ``None`` when index arrays make that impossible."""
+    dims = out_sel if isinstance(out_sel, tuple) else (out_sel,)
+    return out[(*dims, ...)] if all(isinstance(d, slice) for d in dims) else None
+
+
+def _read_shard(
+    key: str, within: ByteRange | None, chain: BoundChain, part: Part, out: Target, bound: BoundArray
+) -> Reading:
+    """Read `part` of one shard, which is the whole value of `key` or, nested in another shard, the range `within`."""
+    layout = chain.shard
+    assert layout is not None
+    selection, target = _before_sharding(chain, part, out)
+    inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
+    parts = list(plan(selection, inner_axes))
+    whole = part.covers or 2 * len(parts) >= prod(layout.grid)
+    found = yield Fetch(key, _ranges(within, None if whole else layout.index_range))
+    if found is None:
+        _fill(bound, part, out)
+        return
+    if whole:
+        encoded = layout.split(found[0])
+        placed = [(inner, encoded.get(inner.coords)) for inner in parts]
+    else:
+        index = layout.parse_index(found[0])
+        entries = [(inner, layout.entry(index, inner.coords)) for inner in parts]
+        if layout.inner.partial:
+            yield from _read_nested(key, within, layout, entries, target, bound)
+            _scatter(target, part, out, chain)
+            return
+        wanted = [entry for _, entry in entries if entry is not None]
+        pieces = iter((yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))) or ()) if wanted else iter(())
+        placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
+    _decode_inner(layout, placed, target, bound)
+    _scatter(target, part, out, chain)
+
+
+def _read_nested(
+    key: str,
+    within: ByteRange | None,
+    layout: ShardLayout,
+    entries: list[tuple[Part, ByteRange | None]],
+    target: Target,
+    bound: BoundArray,
+) -> Reading:
+    for inner, entry in entries:
+        if entry is None:
+            target[inner.out_sel] = bound.fill
+        else:
+            yield from _read_shard(key, _shift(within, entry), layout.inner, inner, target, bound)
+
+
+def _ranges(within: ByteRange | None, wanted: ByteRange | None) -> tuple[ByteRange, ...] | None:
+    if wanted is None:
+        return None if within is None else (within,)
+    return (_shift(within, wanted),)
+
+
+def _shift(within: ByteRange | None, wanted: ByteRange) -> ByteRange:
+    """`wanted`, which is relative to the range `within`, relative to the whole value."""
+    if within is None:
+        return wanted
+    assert within.stop is not None
+    start, stop = wanted.bounds(within.stop - within.start)
+    return ByteRange(within.start + start, within.start + stop)
+
+
+def _exactly(piece: Buffer, entry: ByteRange) -> Buffer:
+    assert entry.stop is not None
+    if memoryview(piece).nbytes != entry.stop - entry.start:
+        raise ShardIndexError(
+            "a shard ends before an inner chunk that its index promises",
+            codec="sharding_indexed",
+            expected=f"{entry.stop - entry.start} bytes at offset {entry.start}",
+            got=f"{memoryview(piece).nbytes} bytes",
+        )
+    return piece
+
+
+def _before_sharding(chain: BoundChain, part: Part, out: Target) -> tuple[Selection, Target]:
+    """The selection in the axes that the sharding codec sees, and an array in those axes to read it into.
+
+    The array is a view of `out`, or a temporary one when index arrays stand in the way (see `_scatter`).
+    """
+    selection = part.local
+    view = _view(out, part.out_sel)
+    target = np.empty(selection.shape, out.dtype) if view is None else view
+    for codec, spec in chain.before:
+        assert isinstance(codec, TransposeCodec)
+        order = codec.permutation(len(spec.shape))
+        if isinstance(selection, Points):
+            selection = Points(tuple(selection.coords[axis] for axis in order))
+        else:
+            selection = Outer(tuple(selection.dims[axis] for axis in order))
+            target = target.transpose(order)
+    return selection, target
+
+
+def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None:
+    """Move a temporary array of `_before_sharding` to its place; nothing to do for a view."""
+    if _view(out, part.out_sel) is not None:
+        return
+    if isinstance(part.local, Outer):
+        for codec, spec in reversed(chain.before):
+            target = codec.decode(target, spec)
+    out[part.out_sel] = target
+
+
+def _decode_inner(
+    layout: ShardLayout, placed: list[tuple[Part, Buffer | None]], target: Target, bound: BoundArray
+) -> None:
+    inner_shape = layout.codec.chunk_shape
+
+    def decode(item: tuple[Part, Buffer | None]) -> None:
+        inner, data = item
+        if data is None:
+            target[inner.out_sel] = bound.fill
+            return
+        view = _view(target, inner.out_sel) if inner.covers else None
+        if view is not None and view.shape == inner_shape:
+            layout.inner.decode_into(data, view)
+        else:
+            target[inner.out_sel] = layout.inner.decode(data)[inner.local.index]
+
+    for_each(decode, placed)

@@ -1,0 +1,105 @@
+"""How one chunk's part of a selection is written.
+
+A part that covers its chunk replaces it without reading. Any other part is merged into what is stored, under the store's
+lock for that key (`Store.update`), so that concurrent writers of one chunk or shard lose nothing. In a shard, inner chunks
+that are not touched are copied as encoded bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.emptiness import is_fill
+from tessarr.codecs.transpose import TransposeCodec
+from tessarr.engine.bound import BoundArray
+from tessarr.engine.pool import for_each
+from tessarr.errors import BaseZarrError
+from tessarr.grids.regular import RegularAxis
+from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.types import Buffer, Coords
+
+Values = npt.NDArray[Any]
+
+
+def write_part(bound: BoundArray, part: Part, value: Values) -> None:
+    """Store `part` of `value` (the full-rank value of the whole selection)."""
+    shape = bound.chunk_shape(part.coords)
+    chain = bound.chain(shape)
+    key = bound.key(part.coords)
+    keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
+    mine = value[part.out_sel]
+    try:
+        if part.covers:
+            _store(bound, key, merge(chain, None, part.local, mine, keep_empty))
+        else:
+            bound.store.update(key, lambda old: merge(chain, old, part.local, mine, keep_empty))
+    except BaseZarrError as error:
+        raise error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+
+
+def _store(bound: BoundArray, key: str, data: Buffer | None) -> None:
+    if data is None:
+        bound.store.delete(key)
+    else:
+        bound.store.set(key, data)
+
+
+def merge(chain: BoundChain, old: Buffer | None, where: Selection, value: Values, keep_empty: bool) -> Buffer | None:
+    """The encoded chunk that holds `old` with `value` laid over it at `where`; ``None`` when only fill is left.
+
+    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates.
+    """
+    if chain.partial:
+        return _merge_shard(chain, old, where, value, keep_empty)
+    spec = chain.spec
+    if where.shape == spec.shape and _is_whole(where):
+        chunk = value
+    else:
+        chunk = np.empty(spec.shape, spec.dtype)
+        chunk[...] = spec.fill if old is None else chain.decode(old)
+        chunk[where.index] = value
+    if not keep_empty and is_fill(chunk, spec.fill):
+        return None
+    return chain.encode(chunk)
+
+
+def _is_whole(where: Selection) -> bool:
+    """Whether a selection of the chunk's own shape takes every element in order."""
+    return isinstance(where, Outer) and all(isinstance(d, slice) and d.step == 1 for d in where.dims)
+
+
+def _merge_shard(
+    chain: BoundChain, old: Buffer | None, where: Selection, value: Values, keep_empty: bool
+) -> Buffer | None:
+    layout = chain.shard
+    assert layout is not None
+    where, value = _before_sharding(chain, where, value)
+    inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
+    stored: Mapping[Coords, Buffer] = {} if old is None else layout.split(old)
+    chunks: dict[Coords, Buffer | None] = dict(stored)
+
+    def encode(part: Part) -> None:
+        before = None if part.covers else stored.get(part.coords)
+        chunks[part.coords] = merge(layout.inner, before, part.local, value[part.out_sel], keep_empty)
+
+    for_each(encode, list(plan(where, inner_axes)))
+    return layout.pack({coords: data for coords, data in chunks.items() if data is not None})
+
+
+def _before_sharding(chain: BoundChain, where: Selection, value: Values) -> tuple[Selection, Values]:
+    """The selection and its values in the axes that the sharding codec sees."""
+    for codec, spec in chain.before:
+        assert isinstance(codec, TransposeCodec)
+        order = codec.permutation(len(spec.shape))
+        if isinstance(where, Points):
+            where = Points(tuple(where.coords[axis] for axis in order))
+        else:
+            where = Outer(tuple(where.dims[axis] for axis in order))
+            value = value.transpose(order)
+    return where, value
