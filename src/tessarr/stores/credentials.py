@@ -1,0 +1,151 @@
+"""How an object store is made again, in this process or another, without its credentials being written anywhere.
+
+A pickle holds a `Recipe`: the kind of place and its public settings. The secrets stay in a table of this process (and
+of its forked children). Another process takes them from its environment (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``, as
+obstore does), or from `provide_credentials`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tessarr.errors import StoreError, UnsupportedOperationError
+
+_SECRET = re.compile(r"(?i)key|secret|token|password|passwd|sas|credential|authorization|header|signature|cookie|user")
+_PUBLIC = frozenset(
+    {"skip_signature", "unsigned_payload", "disable_tagging", "sse_bucket_key_enabled", "user_agent", "use_emulator"}
+)
+_ENVIRONMENT = {"S3Store": "AWS_", "GCSStore": "GOOGLE_", "AzureStore": "AZURE_"}
+_SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+_secrets: dict[str, dict[str, dict[str, Any]]] = {}
+_provided: dict[str, dict[str, str]] = {}
+
+
+class Recipe(NamedTuple):
+    """What an obstore object is made of, without its secrets."""
+
+    kind: str
+    url: str
+    prefix: str | None
+    config: dict[str, Any]
+    client_options: dict[str, Any]
+    retry_config: dict[str, Any] | None
+    secret_names: tuple[str, ...]
+    fingerprint: str
+    """Of everything, secrets included: finds them again in the process that made the recipe."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether the option `name` can hold a credential.
+
+    >>> is_secret("secret_access_key"), is_secret("region")
+    (True, False)
+    """
+    return name.lower() not in _PUBLIC and _SECRET.search(name) is not None
+
+
+def _is_secret_item(name: str, value: object) -> bool:
+    """An emulator's account, which signs nothing, is no secret."""
+    return is_secret(name) and '"disable_oauth": true' not in str(value)
+
+
+def provide_credentials(url_prefix: str, **secrets: str) -> None:
+    """Gives this process the credentials for stores unpickled in it whose URL begins with `url_prefix`.
+
+    Example:
+        >>> provide_credentials("s3://my-bucket", access_key_id="…", secret_access_key="…")
+    """
+    _provided[url_prefix] = dict(secrets)
+
+
+def url_of(store: Any) -> str:
+    """A canonical URL for an obstore object; for others a name with their identity."""
+    kind = type(store).__name__
+    if kind == "HTTPStore":
+        return str(store.url).rstrip("/")
+    if kind not in _SCHEMES:
+        return f"object+{kind.lower()}://{id(store):x}"
+    config = dict(store.config)
+    name = config.get("bucket") or config.get("container_name") or ""
+    endpoint = str(config.get("endpoint") or config.get("base_url") or "")
+    root = f"{_SCHEMES[kind]}+{endpoint.rstrip('/')}/{name}" if endpoint else f"{_SCHEMES[kind]}://{name}"
+    return f"{root}/{store.prefix}".rstrip("/") if store.prefix else root
+
+
+def recipe_of(store: Any) -> Recipe:
+    """The recipe of an obstore object. Raises `UnsupportedOperationError` for what cannot be made again."""
+    kind = type(store).__name__
+    if kind not in _SCHEMES and kind != "HTTPStore":
+        raise UnsupportedOperationError(f"a {kind} cannot be pickled", hint="Open it in each process")
+    if getattr(store, "credential_provider", None) is not None:
+        raise UnsupportedOperationError(
+            "a store with a credential provider cannot be pickled", hint="Open it in each process"
+        )
+    config = dict(store.config) if kind != "HTTPStore" else {}
+    client = dict(store.client_options or {})
+    secrets = {
+        "config": {name: value for name, value in config.items() if _is_secret_item(name, value)},
+        "client_options": {name: value for name, value in client.items() if is_secret(name)},
+    }
+    everything = repr((kind, url_of(store), sorted(config.items()), sorted(client.items(), key=str)))
+    fingerprint = hashlib.blake2b(everything.encode(), digest_size=16, key=_PROCESS_KEY).hexdigest()
+    _secrets[fingerprint] = secrets
+    return Recipe(
+        kind,
+        url_of(store),
+        str(store.prefix) if kind != "HTTPStore" and store.prefix else None,
+        {name: value for name, value in config.items() if not _is_secret_item(name, value)},
+        {name: value for name, value in client.items() if not is_secret(name)},
+        dict(store.retry_config) if store.retry_config else None,
+        tuple(sorted([*secrets["config"], *secrets["client_options"]])),
+        fingerprint,
+    )
+
+
+_PROCESS_KEY = os.urandom(16)
+"""Makes fingerprints useless for guessing secrets. A forked child shares it, and the table."""
+
+
+def build(recipe: Recipe) -> Any:
+    """The obstore object of `recipe`. Raises `StoreError` when this process lacks its credentials."""
+    from tessarr.stores.remote import obstore_stores
+
+    stores = obstore_stores()
+    secrets = _secrets.get(recipe.fingerprint) or _from_elsewhere(recipe)
+    options: dict[str, Any] = {
+        "client_options": {**recipe.client_options, **secrets["client_options"]},
+        "retry_config": recipe.retry_config,
+    }
+    kind = getattr(stores, recipe.kind)
+    if recipe.kind == "HTTPStore":
+        return kind.from_url(recipe.url, **options)
+    return kind(config={**recipe.config, **secrets["config"]}, prefix=recipe.prefix, **options)
+
+
+def _from_elsewhere(recipe: Recipe) -> dict[str, dict[str, Any]]:
+    """What `provide_credentials` gave, or nothing where the environment has it."""
+    for url_prefix, secrets in _provided.items():
+        if recipe.url.startswith(url_prefix):
+            return {"config": secrets, "client_options": {}}
+    start = _ENVIRONMENT.get(recipe.kind)
+    if recipe.secret_names and not (start and any(name.startswith(start) for name in os.environ)):
+        raise StoreError(
+            "a pickled store carries no credentials, and this process has none",
+            store=recipe.url,
+            expected=", ".join(recipe.secret_names),
+            hint=f"Set {start}… in the environment, or call tessarr.stores.credentials.provide_credentials",
+        )
+    return {"config": {}, "client_options": {}}
+
+
+def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` without those that can hold a credential, at any depth."""
+    return {
+        name: public_options(value) if isinstance(value, Mapping) else value
+        for name, value in options.items()
+        if not is_secret(name)
+    }

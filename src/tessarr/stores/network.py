@@ -1,0 +1,441 @@
+"""What every store behind a network shares: waves, the request budget, retries, and compare-and-swap updates.
+
+A subclass says how to send one request (`_ask`, `_ask_async`), how to name what went wrong (`_fault`), and how to
+write and list. `fetch` then turns what is wanted into as few requests as `tessarr.stores.waves` allows, sends them side
+by side under the origin's `RequestBudget`, and puts the parts together. Parts of one object that turn out to be of
+different versions are fetched again, so that a reader never mixes two versions within one call.
+
+The synchronous methods use threads (one pool per process, at most `POOL_SIZE`), the asynchronous ones the loop they
+are called in; neither needs the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.base import Fetch, Store, Version
+from tessarr.stores.budget import RequestBudget
+from tessarr.stores.retry import Fault, Journal, RetryPolicy
+from tessarr.stores.waves import PIECE, Piece, gather, plan_spans, split
+from tessarr.types import Buffer, ByteRange
+
+T = TypeVar("T")
+
+POOL_SIZE = 64
+"""Threads for synchronous requests, in the whole process. They wait without the GIL."""
+_TORN_ROUNDS = 5
+_CAS_ROUNDS = 200
+_pool: ThreadPoolExecutor | None = None
+
+
+class Answer(NamedTuple):
+    """What one request for bytes brought."""
+
+    body: Buffer
+    start: int
+    """Where in the object `body` begins."""
+    size: int | None
+    """Bytes of the whole object, where the answer tells."""
+    version: Version | None
+
+
+class _Job:
+    """One key of a `fetch`: what is wanted of it, and what came."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.whole = False
+        self.ranges: list[ByteRange] = []
+        self.torn = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self.pieces: list[Piece] = []
+        self.size: int | None = None
+        self.version: Version | None = None
+        self.missing = False
+        self._is_torn = self._is_big = False
+
+    def want(self, ranges: Sequence[ByteRange] | None) -> None:
+        if ranges is None:
+            self.whole = True
+        else:
+            self.ranges.extend(ranges)
+
+    def first_spans(self) -> list[ByteRange | None]:
+        if self.whole:
+            return [None]
+        spans: list[ByteRange | None] = [span.byte_range for span in plan_spans(self.ranges)]
+        return spans or ([ByteRange(0, 0)] if self.ranges else [])
+
+    def take(self, span: ByteRange | None, answer: Answer | None) -> None:
+        if answer is None:
+            self.missing = True
+            return
+        if answer.version is not None:
+            if self.version is not None and answer.version != self.version:
+                self._is_torn = True
+            self.version = answer.version
+        self.size = answer.size if answer.size is not None else self.size
+        body = memoryview(answer.body).cast("B")
+        if body.nbytes:
+            self.pieces.append(Piece(answer.start, body))
+        if span is None and answer.size is not None and body.nbytes < answer.size:
+            self._is_big = True
+
+    def next_spans(self, store: str) -> list[ByteRange | None]:
+        """What is still to be asked for."""
+        if self.missing:
+            return []
+        if self._is_torn:
+            self.torn += 1
+            if self.torn >= _TORN_ROUNDS:
+                raise StoreError(
+                    "the object changed while it was being read", store=store, key=self.key, got=f"{self.torn} times"
+                )
+            self.reset()
+            return self.first_spans()
+        if self._is_big:
+            self._is_big = False
+            assert self.size is not None
+            return [*split(self.pieces[0].body.nbytes, self.size, cap=PIECE)]
+        return []
+
+    def result(self, ranges: Sequence[ByteRange] | None) -> list[Buffer] | None:
+        if self.missing:
+            return None
+        size = max([self.size or 0, *(piece.start + piece.body.nbytes for piece in self.pieces)])
+        self.pieces.sort(key=lambda piece: piece.start)
+        parts = [ByteRange(0)] if ranges is None else ranges
+        return [gather(self.pieces, part, size) for part in parts]
+
+
+class NetworkStore(Store):
+    """A store behind a network. See the head of this file."""
+
+    is_remote = True
+    supports_conditional_writes = False
+    """`set(if_match=…)` is atomic, so that `update` needs no lock."""
+    retry: RetryPolicy = RetryPolicy()
+    _budget: RequestBudget
+    _ranges_work = True
+    """``False`` once a server answered a range with the whole object; everything is then fetched whole."""
+
+    # -- for subclasses ------------------------------------------------------------------------------------------
+
+    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+        """One request. ``ByteRange(0, 0)`` asks for size and version alone."""
+        raise NotImplementedError
+
+    async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
+        """Call `_ask` asynchronously."""
+        return await asyncio.to_thread(self._ask, key, byte_range)
+
+    def _fault(self, error: Exception) -> Fault | None:
+        """What `error`, raised by the client library, means; ``None``: it is not about the request."""
+        raise NotImplementedError
+
+    # -- one request, with budget and retries ---------------------------------------------------------------------
+
+    def _send(self, key: str, operation: str, call: Callable[[], T]) -> T | None:
+        """The answer of `call`, sent again as the table in `tessarr.stores.retry` says; ``None``: no such key."""
+        journal = Journal(self.retry, store=self.url, key=key, operation=operation)
+        while True:
+            self._budget.acquire()
+            fault: Fault | None = Fault("final", "interrupted")
+            nbytes = 0
+            try:
+                answer = call()
+                fault, nbytes = None, _nbytes(answer)
+                return answer
+            except Exception as error:  # noqa: BLE001 - the client libraries share no base class
+                fault = self._fault(error)
+                if fault is None:
+                    raise
+            finally:
+                self._budget.release("ok" if fault is None else fault.outcome, nbytes=nbytes)
+            if fault.kind == "missing":
+                return None
+            time.sleep(journal.pause(fault))
+
+    async def _send_async(self, key: str, operation: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        """Call `_send` asynchronously."""
+        journal = Journal(self.retry, store=self.url, key=key, operation=operation)
+        while True:
+            await self._budget.acquire_async()
+            fault: Fault | None = Fault("final", "cancelled")
+            nbytes = 0
+            try:
+                answer = await call()
+                fault, nbytes = None, _nbytes(answer)
+                return answer
+            except Exception as error:  # noqa: BLE001 - the client libraries share no base class
+                fault = self._fault(error)
+                if fault is None:
+                    raise
+            finally:
+                self._budget.release("ok" if fault is None else fault.outcome, nbytes=nbytes)
+            if fault.kind == "missing":
+                return None
+            await asyncio.sleep(journal.pause(fault))
+
+    def _get_span(self, key: str, span: ByteRange | None) -> Answer | None:
+        return self._send(key, "GET", lambda: _checked(self._ask(key, span), span))
+
+    async def _get_span_async(self, key: str, span: ByteRange | None) -> Answer | None:
+        async def call() -> Answer:
+            return _checked(await self._ask_async(key, span), span)
+
+        return await self._send_async(key, "GET", call)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _wave(self, requests: Sequence[Fetch]) -> dict[str, _Job]:
+        """All requests of one wave, and what big or torn objects need after it."""
+        jobs = _jobs(requests, ranges_work=self._ranges_work)
+        todo = [(job, span) for job in jobs.values() for span in job.first_spans()]
+        while todo:
+            answers = run_side_by_side([_bind(self._get_span, job.key, span) for job, span in todo])
+            todo = self._absorb(jobs, todo, answers)
+        return jobs
+
+    async def _wave_async(self, requests: Sequence[Fetch]) -> dict[str, _Job]:
+        """Call `_wave` asynchronously."""
+        jobs = _jobs(requests, ranges_work=self._ranges_work)
+        todo = [(job, span) for job in jobs.values() for span in job.first_spans()]
+        while todo:
+            answers = await gather_or_cancel([self._get_span_async(job.key, span) for job, span in todo])
+            todo = self._absorb(jobs, todo, answers)
+        return jobs
+
+    def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
+        """Several values or parts of them, in one wave of requests (two where an object is larger than `PIECE`)."""
+        jobs = self._wave(requests)
+        return [jobs[request.key].result(request.ranges) for request in requests]
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        jobs = await self._wave_async(requests)
+        return [jobs[request.key].result(request.ranges) for request in requests]
+
+    def _absorb(
+        self,
+        jobs: dict[str, _Job],
+        todo: list[tuple[_Job, ByteRange | None]],
+        answers: Sequence[Answer | None],
+    ) -> list[tuple[_Job, ByteRange | None]]:
+        for (job, span), answer in zip(todo, answers, strict=True):
+            job.take(span, answer)
+        return [(job, span) for job in jobs.values() for span in job.next_spans(self.url)]
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
+        return None if found is None else found[0]
+
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
+        return None if found is None else found[0]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return self.fetch([Fetch(key, tuple(ranges))])[0]
+
+    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return (await self.fetch_async([Fetch(key, tuple(ranges))]))[0]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> list[Buffer | None]:
+        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
+        return [None if found is None else found[0] for found in self.fetch(requests)]
+
+    async def get_partial_values_async(
+        self, key_ranges: Iterable[tuple[str, ByteRange | None]]
+    ) -> list[Buffer | None]:
+        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
+        return [None if found is None else found[0] for found in await self.fetch_async(requests)]
+
+    def _head(self, key: str) -> Answer | None:
+        return self._send(key, "HEAD", lambda: self._ask(key, ByteRange(0, 0)))
+
+    async def _head_async(self, key: str) -> Answer | None:
+        return await self._send_async(key, "HEAD", lambda: self._ask_async(key, ByteRange(0, 0)))
+
+    def exists(self, key: str) -> bool:
+        return self._head(key) is not None
+
+    async def exists_async(self, key: str) -> bool:
+        return await self._head_async(key) is not None
+
+    def getsize(self, key: str) -> int | None:
+        head = self._head(key)
+        return None if head is None else head.size
+
+    async def getsize_async(self, key: str) -> int | None:
+        head = await self._head_async(key)
+        return None if head is None else head.size
+
+    def version(self, key: str) -> Version | None:
+        head = self._head(key)
+        return None if head is None else head.version
+
+    # -- updating ----------------------------------------------------------------------------------------------
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """Read, change and replace one value: a compare-and-swap loop where the place has conditional writes.
+
+        Elsewhere it holds a lock of this process, and writers in other processes can undo one another.
+        """
+        if not self.supports_conditional_writes:
+            super().update(key, change)
+            return
+        self._check_writable(key)
+        # Threads of one process take turns, so that they do not use up each other's rounds.
+        with self.lock(key):
+            for number in range(_CAS_ROUNDS):
+                old, version = self._read_versioned(self._wave([Fetch(key)])[key])
+                new = change(old)
+                try:
+                    if new is not None:
+                        self.set(key, new, if_match=version)
+                    elif old is not None:
+                        self._delete_version(key, version)
+                    return
+                except ConflictError:
+                    time.sleep(_cas_pause(number))
+        raise self._never_alone(key)
+
+    async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """Call `update` asynchronously."""
+        if not self.supports_conditional_writes:
+            await super().update_async(key, change)
+            return
+        self._check_writable(key)
+        for number in range(_CAS_ROUNDS):
+            old, version = self._read_versioned((await self._wave_async([Fetch(key)]))[key])
+            new = change(old)
+            try:
+                if new is not None:
+                    await self.set_async(key, new, if_match=version)
+                elif old is not None:
+                    await asyncio.to_thread(self._delete_version, key, version)
+                return
+            except ConflictError:
+                await asyncio.sleep(_cas_pause(number))
+        raise self._never_alone(key)
+
+    def _read_versioned(self, job: _Job) -> tuple[Buffer | None, Version | None]:
+        found = job.result(None)
+        if found is None:
+            return None, None
+        if job.version is None:
+            raise StoreError(
+                "the server sends no version (ETag), so that an update could undo another",
+                store=self.url,
+                key=job.key,
+                hint="Write whole values, or use a server with ETags",
+            )
+        return found[0], job.version
+
+    def _delete_version(self, key: str, version: Version | None) -> None:
+        """Removes `key` if it still has that version. Between the look and the deletion there is a gap of one round
+        trip, for want of a conditional delete in the client libraries."""
+        if self.version(key) != version:
+            raise ConflictError("another writer was faster", store=self.url, key=key)
+        self.delete(key)
+
+    def _never_alone(self, key: str) -> ConflictError:
+        return ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+
+
+# -- doing several things at once --------------------------------------------------------------------------------
+
+
+def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of `calls`, in order, each call in its own thread of the pool. The first error ends the rest."""
+    if len(calls) < 2:
+        return [call() for call in calls]
+    pool = _thread_pool()
+    futures: list[Future[T]] = [pool.submit(call) for call in calls]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
+    """The results of `calls`, in order. The first error, or being cancelled, cancels the rest."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def _thread_pool() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="tessarr-requests")
+    return _pool
+
+
+def _forget_pool() -> None:
+    """A forked child has none of its parent's threads."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+# -- small things ------------------------------------------------------------------------------------------------
+
+
+def _jobs(requests: Sequence[Fetch], *, ranges_work: bool) -> dict[str, _Job]:
+    jobs: dict[str, _Job] = {}
+    for request in requests:
+        jobs.setdefault(request.key, _Job(request.key)).want(request.ranges if ranges_work else None)
+    return jobs
+
+
+def _bind(ask: Callable[[str, ByteRange | None], T], key: str, span: ByteRange | None) -> Callable[[], T]:
+    return lambda: ask(key, span)
+
+
+def _checked(answer: Answer, span: ByteRange | None) -> Answer:
+    """`answer`, if it is as long as it must be."""
+    if answer.size is None:
+        return answer
+    got = memoryview(answer.body).nbytes
+    if span is None:
+        # A client may hand over only the head of a big object; the rest is then asked for.
+        wanted = got if PIECE <= got < answer.size else answer.size
+    else:
+        start, stop = span.bounds(answer.size)
+        if span.stop is not None and span.stop <= span.start:
+            return answer
+        whole = answer.start == 0 and got == answer.size
+        wanted = got if whole else stop - start
+    if got != wanted:
+        raise Fault("again", f"{got} bytes where {wanted} were announced", outcome="slow_down")
+    return answer
+
+
+def _nbytes(answer: object) -> int:
+    return memoryview(answer.body).nbytes if isinstance(answer, Answer) else 0
+
+
+def _cas_pause(number: int) -> float:
+    return random.uniform(0, min(0.005 * 2 ** min(number, 8), 0.5))

@@ -1,0 +1,389 @@
+"""A store over any obstore (or obspec) object: S3, Google Cloud Storage, Azure, HTTP(S), and what else they offer.
+
+Conditional writes use ETags (S3, Azure) and generations (Google); `update` is then a compare-and-swap loop. A
+conditional write carries a mark in the object's metadata, so that one whose answer was lost, and which therefore was
+sent twice, is recognised as one's own.
+
+Limits: Azure has no suffix ranges, so that a suffix costs two requests; plain HTTP is read-only and cannot list.
+Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is the extra ``tessarr[cloud]``.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Listing, Version
+from tessarr.stores.budget import budget_for
+from tessarr.stores.network import Answer, NetworkStore, gather_or_cancel, run_side_by_side
+from tessarr.stores.path import check_key
+from tessarr.stores.retry import Fault, RetryPolicy, fault_of_status, scrub
+from tessarr.stores.waves import PIECE
+from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Obstore
+
+_List: TypeAlias = list
+_STATUS = re.compile(r"status code: (\d{3})")
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|ResourceNotFound|AccountNotFound|bucket does not exist")
+_TRANSPORT = re.compile(
+    r"(?i)http error|error sending request|response body|decoding|timed? ?out|connection|reset|end of file|incomplete"
+)
+_MULTIPART_FROM = 64 * 1024 * 1024
+_DELETE_PAGE = 1000
+_MARK = "tessarr-write"
+_CONDITIONAL = ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
+
+
+class ObjectStore(NetworkStore):
+    """A store over `store`, an obstore object or anything with obspec's methods.
+
+    `url` names the place; without it a name is made from what the object tells. `retry` comes on top of the object's
+    own retries: an object that tessarr opened has none, any other is tried twice.
+
+    Example:
+        >>> from obstore.store import MemoryStore
+        >>> store = ObjectStore(MemoryStore())
+        >>> _ = store.set("a/b", b"0123")
+        >>> bytes(store.get("a/b", ByteRange(-2)))
+        b'23'
+    """
+
+    def __init__(
+        self, store: Obstore, *, read_only: bool = False, url: str | None = None, retry: RetryPolicy | None = None
+    ) -> None:
+        from tessarr.stores.credentials import url_of
+
+        self.store: Any = store
+        self.read_only = read_only
+        self._kind = type(store).__name__
+        self._url = url or url_of(store)
+        self.retry = retry if retry is not None else RetryPolicy(attempts=2)
+        self._budget = budget_for("/".join(self._url.split("/")[:3]))
+        self.supports_conditional_writes = self._kind in _CONDITIONAL
+        if self._kind == "HTTPStore":
+            self.supports_writes = self.supports_deletes = self.supports_listing = False
+            self.read_only = True
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    def with_read_only(self, read_only: bool = True) -> Self:
+        twin = super().with_read_only(read_only)
+        twin.read_only = read_only or self._kind == "HTTPStore"
+        return twin
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        from tessarr.stores.credentials import recipe_of
+
+        return {"recipe": recipe_of(self.store), "url": self._url, "read_only": self.read_only, "retry": self.retry}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from tessarr.stores.credentials import build
+
+        store = build(state["recipe"])
+        self.__init__(  # type: ignore[misc]
+            store, read_only=state["read_only"], url=state["url"], retry=RetryPolicy(*state["retry"])
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ObjectStore) or self.read_only != other.read_only:
+            return False
+        return self.store is other.store or (self._kind != "MemoryStore" and self.url == other.url)
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+        check_key(key)
+        span = byte_range
+        if byte_range is not None and self._needs_head(byte_range):
+            meta = self.store.head(key)
+            span = ByteRange(*byte_range.bounds(meta["size"]))
+            if span.start >= (span.stop or 0):
+                return _head_answer(meta)
+        try:
+            result = self.store.get(key, options=_options(span))
+            if span is None and result.meta["size"] >= 2 * PIECE:
+                return _answer(result, next(iter(_stream(result))))
+            return _answer(result, result.buffer())
+        except Exception as error:
+            if span is None or not (_is_past_the_end(error) or _is_range_refused(error)):
+                raise
+            if _is_past_the_end(error):
+                return Answer(b"", max(span.start, 0), None, None)
+        whole = self.store.get(key)
+        self._ranges_work = whole.meta["size"] == 0
+        return _answer(whole, whole.buffer())
+
+    async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
+        check_key(key)
+        span = byte_range
+        if byte_range is not None and self._needs_head(byte_range):
+            meta = await self.store.head_async(key)
+            span = ByteRange(*byte_range.bounds(meta["size"]))
+            if span.start >= (span.stop or 0):
+                return _head_answer(meta)
+        try:
+            result = await self.store.get_async(key, options=_options(span))
+            if span is None and result.meta["size"] >= 2 * PIECE:
+                return _answer(result, await anext(aiter(_stream(result))))
+            return _answer(result, await result.buffer_async())
+        except Exception as error:
+            if span is None or not (_is_past_the_end(error) or _is_range_refused(error)):
+                raise
+            if _is_past_the_end(error):
+                return Answer(b"", max(span.start, 0), None, None)
+        whole = await self.store.get_async(key)
+        self._ranges_work = whole.meta["size"] == 0
+        return _answer(whole, await whole.buffer_async())
+
+    def _needs_head(self, byte_range: ByteRange) -> bool:
+        return byte_range == (0, 0) or (byte_range.start < 0 and self._kind == "AzureStore")
+
+    def _fault(self, error: Exception) -> Fault | None:
+        name, text = type(error).__name__, str(error)
+        if isinstance(error, FileNotFoundError):
+            if _NO_BUCKET.search(text):
+                return Fault("final", scrub(text), status=404)
+            return Fault("missing", "", status=404, outcome="ok")
+        if name in ("AlreadyExistsError", "PreconditionError"):
+            return Fault("conflict", scrub(text), status=412, outcome="ok")
+        found = _STATUS.search(text)
+        if found:
+            fault = fault_of_status(int(found[1]), text)
+            return Fault("again", fault.text, status=400) if "RequestTimeout" in text else fault
+        if name in ("PermissionDeniedError", "UnauthenticatedError"):
+            return Fault("final", scrub(text), status=403 if name == "PermissionDeniedError" else 401)
+        if name == "GenericError" and _TRANSPORT.search(text):
+            return Fault("again", scrub(text), outcome="slow_down")
+        if name.endswith("Error") and type(error).__module__.startswith(("obstore", "obspec")):
+            return Fault("final", scrub(text))
+        return Fault("final", scrub(text)) if isinstance(error, OSError) else None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        options = self._put_options(key, value, if_match)
+        sent = 0
+
+        def call() -> Mapping[str, str | None]:
+            nonlocal sent
+            sent += 1
+            return self.store.put(key, _readable(value), **options)  # type: ignore[no-any-return]
+
+        try:
+            result = self._send(key, "PUT", call)
+        except ConflictError:
+            mine = self._own_write(key, options) if sent > 1 else None
+            if mine is None:
+                raise
+            return mine
+        return self._written(key, result)
+
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        options = self._put_options(key, value, if_match)
+        sent = 0
+
+        async def call() -> Mapping[str, str | None]:
+            nonlocal sent
+            sent += 1
+            return await self.store.put_async(key, _readable(value), **options)  # type: ignore[no-any-return]
+
+        try:
+            result = await self._send_async(key, "PUT", call)
+        except ConflictError:
+            import asyncio
+
+            mine = await asyncio.to_thread(self._own_write, key, options) if sent > 1 else None
+            if mine is None:
+                raise
+            return mine
+        return self._written(key, result)
+
+    def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, Any]:
+        if isinstance(if_match, Any_):
+            return {"use_multipart": memoryview(value).nbytes >= _MULTIPART_FROM}
+        if not self.supports_conditional_writes:
+            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+        mode = "create" if if_match is None else _update_version(if_match)
+        return {"mode": mode, "use_multipart": False, "attributes": {_MARK: uuid.uuid4().hex}}
+
+    def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
+        """The version of `key` if it is the write that `options` marked."""
+        found = self.store.get(key)
+        attributes = {str(name).lower(): value for name, value in found.attributes.items()}
+        return _version(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
+
+    def _written(self, key: str, result: Mapping[str, str | None] | None) -> Version | None:
+        if result is None:
+            raise StoreError("the place to write to does not exist", store=self.url, key=key)
+        return _version(result)
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+        check_key(key)
+        self._send(key, "DELETE", lambda: self.store.delete(key))
+
+    async def delete_async(self, key: str) -> None:
+        self._check_writable(key)
+        check_key(key)
+        await self._send_async(key, "DELETE", lambda: self.store.delete_async(key))
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        pages = self._pages(keys)
+        run_side_by_side([lambda page=page: self._delete_page(page) for page in pages])  # type: ignore[misc]
+
+    async def delete_many_async(self, keys: Iterable[str]) -> None:
+        await gather_or_cancel([self._delete_page_async(page) for page in self._pages(keys)])
+
+    def _pages(self, keys: Iterable[str]) -> _List[_List[str]]:
+        """Pages for bulk deletion; where the place has none (Google, others), one key each."""
+        every = [*keys]
+        for key in every:
+            self._check_writable(key)
+            check_key(key)
+        size = _DELETE_PAGE if self._kind in ("S3Store", "AzureStore") else 1
+        return [every[start : start + size] for start in range(0, len(every), size)]
+
+    def _delete_page(self, keys: _List[str]) -> None:
+        if len(keys) == 1:
+            return self.delete(keys[0])
+        if self._send(keys[0], "bulk DELETE", lambda: self.store.delete(keys) or True) is None:
+            for key in keys:  # Azure stops at a key that is missing
+                self.delete(key)
+
+    async def _delete_page_async(self, keys: _List[str]) -> None:
+        if len(keys) == 1:
+            return await self.delete_async(keys[0])
+
+        async def call() -> bool:
+            await self.store.delete_async(keys)
+            return True
+
+        if await self._send_async(keys[0], "bulk DELETE", call) is None:
+            for key in keys:
+                await self.delete_async(key)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        for meta in self._list_objects(prefix):
+            yield meta["path"]
+
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
+        self._check_listing()
+
+        async def call() -> _List[str]:
+            return [meta["path"] async for page in self.store.list_async(prefix or None) for meta in page]
+
+        if not hasattr(self.store, "list_async"):
+            return await super().list_prefix_async(prefix)
+        return await self._send_async(prefix, "LIST", call) or []
+
+    def list_dir(self, prefix: str) -> Listing:
+        self._check_listing()
+        found = self._send(prefix, "LIST", lambda: self.store.list_with_delimiter(prefix or None))
+        return _listing(found)
+
+    async def list_dir_async(self, prefix: str) -> Listing:
+        self._check_listing()
+        return _listing(
+            await self._send_async(prefix, "LIST", lambda: self.store.list_with_delimiter_async(prefix or None))
+        )
+
+    def getsize_prefix(self, prefix: str) -> int:
+        return sum(meta["size"] for meta in self._list_objects(prefix))
+
+    def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
+        self._check_listing()
+
+        def call() -> _List[Mapping[str, Any]]:
+            return [meta for page in self.store.list(prefix or None) for meta in page]
+
+        return self._send(prefix, "LIST", call) or []
+
+    def _check_listing(self) -> None:
+        if not self.supports_listing:
+            raise UnsupportedOperationError(
+                "plain HTTP cannot list",
+                store=self.url,
+                hint="Open a node by its path, or a group with consolidated metadata",
+            )
+
+
+# -- obstore's words and ours --------------------------------------------------------------------------------------
+
+
+def _options(span: ByteRange | None) -> dict[str, Any]:
+    if span is None:
+        return {}
+    if span.start < 0:
+        return {"range": {"suffix": -span.start}}
+    return {"range": {"offset": span.start} if span.stop is None else (span.start, span.stop)}
+
+
+def _stream(result: Any) -> Any:
+    return result.stream(PIECE) if hasattr(result, "stream") else result
+
+
+def _answer(result: Any, body: Buffer) -> Answer:
+    return Answer(body, result.range[0], result.meta["size"], _version(result.meta))
+
+
+def _head_answer(meta: Mapping[str, Any]) -> Answer:
+    return Answer(b"", 0, meta["size"], _version(meta))
+
+
+def _version(meta: Mapping[str, Any]) -> Version | None:
+    """ETag and generation in one word, as `_update_version` takes it apart."""
+    tag, generation = meta.get("e_tag"), meta.get("version")
+    if tag is None and generation is None:
+        return None
+    return f"{tag or ''}\n{generation}" if generation is not None else str(tag)
+
+
+def _update_version(version: Version) -> dict[str, str]:
+    tag, newline, generation = version.partition("\n")
+    return {name: part for name, part in (("e_tag", tag), ("version", generation if newline else "")) if part}
+
+
+def _is_past_the_end(error: Exception) -> bool:
+    return "status code: 416" in str(error) or "out of bounds" in str(error) or "larger than" in str(error)
+
+
+def _is_range_refused(error: Exception) -> bool:
+    text = str(error)
+    return "non-partial response" in text or "Range request not supported" in text or "CONTENT_RANGE header" in text
+
+
+def _listing(found: Any) -> Listing:
+    if found is None:
+        return Listing([], [])
+    return Listing(
+        sorted(meta["path"] for meta in found["objects"]), sorted(prefix + "/" for prefix in found["common_prefixes"])
+    )
+
+
+def _readable(value: Buffer) -> Buffer:
+    """What the client accepts: bytes, or a view of bytes."""
+    return value if isinstance(value, bytes) else memoryview(value).cast("B")

@@ -1,0 +1,275 @@
+"""Which store a remote URL opens.
+
+| URL | store |
+|---|---|
+| ``s3://bucket/prefix``, ``s3+http(s)://endpoint/bucket/prefix`` | `ObjectStore` over obstore's S3Store |
+| ``gs://bucket/prefix``, ``gs+http(s)://endpoint/bucket/prefix`` | `ObjectStore` over GCSStore |
+| ``az://container/prefix``, ``abfs[s]://container@account…/prefix``, ``az+http(s)://endpoint/account/container/…`` | `ObjectStore` over AzureStore |
+| ``http(s)://host/prefix`` | `ObjectStore` over HTTPStore, read-only, no listing |
+| ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
+| ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
+| any other scheme, and chains with ``::`` | `FsspecStore` |
+
+`storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
+usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``) mean the same there. ``client_options`` and
+``retry_config`` are obstore's. An option that nobody knows is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import quote, unquote, urlsplit
+
+from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.stores.base import Store
+from tessarr.stores.retry import RetryPolicy, scrub
+
+Options: TypeAlias = dict[str, Any]
+
+TIMEOUTS = {"connect_timeout": "5s", "read_timeout": "20s", "timeout": "120s"}
+"""A place that is silent for 20 s is asked again; a piece of 12 MiB gets through at 1 Mbit/s."""
+_FSSPEC_NAMES = {
+    "s3": {"anon": "skip_signature", "key": "access_key_id", "secret": "secret_access_key", "endpoint_url": "endpoint"},
+    "gs": {"anon": "skip_signature", "endpoint_url": "endpoint"},
+    "az": {"anon": "skip_signature"},
+    "http": {"headers": "default_headers"},
+}
+
+
+def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False) -> Store:
+    """The store at `url`. Nothing is requested yet.
+
+    Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
+    """
+    options: Options = dict(storage_options or {})
+    scheme = url.partition(":")[0].lower()
+    opener = None if "::" in url else _OPENERS.get(scheme.partition("+")[0])
+    if opener is None:
+        from tessarr.stores.fsspec import FsspecStore
+
+        return FsspecStore.from_url(url, storage_options=options, read_only=read_only)
+    return opener(url, options, read_only)
+
+
+def obstore_stores() -> Any:
+    """The module `obstore.store`. Raises `MissingDependencyError`."""
+    try:
+        import obstore.store
+    except ImportError as error:
+        raise MissingDependencyError(
+            "s3, gs, az and http URLs need obstore", hint="pip install 'tessarr[cloud]'"
+        ) from error
+    return obstore.store
+
+
+# -- object stores -----------------------------------------------------------------------------------------------
+
+
+def _open_s3(url: str, options: Options, read_only: bool) -> Store:
+    scheme, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
+    if endpoint:
+        options.setdefault("endpoint", endpoint)
+    client_kwargs = dict(options.pop("client_kwargs", None) or {})
+    for name, ours in (("endpoint_url", "endpoint"), ("region_name", "region")):
+        if name in client_kwargs:
+            options.setdefault(ours, client_kwargs.pop(name))
+    options.update(client_kwargs)
+    return _object_store("s3", "S3Store", bucket, prefix, options, read_only)
+
+
+def _open_gs(url: str, options: Options, read_only: bool) -> Store:
+    scheme, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
+    if options.get("token") == "anon":
+        options["anon"] = options.pop("token") == "anon"
+    endpoint = options.pop("endpoint_url", endpoint)
+    if endpoint:
+        options.setdefault("base_url", endpoint)
+        # An emulator knows no accounts; a real endpoint of one's own gets its credentials in the options.
+        if not any("account" in name or "credential" in name or "token" in name for name in options):
+            nobody = {"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": True}
+            options["service_account_key"] = json.dumps({"gcs_base_url": endpoint, **nobody})
+    return _object_store("gs", "GCSStore", bucket, prefix, options, read_only)
+
+
+def _open_az(url: str, options: Options, read_only: bool) -> Store:
+    parts = urlsplit(url)
+    if parts.scheme.startswith("az+"):
+        _, endpoint, (account, container, prefix) = _endpoint_and_parts(url, 2)
+        options.setdefault("endpoint", f"{endpoint}/{account}")
+        options.setdefault("account_name", account)
+    else:
+        container, prefix = parts.netloc, unquote(parts.path).strip("/")
+        if "@" in container:
+            container, _, host = container.partition("@")
+            options.setdefault("account_name", host.partition(".")[0])
+    return _object_store("az", "AzureStore", container, prefix, options, read_only)
+
+
+def _open_http(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.object import ObjectStore
+
+    parts = urlsplit(url)
+    if parts.query:
+        raise StoreError(
+            "a URL with a query names one object, not a place with keys below it",
+            store=scrub(url),
+            hint="Give the base URL, and tokens as storage_options={'headers': {…}}",
+        )
+    client, retry, policy = _client_options("http", options)
+    headers = dict(client.pop("default_headers", None) or {})
+    if parts.username:
+        import base64
+
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers.setdefault("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+    if headers:
+        client["default_headers"] = headers
+    if options:
+        raise _unknown_options("http", options)
+    host = parts.netloc.rpartition("@")[2]
+    place = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+    stores = obstore_stores()
+    return ObjectStore(
+        stores.HTTPStore.from_url(place, client_options=client, retry_config=retry), url=place, retry=policy
+    )
+
+
+def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.object import ObjectStore
+
+    if not bucket:
+        raise StoreError("the URL names no bucket", expected=f"{scheme}://bucket/path")
+    for theirs, ours in _FSSPEC_NAMES[scheme].items():
+        if theirs in options:
+            options.setdefault(ours, options.pop(theirs))
+    client, retry, policy = _client_options(scheme, options)
+    endpoint = str(options.get("endpoint") or options.get("base_url") or "")
+    if endpoint.startswith("http://"):
+        client.setdefault("allow_http", True)
+    url = _canonical(scheme, endpoint, bucket, prefix)
+    name = "container_name" if scheme == "az" else "bucket"
+    stores = obstore_stores()
+    try:
+        store = getattr(stores, kind)(
+            config={name: bucket, **options}, prefix=prefix or None, client_options=client, retry_config=retry
+        )
+    except Exception as error:
+        raise StoreError(
+            "the options do not make a store", store=url, got=scrub(str(error)), hint="See obstore's option names"
+        ) from None
+    return ObjectStore(store, url=url, read_only=read_only, retry=policy)
+
+
+def _client_options(scheme: str, options: Options) -> tuple[Options, Options, RetryPolicy]:
+    """HTTP options, obstore's retry configuration (none: the store itself retries), and ours. Empties `options`."""
+    client: Options = {**TIMEOUTS, **(options.pop("client_options", None) or {})}
+    if scheme == "http":
+        for name in [name for name in options if name in ("headers", "default_headers", *TIMEOUTS)]:
+            client[_FSSPEC_NAMES["http"].get(name, name)] = options.pop(name)
+        client.setdefault("allow_http", True)
+    wanted = dict(options.pop("retry_config", None) or {})
+    backoff = wanted.get("backoff") or {}
+    default = RetryPolicy()
+    policy = RetryPolicy(
+        attempts=int(wanted.get("max_retries", default.attempts - 1)) + 1,
+        backoff_s=_seconds(backoff.get("init_backoff", default.backoff_s)),
+        base=float(backoff.get("base", default.base)),
+        most_s=_seconds(backoff.get("max_backoff", default.most_s)),
+        deadline_s=_seconds(wanted.get("retry_timeout", default.deadline_s)),
+    )
+    return client, {"max_retries": 0}, policy
+
+
+def _seconds(value: Any) -> float:
+    return float(value.total_seconds() if hasattr(value, "total_seconds") else value)
+
+
+def _endpoint_and_parts(url: str, count: int) -> tuple[str, str | None, list[str]]:
+    """Scheme, endpoint (``s3+http://endpoint/…``) and the first `count` path segments with the rest after them."""
+    parts = urlsplit(url)
+    scheme, plus, transport = parts.scheme.partition("+")
+    path = unquote(parts.path).strip("/")
+    if not plus:
+        path = f"{parts.netloc}/{path}".rstrip("/")
+    segments = path.split("/", count)
+    segments += [""] * (count + 1 - len(segments))
+    host = parts.netloc.rpartition("@")[2]
+    return scheme, f"{transport}://{host}" if plus else None, segments
+
+
+def _canonical(scheme: str, endpoint: str, bucket: str, prefix: str) -> str:
+    root = f"{scheme}+{endpoint.rstrip('/')}/{bucket}" if endpoint else f"{scheme}://{bucket}"
+    return f"{root}/{quote(prefix)}" if prefix else root
+
+
+def _unknown_options(scheme: str, options: Options) -> StoreError:
+    return StoreError(f"unknown storage_options for {scheme}", got=sorted(options))
+
+
+# -- key/value databases -------------------------------------------------------------------------------------------
+
+
+def _open_redis(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.redis import RedisStore
+
+    return RedisStore.from_url(url, read_only=read_only, **options)
+
+
+def _open_mongodb(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.mongodb import MongoDBStore
+
+    return MongoDBStore.from_url(url, read_only=read_only, **options)
+
+
+def _open_sqlite(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.sqlite import SQLiteStore
+
+    return SQLiteStore(_path(url), read_only=read_only, **options)
+
+
+def _open_lmdb(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.lmdb import LMDBStore
+
+    return LMDBStore(_path(url), read_only=read_only, **options)
+
+
+def _open_dbm(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.dbm import DBMStore
+
+    return DBMStore(_path(url), read_only=read_only, **options)
+
+
+def _open_reference(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.reference import ReferenceStore
+
+    place = url.partition(":")[2]
+    return ReferenceStore.open(place.removeprefix("//"), storage_options=options)
+
+
+def _path(url: str) -> str:
+    """The path in ``sqlite:rel``, ``sqlite:/abs`` and ``sqlite:///abs``."""
+    place = unquote(url.partition(":")[2])
+    return place[2:] if place.startswith("//") else place
+
+
+_OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
+    "s3": _open_s3,
+    "s3a": _open_s3,
+    "gs": _open_gs,
+    "gcs": _open_gs,
+    "az": _open_az,
+    "azure": _open_az,
+    "abfs": _open_az,
+    "abfss": _open_az,
+    "http": _open_http,
+    "https": _open_http,
+    "redis": _open_redis,
+    "rediss": _open_redis,
+    "mongodb": _open_mongodb,
+    "sqlite": _open_sqlite,
+    "lmdb": _open_lmdb,
+    "dbm": _open_dbm,
+    "reference": _open_reference,
+}

@@ -1,0 +1,131 @@
+"""When a failed request is sent again, how long to wait, and what is said when it is given up.
+
+| answer | what happens |
+|---|---|
+| 404 for the object | no error: the key is missing |
+| 404 for the bucket or container, 401, 403, other 4xx | `RequestError` at once: absence is not what was said |
+| 408, 425, 429, 500, 502, 503, 504, timeout, reset, refused connection | again, and the budget shrinks |
+| body shorter or longer than announced | again |
+| 412, 409 on a conditional write | `ConflictError` |
+
+The pause before attempt *n* + 1 is random between 0 and ``backoff_s * 2**n`` seconds ("full jitter"), at most `most_s`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.budget import Outcome
+
+FaultKind: TypeAlias = Literal["missing", "again", "final", "conflict", "unchanged"]
+_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TEXT_LIMIT = 300
+
+
+class RequestError(StoreError):
+    """A remote place answered with an error, or not at all. `status` is the HTTP status where there was one."""
+
+    kind = "request"
+
+    def __init__(self, what: str, *, status: int | None = None, attempts: int = 1, **facts: Any) -> None:
+        super().__init__(what, **facts)
+        self.status = status
+        self.attempts = attempts
+
+
+class Fault(Exception):
+    """What went wrong with one request, in the terms of the table at the head of this file."""
+
+    def __init__(self, kind: FaultKind, text: str, *, status: int | None = None, outcome: Outcome = "neutral") -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+        self.status = status
+        self.outcome = outcome
+
+
+class RetryPolicy(NamedTuple):
+    """How often and how patiently a request is sent again."""
+
+    attempts: int = 6
+    """In all, the first one included."""
+    backoff_s: float = 0.1
+    base: float = 2.0
+    most_s: float = 10.0
+    deadline_s: float = 180.0
+    """No new attempt begins after this; signed requests stay valid for at least five minutes."""
+
+
+class Journal:
+    """The attempts of one request."""
+
+    def __init__(self, policy: RetryPolicy, *, store: str, key: str, operation: str) -> None:
+        self._policy = policy
+        self._place = {"store": store, "key": key}
+        self._operation = operation
+        self._began = time.monotonic()
+        self.attempts = 0
+
+    def pause(self, fault: Fault) -> float:
+        """Seconds to wait before the next attempt; raises when there is to be none."""
+        self.attempts += 1
+        if fault.kind == "conflict":
+            raise ConflictError(
+                "another writer was faster", **self._place, expected="the version that was read", got=fault.text
+            )
+        late = time.monotonic() - self._began > self._policy.deadline_s
+        if fault.kind != "again" or late or self.attempts >= self._policy.attempts:
+            raise self._error(fault)
+        bound = self._policy.backoff_s * self._policy.base ** (self.attempts - 1)
+        return random.uniform(0, min(bound, self._policy.most_s))
+
+    def _error(self, fault: Fault) -> RequestError:
+        status = "no answer" if fault.status is None else f"status {fault.status}"
+        times = f"{self.attempts} attempt{'s' if self.attempts > 1 else ''}"
+        return RequestError(
+            f"{self._operation} failed",
+            status=fault.status,
+            attempts=self.attempts,
+            **self._place,
+            got=f"{status} after {times}: {fault.text}",
+            hint=_HINTS.get(fault.status or 0),
+        )
+
+
+_HINTS = {
+    401: "Give credentials in storage_options or in the environment",
+    403: "The credentials do not allow this; a store may also answer so for a key that does not exist "
+    "when listing is not allowed",
+    404: "The bucket or container does not exist, or may not be seen",
+}
+
+
+def fault_of_status(status: int, text: str) -> Fault:
+    """The fault an HTTP answer with an error status stands for. 404 is taken to be about the object."""
+    text = scrub(text)
+    if status in _AGAIN:
+        return Fault("again", text, status=status, outcome="slow_down")
+    if status in (404, 410):
+        return Fault("missing", text, status=status, outcome="ok")
+    return Fault({412: "conflict", 409: "conflict", 304: "unchanged"}.get(status, "final"), text, status=status)  # type: ignore[arg-type]
+
+
+_XML_CODE = re.compile(r"<Code>([^<]+)</Code>")
+_XML_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
+_SECRET_QUERY = re.compile(r"\?[^\s\"'<>)]*")
+_USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
+_HEADER = re.compile(r"(?i)(authorization|token|secret|password|signature|credential|sig|key)(\"?\s*[:=]\s*)\S+.*?(?=[,\n;]|$)")
+
+
+def scrub(text: str) -> str:
+    """`text` on one line, cut to a readable length, without what could be a credential."""
+    code, message = _XML_CODE.search(text), _XML_MESSAGE.search(text)
+    if code is not None:
+        text = f"{code[1]}: {message[1]}" if message is not None else code[1]
+    text = " ".join(text.split("Debug source")[0].split())
+    text = _USERINFO.sub("", _SECRET_QUERY.sub("", text))
+    return _HEADER.sub(r"\1\2…", text)[:_TEXT_LIMIT]

@@ -1,0 +1,256 @@
+"""An HTTP proxy before a real server: it counts requests, adds latency, and breaks answers on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from urllib.parse import quote, unquote
+
+from tests.stores.remote.servers import Server
+
+Kind = Literal["status", "reset", "hang", "truncate", "short", "drip", "lost"]
+
+
+class Seen(NamedTuple):
+    """One request that came by."""
+
+    method: str
+    target: str
+    range: str | None
+
+    @property
+    def key(self) -> str:
+        """The path without the query, decoded."""
+        return unquote(self.target.partition("?")[0])
+
+
+@dataclass
+class Fault:
+    """What to do to the next `times` requests whose ``METHOD target`` matches `match`.
+
+    status: answer so without asking the server · reset: close without an answer · hang: never answer · truncate:
+    announce everything, send half, close · short: announce and send half · drip: a byte every now and then, without
+    end · lost: let the server act, then close without an answer.
+    """
+
+    kind: Kind
+    match: str = ""
+    times: int = 1
+    status: int = 503
+    code: str = "Injected"
+
+
+class Message(NamedTuple):
+    head: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Proxy:
+    """A running proxy."""
+
+    upstream: Server
+    google: bool = False
+    host: str = "127.0.0.1"
+    port: int = 0
+    latency_s: float = 0.0
+    faults: list[Fault] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
+    most_at_once: int = 0
+    _at_once: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def clear(self) -> None:
+        """Forgets what came by, and all faults."""
+        self.seen.clear()
+        self.faults.clear()
+        self.most_at_once = 0
+
+    def counts(self) -> dict[str, int]:
+        """Requests by method; listings count as LIST."""
+        counts: dict[str, int] = {}
+        for request in self.seen:
+            name = "LIST" if re.search(r"[?&](list-type|prefix|comp=list)", request.target) else request.method
+            counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    # -- one connection ----------------------------------------------------------------------------------------
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (request := await _read_message(reader, is_request=True)) is not None:
+                if not await self._answer(request, writer):
+                    break
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, request: Message, writer: asyncio.StreamWriter) -> bool:
+        method, target, _ = request.head.split(" ", 2)
+        self.seen.append(Seen(method, target, request.headers.get("range")))
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await asyncio.sleep(self.latency_s)
+            fault = self._next_fault(f"{method} {target}")
+            if fault is None:
+                answer = await self._forward(request)
+                writer.write(_bytes_of(answer, with_body=method != "HEAD"))
+                await writer.drain()
+                return True
+            return await self._break(fault, request, writer)
+        finally:
+            self._at_once -= 1
+
+    def _next_fault(self, line: str) -> Fault | None:
+        for fault in self.faults:
+            if fault.times > 0 and re.search(fault.match, line):
+                fault.times -= 1
+                return fault
+        return None
+
+    async def _break(self, fault: Fault, request: Message, writer: asyncio.StreamWriter) -> bool:
+        if fault.kind == "status":
+            body = f"<Error><Code>{fault.code}</Code><Message>on purpose</Message></Error>".encode()
+            headers = {"content-type": "application/xml", "content-length": str(len(body))}
+            answer = Message(f"HTTP/1.1 {fault.status} Injected", headers, body)
+            writer.write(_bytes_of(answer, with_body=not request.head.startswith("HEAD")))
+            await writer.drain()
+            return True
+        if fault.kind == "hang":
+            await asyncio.sleep(60)
+        if fault.kind in ("hang", "reset"):
+            return False
+        answer = await self._forward(request)
+        half = answer.body[: len(answer.body) // 2]
+        if fault.kind == "truncate":
+            writer.write(_bytes_of(answer, with_body=True)[: -len(answer.body) or None])
+            writer.write(half)
+        elif fault.kind == "short":
+            writer.write(_bytes_of(answer._replace(body=half), with_body=True))
+        elif fault.kind == "drip":
+            writer.write(_bytes_of(answer, with_body=True)[: -len(answer.body) or None])
+            for byte in answer.body:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.2)
+        await writer.drain()
+        return False
+
+    async def _forward(self, request: Message) -> Message:
+        wanted = self._in_google_words(request) if self.google else request
+        reader, writer = await asyncio.open_connection(self.upstream.host, self.upstream.port)
+        try:
+            wanted.headers["connection"] = "close"
+            if self.google:
+                wanted.headers["host"] = self.upstream.address
+            writer.write(_bytes_of(wanted, with_body=True))
+            await writer.drain()
+            answer = await _read_message(reader, is_request=False, has_body=not request.head.startswith("HEAD"))
+            if answer is None:
+                raise ConnectionResetError("the server closed without an answer")
+        finally:
+            writer.close()
+        answer.headers.pop("connection", None)
+        return _in_xml_words(answer) if wanted is not request else answer
+
+    def _in_google_words(self, request: Message) -> Message:
+        """An XML-API upload as the JSON-API upload it stands for; every other request as it is."""
+        method, target, version = request.head.split(" ", 2)
+        if method != "PUT":
+            return request
+        bucket, _, name = unquote(target.partition("?")[0]).lstrip("/").partition("/")
+        query = f"uploadType=media&name={quote(name, safe='')}"
+        generation = request.headers.pop("x-goog-if-generation-match", None)
+        if generation is not None:
+            query += f"&ifGenerationMatch={generation}"
+        return request._replace(head=f"POST /upload/storage/v1/b/{bucket}/o?{query} {version}")
+
+
+def _in_xml_words(answer: Message) -> Message:
+    if not answer.head.split(" ", 2)[1].startswith("2"):
+        return answer
+    made = json.loads(answer.body)
+    headers = {"etag": json.dumps(made["etag"]), "x-goog-generation": str(made["generation"]), "content-length": "0"}
+    return Message(answer.head, headers, b"")
+
+
+async def _read_message(reader: asyncio.StreamReader, *, is_request: bool, has_body: bool = True) -> Message | None:
+    try:
+        raw = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    head, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if headers.get("expect"):
+        headers.pop("expect")
+    body = b""
+    if not has_body:
+        return Message(head, headers, body)
+    if "chunked" in headers.get("transfer-encoding", ""):
+        while size := int((await reader.readline()).split(b";")[0], 16):
+            body += await reader.readexactly(size)
+            await reader.readline()
+        await reader.readline()
+        del headers["transfer-encoding"]
+    elif "content-length" in headers:
+        body = await reader.readexactly(int(headers["content-length"]))
+    elif not is_request:
+        body = await reader.read()
+    return Message(head, headers, body)
+
+
+def _bytes_of(message: Message, *, with_body: bool) -> bytes:
+    headers = dict(message.headers)
+    if with_body and not message.head.startswith(("GET", "HEAD", "DELETE")):
+        headers["content-length"] = str(len(message.body))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{message.head}\r\n{lines}\r\n".encode("latin-1") + (message.body if with_body else b"")
+
+
+@contextmanager
+def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
+    """A proxy before `upstream`, in a thread of its own."""
+    proxy = Proxy(upstream, google)
+    loop = asyncio.new_event_loop()
+    ready = threading.Event()
+
+    async def main() -> None:
+        server = await asyncio.start_server(proxy.serve, proxy.host, 0, limit=2**20)
+        proxy.port = server.sockets[0].getsockname()[1]
+        ready.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+
+    task = loop.create_task(main())
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        for rest in asyncio.all_tasks(loop):
+            rest.cancel()
+        loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True))
+        loop.close()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    ready.wait(10)
+    try:
+        yield proxy
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join(10)
