@@ -17,12 +17,13 @@ Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_valu
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, final
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
 from tessarr.types import Buffer, ByteRange
 
 Version: TypeAlias = str
@@ -45,8 +46,20 @@ class Listing(NamedTuple):
     """Full prefixes (each ends with ``/``), sorted."""
 
 
+LockContext: TypeAlias = AbstractContextManager[Any]
+"""What `Store.lock` returns: entering waits until the lock is free and takes it, leaving lets go."""
+
 _List: TypeAlias = list
 """`list`, where a method of that name hides it."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    import asyncio  # not above: who never awaits should not pay for loading it
+
+    return await asyncio.to_thread(function, *args, **kwargs)
 
 
 @final
@@ -97,7 +110,7 @@ class Store:
 
     async def close_async(self) -> None:
         """Call `close` asynchronously."""
-        await asyncio.to_thread(self.close)
+        await _in_thread(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +129,7 @@ class Store:
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """Call `get` asynchronously."""
-        return await asyncio.to_thread(self.get, key, byte_range)
+        return await _in_thread(self.get, key, byte_range)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """Several parts of one value, in the order asked; ``None`` when there is no such key."""
@@ -130,7 +143,7 @@ class Store:
 
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """Call `get_ranges` asynchronously."""
-        return await asyncio.to_thread(self.get_ranges, key, ranges)
+        return await _in_thread(self.get_ranges, key, ranges)
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         """Parts of several values, in the order asked; keys may repeat; ``None`` for each that is missing."""
@@ -140,6 +153,8 @@ class Store:
         self, key_ranges: Iterable[tuple[str, ByteRange | None]]
     ) -> _List[Buffer | None]:
         """Call `get_partial_values` asynchronously."""
+        import asyncio
+
         return list(await asyncio.gather(*(self.get_async(key, part) for key, part in key_ranges)))
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
@@ -151,7 +166,7 @@ class Store:
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""
-        return await asyncio.to_thread(self.fetch, requests)
+        return await _in_thread(self.fetch, requests)
 
     def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
         if request.ranges is not None:
@@ -165,16 +180,16 @@ class Store:
 
     async def exists_async(self, key: str) -> bool:
         """Call `exists` asynchronously."""
-        return await asyncio.to_thread(self.exists, key)
+        return await _in_thread(self.exists, key)
 
     def getsize(self, key: str) -> int | None:
         """Bytes of the value of `key`; ``None`` when there is no such key."""
         value = self.get(key)
-        return None if value is None else memoryview(value).nbytes
+        return None if value is None else byte_view(value).nbytes
 
     async def getsize_async(self, key: str) -> int | None:
         """Call `getsize` asynchronously."""
-        return await asyncio.to_thread(self.getsize, key)
+        return await _in_thread(self.getsize, key)
 
     def getsize_prefix(self, prefix: str) -> int:
         """Bytes of all values under `prefix`."""
@@ -182,7 +197,7 @@ class Store:
 
     async def getsize_prefix_async(self, prefix: str) -> int:
         """Call `getsize_prefix` asynchronously."""
-        return await asyncio.to_thread(self.getsize_prefix, prefix)
+        return await _in_thread(self.getsize_prefix, prefix)
 
     def version(self, key: str) -> Version | None:
         """What changes whenever the value changes, without reading it; ``None``: no such key, or the store cannot tell."""
@@ -206,7 +221,7 @@ class Store:
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         """Call `set` asynchronously."""
-        return await asyncio.to_thread(lambda: self.set(key, value, if_match=if_match))
+        return await _in_thread(lambda: self.set(key, value, if_match=if_match))
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         """Write `value` unless `key` has one already; tells whether it wrote."""
@@ -223,7 +238,7 @@ class Store:
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
         """Call `set_if_not_exists` asynchronously."""
-        return await asyncio.to_thread(self.set_if_not_exists, key, value)
+        return await _in_thread(self.set_if_not_exists, key, value)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Write parts of values: ``(key, start, bytes)``; keys may repeat, ranges of one key may not overlap.
@@ -231,14 +246,12 @@ class Store:
         A missing key is created, a gap is filled with zero bytes, a write past the end extends the value.
         Raises `ValueError` for overlapping ranges, having written nothing.
         """
-        from tessarr.stores.partial import merge_parts, parts_by_key
-
         for key, parts in parts_by_key(key_start_values).items():
             self.update(key, lambda old, parts=parts: merge_parts(old, parts))  # type: ignore[misc]
 
     async def set_partial_values_async(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Call `set_partial_values` asynchronously."""
-        await asyncio.to_thread(self.set_partial_values, list(key_start_values))
+        await _in_thread(self.set_partial_values, list(key_start_values))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Read, change and replace one value so that no other update of it, in any thread or process, is lost.
@@ -255,7 +268,7 @@ class Store:
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Call `update` asynchronously."""
-        await asyncio.to_thread(self.update, key, change)
+        await _in_thread(self.update, key, change)
 
     def lock(self, key: str) -> LockContext:
         """A context manager that excludes other holders of `key`'s lock: threads of this process, and, where the
@@ -270,7 +283,7 @@ class Store:
 
     async def delete_async(self, key: str) -> None:
         """Call `delete` asynchronously."""
-        await asyncio.to_thread(self.delete, key)
+        await _in_thread(self.delete, key)
 
     def delete_many(self, keys: Iterable[str]) -> None:
         """Remove several keys."""
@@ -279,7 +292,7 @@ class Store:
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
         """Call `delete_many` asynchronously."""
-        await asyncio.to_thread(self.delete_many, list(keys))
+        await _in_thread(self.delete_many, list(keys))
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove every key under `prefix`, and only those."""
@@ -287,7 +300,7 @@ class Store:
 
     async def delete_prefix_async(self, prefix: str) -> None:
         """Call `delete_prefix` asynchronously."""
-        await asyncio.to_thread(self.delete_prefix, prefix)
+        await _in_thread(self.delete_prefix, prefix)
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """Replace all that is under `prefix` by `items` (full keys → values).
@@ -307,7 +320,7 @@ class Store:
 
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """Call `replace_prefix` asynchronously."""
-        await asyncio.to_thread(self.replace_prefix, prefix, items)
+        await _in_thread(self.replace_prefix, prefix, items)
 
     def clear(self) -> None:
         """Remove every key."""
@@ -315,7 +328,7 @@ class Store:
 
     async def clear_async(self) -> None:
         """Call `clear` asynchronously."""
-        await asyncio.to_thread(self.clear)
+        await _in_thread(self.clear)
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -329,7 +342,7 @@ class Store:
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         """Call `list_prefix` asynchronously; the keys as a list."""
-        return await asyncio.to_thread(lambda: [*self.list_prefix(prefix)])
+        return await _in_thread(lambda: [*self.list_prefix(prefix)])
 
     def list_dir(self, prefix: str) -> Listing:
         """The direct children of `prefix`; two empty lists when there are none."""
@@ -342,7 +355,7 @@ class Store:
 
     async def list_dir_async(self, prefix: str) -> Listing:
         """Call `list_dir` asynchronously."""
-        return await asyncio.to_thread(self.list_dir, prefix)
+        return await _in_thread(self.list_dir, prefix)
 
     # -- for implementations -------------------------------------------------------------------------------------
 
@@ -353,13 +366,3 @@ class Store:
 
 _STAGED = "__tessarr_staged"
 """Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
-
-
-class LockContext(Protocol):
-    """What `Store.lock` returns."""
-
-    def __enter__(self) -> Any:
-        """Waits until the lock is free, then holds it."""
-
-    def __exit__(self, *exc: object) -> bool | None:
-        """Lets go."""

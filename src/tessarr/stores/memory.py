@@ -48,17 +48,26 @@ _OPEN: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictiona
 """Nameless stores by the name in their URL, while they live."""
 
 
+class _Versions(dict[str, tuple[object, str]]):
+    """Per key the value that was last seen and its version; shared by all stores over one map."""
+
+    __slots__ = ("__weakref__",)
+
+
+_VERSIONS: weakref.WeakValueDictionary[int, _Versions] = weakref.WeakValueDictionary()
+
+
 class MemoryStore(Store):
     """A store in this process's memory.
 
-    `store_dict` becomes the backing map when given (values already in it may be any buffer); changes made to it directly
-    are seen. Pickling copies the values.
+    `store_dict` becomes the backing map when given (values already in it may be any buffer); changes made to it
+    directly are seen. Pickling copies the values.
     """
 
-    def __init__(self, store_dict: MutableMapping[str, Buffer] | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
         self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict
         self.read_only = read_only
-        self._versions: dict[str, tuple[object, str]] = {}
+        self._versions = _VERSIONS.setdefault(self._identity, _Versions())
 
     @property
     def url(self) -> str:
@@ -82,7 +91,8 @@ class MemoryStore(Store):
         return {"_map": {key: bytes(byte_view(value)) for key, value in self._map.items()}, "read_only": self.read_only}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _versions={})
+        self.__dict__.update(state)
+        self._versions = _VERSIONS.setdefault(self._identity, _Versions())
 
     def __copy__(self) -> MemoryStore:
         twin = type(self).__new__(type(self))
@@ -154,6 +164,8 @@ class MemoryStore(Store):
         with _GUARD.lock:
             if if_match is ANY:
                 self._map[key] = data
+                if self._versions:
+                    self._versions.pop(key, None)
                 return None
             present = self._version(key)
             if present != if_match:
@@ -179,6 +191,7 @@ class MemoryStore(Store):
         check_key(key)
         with _GUARD.lock:
             self._map.pop(key, None)
+            self._versions.pop(key, None)
 
     def delete_many(self, keys: Iterable[str]) -> None:
         """See `Store.delete_many`."""
@@ -189,6 +202,7 @@ class MemoryStore(Store):
         with _GUARD.lock:
             for key in doomed:
                 self._map.pop(key, None)
+                self._versions.pop(key, None)
 
     def delete_prefix(self, prefix: str) -> None:
         """See `Store.delete_prefix`."""
@@ -197,6 +211,7 @@ class MemoryStore(Store):
         with _GUARD.lock:
             for key in [key for key in self._map if key.startswith(prefix)]:
                 self._map.pop(key, None)
+                self._versions.pop(key, None)
 
     def replace_prefix(self, prefix: str, items: MutableMapping[str, Buffer] | Any) -> None:
         """See `Store.replace_prefix`: one change, seen whole or not at all by other threads' writes."""
@@ -261,9 +276,9 @@ _NAMELESS: weakref.WeakValueDictionary[str, _Place] = weakref.WeakValueDictionar
 class ManagedMemoryStore(MemoryStore):
     """A named place in this process's memory; every store with the same `name` is the same place.
 
-    `name` is ``None`` for a new place of its own, which lives as long as a store of it; a place with a name lives as long
-    as the process. `path` makes the store begin below the place's root. Pickles name the place, so that they open only
-    in the process they come from.
+    `name` is ``None`` for a new place of its own, which lives as long as a store of it; a place with a name lives as
+    long as the process. `path` makes the store begin below the place's root. Pickles name the place, so that they open
+    only in the process they come from.
 
     >>> ManagedMemoryStore("weather").set("a", b"1")
     >>> ManagedMemoryStore("weather").get("a")
@@ -278,7 +293,8 @@ class ManagedMemoryStore(MemoryStore):
             name = f"anonymous-{next(_NUMBERS)}"
             _NAMELESS[name] = place
         else:
-            place = _NAMELESS.get(name) or _NAMED.setdefault(name, _Place())
+            found = _NAMELESS.get(name)
+            place = _NAMED.setdefault(name, _Place()) if found is None else found
         self.name = name
         self.path = normalize_path(path)
         self._place = place

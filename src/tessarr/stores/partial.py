@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -22,7 +23,7 @@ def byte_view(value: Buffer) -> memoryview:
         if not value.flags.c_contiguous:
             raise TypeError("a stored value is C-contiguous memory; got a strided array")
         # Not through the buffer protocol: it knows no datetime64 and no zero-sized shapes.
-        return memoryview(value.reshape(-1).view(np.uint8)) if value.size else memoryview(b"")
+        return value.reshape(-1).view(np.uint8).data if value.size else memoryview(b"")
     view = memoryview(value)
     return view.cast("B") if view.nbytes else memoryview(b"")
 
@@ -36,7 +37,7 @@ def parts_by_key(key_start_values: Iterable[tuple[str, int, Buffer]]) -> dict[st
         parts.setdefault(key, []).append((start, byte_view(value)))
     for key, items in parts.items():
         items.sort(key=lambda part: part[0])
-        for (start, value), (next_start, _) in zip(items, items[1:], strict=False):
+        for (start, value), (next_start, _) in itertools.pairwise(items):
             if start + value.nbytes > next_start:
                 raise KeyValidationError(
                     "parts overlap", key=key, got=f"bytes {start}-{start + value.nbytes} and {next_start}-"

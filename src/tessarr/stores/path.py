@@ -2,7 +2,7 @@ r"""Keys, prefixes, paths and names: what is allowed, and how one becomes the ot
 
 - A *key* names a value in a store: ``group/array/c/0/1`` (`check_key`).
 - A *prefix* names all keys that begin with it: ``""`` or ``group/`` (`check_prefix`).
-- A *path* names a node: ``""`` is the root, ``group/array`` a node below (`normalize_path` makes one of what a user wrote).
+- A *path* names a node: ``""`` is the root, ``group/array`` a node below (`normalize_path` makes one of user input).
 - A *name* is one segment of a path (`check_node_name`).
 
 >>> normalize_path("\\foo\\\\bar//baz/")
@@ -10,14 +10,15 @@ r"""Keys, prefixes, paths and names: what is allowed, and how one becomes the ot
 >>> prefix_of("foo/bar"), join("foo", "bar", "zarr.json"), join("", "zarr.json")
 ('foo/bar/', 'foo/bar/zarr.json', 'zarr.json')
 
-Differences: Zarr v2 forbids the names ``.`` and ``..`` only; v3 also every other name of periods alone, names that begin
-with ``__`` and the name ``zarr.json``. Windows adds rules of its own (`windows_name_problem`).
+Differences: Zarr v2 forbids the names ``.`` and ``..`` only; v3 also every other name of periods alone, names that
+begin with ``__`` and the name ``zarr.json``. Windows adds rules of its own (`windows_name_problem`).
 
 Source: Zarr v2, "Logical storage paths"; Zarr v3.1 core, "Node names" and "Abstract store interface".
 """
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 import warnings
@@ -30,7 +31,8 @@ from tessarr.types import ZarrFormat
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
 
-is_plain_key = re.compile(r"[^/.\0][^/\0]*(?:/[^/.\0][^/\0]*)*").fullmatch
+_FIRST, _LATER = r"[^/.\0\ud800-\udfff]", r"[^/\0\ud800-\udfff]*"
+is_plain_key = re.compile(f"{_FIRST}{_LATER}(?:/{_FIRST}{_LATER})*").fullmatch
 """Matches most good keys and no bad one, in a third of a microsecond; where it does not match, ask `check_key`."""
 
 _V2_DOCUMENTS = frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"})
@@ -70,6 +72,8 @@ def _key_problem(key: str) -> str | None:
         return "it is empty"
     if "\0" in key:
         return "it holds a NUL character"
+    if not is_unicode(key):
+        return "it cannot be written as UTF-8"
     if key[0] == "/" or key[-1] == "/":
         return 'it begins or ends with "/"'
     for segment in key.split("/"):
@@ -78,6 +82,17 @@ def _key_problem(key: str) -> str | None:
         if segment in (".", ".."):
             return f"it has the segment {segment!r}"
     return None
+
+
+def is_unicode(text: str) -> bool:
+    """Whether `text` has a UTF-8 form, which lone surrogates (undecodable file names) have not."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _short(text: str) -> str:
@@ -166,11 +181,7 @@ def _name_problem(name: str) -> str | None:
         return "it holds a NUL character"
     if name in (".", ".."):
         return "it is only periods"
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return "it cannot be written as UTF-8"
-    return None
+    return None if is_unicode(name) else "it cannot be written as UTF-8"
 
 
 def _v3_name_problem(name: str) -> str | None:
@@ -252,6 +263,49 @@ def windows_extended(path: str) -> str:
     if path.startswith("\\\\?\\"):
         return path
     return "\\\\?\\UNC" + path[1:] if path.startswith("\\\\") else "\\\\?\\" + path
+
+
+def file_url(path: str, *, windows: bool) -> str:
+    r"""The canonical URL of an absolute path.
+
+    Source: Zarr v3 stores, "File system store", canonical URI.
+
+    >>> file_url("/my data", windows=False), file_url("c:\\my data", windows=True)
+    ('file:///my%20data', 'file:///c:/my%20data')
+    """
+    from urllib.parse import quote
+
+    if not windows:
+        return "file://" + quote(os.fsencode(path))
+    path = path.replace("\\", "/")
+    if path.startswith("//"):
+        return "file:" + quote(path)
+    return "file:///" + quote(path.lstrip("/"), safe="/:")
+
+
+def path_of_file_url(url: str, *, windows: bool) -> str:
+    r"""The path that a ``file:`` URL names; the inverse of `file_url`. Raises `ValueError` for another machine's.
+
+    >>> path_of_file_url("file:///my%20data", windows=False), path_of_file_url("file:///c:/my%20data", windows=True)
+    ('/my data', 'c:\\my data')
+    """
+    from urllib.parse import unquote_to_bytes
+
+    rest = url[len("file:") :]
+    host, path = "", rest
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        path = slash + path
+    path = os.fsdecode(unquote_to_bytes(path))
+    if windows:
+        if host and host != "localhost":
+            path = f"//{host}{path}"
+        elif re.match(r"/[A-Za-z]:", path):
+            path = path[1:]
+        return path.replace("/", "\\")
+    if host not in ("", "localhost", "."):
+        raise ValueError(f"{url!r} names another machine ({host!r}); a local path has three slashes: file:///path")
+    return path
 
 
 def case_collision(name: str, siblings: Iterable[str]) -> str | None:

@@ -1,0 +1,145 @@
+"""The lock file that excludes other processes, and the hidden names that a local store keeps beside its values.
+
+The protocol, for every program that shares a directory with tessarr:
+
+- A value ``dir/name`` is replaced by writing ``dir/.{name}.{random}.tessarr-tmp`` (created exclusively) and renaming it
+  over ``dir/name``. Whole trees are staged and discarded under such names too.
+- Who reads a value to change it holds the lock file ``dir/.{name}.tessarr-lock`` from before the read until after the
+  rename. To take it: open the file (create when missing), take an exclusive ``flock`` (on Windows: ``msvcrt.locking``
+  of its first byte), then check that the path still leads to the file that was opened, else close it and begin again.
+  To let go: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and one that a
+  killed process left is empty, unlocked, and simply used by the next holder.
+- Names that end so and begin with a period are never keys: they are not listed and cannot be set.
+- A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
+
+``flock`` works across machines on NFS (Linux ≥ 2.6.12), Lustre (mounted with ``flock``), GPFS and CephFS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+
+LOCK_SUFFIX = ".tessarr-lock"
+TEMPORARY_SUFFIX = ".tessarr-tmp"
+HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX)
+_NAME_BYTES = 180
+"""255 bytes, which file systems allow, less what hidden names add."""
+_OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file of this name is a lock or a temporary, not a value."""
+    return name.endswith(HIDDEN_SUFFIXES) and name[0] == "."
+
+
+def lock_name(name: str) -> str:
+    """The name of the lock file of the value called `name`.
+
+    >>> lock_name("zarr.json")
+    '.zarr.json.tessarr-lock'
+    """
+    return f".{_fitting(name)}{LOCK_SUFFIX}"
+
+
+def temporary_name(name: str) -> str:
+    """A new name for the value called `name` while it is written."""
+    return f".{_fitting(name)}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+
+
+def _fitting(name: str) -> str:
+    if len(name) * 3 <= _NAME_BYTES or len(os.fsencode(name)) <= _NAME_BYTES:
+        return name
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+
+
+def acquire(path: str) -> int:
+    """Waits for the lock file at `path`, whose directory must exist; returns the descriptor that holds it.
+
+    Raises `OSError` when the file cannot be made or the file system has no locks.
+    """
+    while True:
+        descriptor = os.open(path, _OPEN, 0o666)
+        try:
+            _lock(descriptor)
+            if _leads_to(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def release(path: str, descriptor: int) -> None:
+    """Removes the lock file and lets go of it."""
+    if sys.platform == "win32":
+        # An open file cannot be removed there; who has it open meanwhile keeps it, and removes it later.
+        _unlock(descriptor)
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    # Not by closing alone: a process forked meanwhile has the same descriptor.
+    _unlock(descriptor)
+    os.close(descriptor)
+
+
+def _leads_to(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        pause_s = 0.001
+        while True:
+            try:
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+                return
+            except PermissionError:
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, 0.05)
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def retry_denied(source: str, target: str | None = None) -> None:
+    """``os.replace`` or ``os.unlink``, tried again for up to two seconds where Windows says "access denied".
+
+    There a virus scanner or an indexer that has the file open for a moment refuses both.
+    """
+    pause_s = 0.002
+    while True:
+        try:
+            if target is None:
+                os.unlink(source)
+            else:
+                os.replace(source, target)
+            return
+        except PermissionError:
+            if sys.platform != "win32" or pause_s > 1:
+                raise
+            time.sleep(pause_s)
+            pause_s *= 2
