@@ -1,0 +1,174 @@
+//! An array as the engine knows it: made once, from the JSON that `tessarr.engine.native` describes it with.
+//!
+//! ```json
+//! {"shape": [100, 100], "axes": [{"size": 64}, {"offsets": [0, 10, 100]}], "item": 2, "fill": [0, 0],
+//!  "key": {"prefix": "a/c/", "separator": "/", "empty": "a/c"}, "codecs": [{"name": "bytes"}],
+//!  "store": {"kind": "local", "root": "/data"}, "write_empty_chunks": false, "read_missing": true, "durable": false}
+//! ```
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::chain::{Chain, integers};
+use crate::error::{Error, Result};
+use crate::part::Cut;
+
+pub enum Store {
+    Local(PathBuf),
+    /// A Python object that the binding side calls.
+    Python,
+}
+
+pub struct Array {
+    pub shape: Vec<usize>,
+    pub cuts: Vec<Cut>,
+    pub item: usize,
+    pub fill: Vec<u8>,
+    pub store: Store,
+    pub write_empty: bool,
+    pub read_missing: bool,
+    pub durable: bool,
+    prefix: String,
+    separator: String,
+    empty: String,
+    codecs: Value,
+    /// The one chain, when all chunks have one shape.
+    uniform: Option<Arc<Chain>>,
+    chains: Mutex<HashMap<Vec<usize>, Arc<Chain>>>,
+}
+
+fn unsupported(what: impl Into<String>) -> Error {
+    Error::new("unsupported", what)
+}
+
+fn text(json: &Value, name: &str) -> Result<String> {
+    let found = json[name].as_str().map(str::to_owned);
+    found.ok_or_else(|| unsupported(format!("the binding has no text {name:?}")))
+}
+
+fn parse_cut(json: &Value) -> Result<Cut> {
+    if let Some(size) = json["size"].as_u64() {
+        return match usize::try_from(size) {
+            Ok(size) if size > 0 => Ok(Cut::Regular(size)),
+            _ => Err(unsupported("a chunk of impossible size")),
+        };
+    }
+    let offsets = integers(&json["offsets"], "offsets")?;
+    if offsets.first() != Some(&0) || !offsets.is_sorted() {
+        return Err(unsupported("chunk offsets that do not rise from 0"));
+    }
+    Ok(Cut::Offsets(Arc::new(offsets)))
+}
+
+impl Array {
+    pub fn from_json(text_: &str) -> Result<Array> {
+        let json: Value = serde_json::from_str(text_).map_err(|error| unsupported(format!("the binding: {error}")))?;
+        let shape = integers(&json["shape"], "shape")?;
+        let axes = json["axes"].as_array().ok_or_else(|| unsupported("the binding has no axes"))?;
+        let cuts = axes.iter().map(parse_cut).collect::<Result<Vec<_>>>()?;
+        if cuts.len() != shape.len() {
+            return Err(unsupported("the grid has another number of axes than the array"));
+        }
+        for (cut, &n) in cuts.iter().zip(&shape) {
+            if let Cut::Offsets(at) = cut
+                && at.last().is_none_or(|&end| end < n)
+            {
+                return Err(unsupported("the grid does not cover the array"));
+            }
+        }
+        let fill = integers(&json["fill"], "fill")?.into_iter().map(|byte| byte as u8).collect::<Vec<_>>();
+        let item = json["item"].as_u64().map_or(0, |n| n as usize);
+        let store = match json["store"]["kind"].as_str() {
+            Some("local") => Store::Local(PathBuf::from(text(&json["store"], "root")?)),
+            Some("python") => Store::Python,
+            _ => return Err(unsupported("the kind of store")),
+        };
+        let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
+        let mut array = Array {
+            shape,
+            cuts,
+            item,
+            fill,
+            store,
+            write_empty: flag("write_empty_chunks", false),
+            read_missing: flag("read_missing", true),
+            durable: flag("durable", false),
+            prefix: text(&json["key"], "prefix")?,
+            separator: text(&json["key"], "separator")?,
+            empty: text(&json["key"], "empty")?,
+            codecs: json["codecs"].clone(),
+            uniform: None,
+            chains: Mutex::default(),
+        };
+        // Bound now, so that what cannot be served is refused when the array is opened.
+        let first = array.chunk_shape(&vec![0; array.shape.len()]);
+        let chain = array.chain(&first)?;
+        if array.cuts.iter().all(|cut| matches!(cut, Cut::Regular(_))) {
+            array.uniform = Some(chain);
+        }
+        Ok(array)
+    }
+
+    pub fn chunk_shape(&self, coords: &[usize]) -> Vec<usize> {
+        self.cuts.iter().zip(coords).map(|(cut, &i)| match cut {
+            Cut::Offsets(at) if at.len() < 2 => 1,
+            cut => cut.piece(i).1,
+        }).collect()
+    }
+
+    /// The chain of the chunk at `coords`.
+    pub fn chain_at(&self, coords: &[usize]) -> Result<Arc<Chain>> {
+        match &self.uniform {
+            Some(chain) => Ok(chain.clone()),
+            None => self.chain(&self.chunk_shape(coords)),
+        }
+    }
+
+    fn chain(&self, shape: &[usize]) -> Result<Arc<Chain>> {
+        // Never waits: in a forked child the lock may be held by a thread that is not there.
+        if let Ok(chains) = self.chains.try_lock()
+            && let Some(chain) = chains.get(shape)
+        {
+            return Ok(chain.clone());
+        }
+        let chain = Arc::new(Chain::bind(&self.codecs, shape, self.item, &self.fill)?);
+        if let Ok(mut chains) = self.chains.try_lock() {
+            chains.insert(shape.to_vec(), chain.clone());
+        }
+        Ok(chain)
+    }
+
+    /// The store key of the chunk at `coords`.
+    pub fn key(&self, coords: &[usize]) -> String {
+        use std::fmt::Write;
+        if coords.is_empty() {
+            return self.empty.clone();
+        }
+        let mut key = String::with_capacity(self.prefix.len() + 8 * coords.len());
+        key.push_str(&self.prefix);
+        for (axis, index) in coords.iter().enumerate() {
+            if axis > 0 {
+                key.push_str(&self.separator);
+            }
+            let _ = write!(key, "{index}");
+        }
+        key
+    }
+
+    /// The file of a key, for local stores.
+    pub fn path(&self, key: &str) -> Option<Arc<Path>> {
+        match &self.store {
+            Store::Local(root) => Some(root.join(key).into()),
+            Store::Python => None,
+        }
+    }
+
+    /// How much of the chunk at `coords` lies inside the array.
+    pub fn inside(&self, coords: &[usize]) -> Vec<usize> {
+        let pieces = self.cuts.iter().zip(coords).map(|(cut, &i)| cut.piece(i));
+        pieces.zip(&self.shape).map(|((start, size), &n)| size.min(n.saturating_sub(start))).collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! A codec chain bound to the chunks it will see.
+
+use serde_json::Value;
+
+use crate::codecs::Codec;
+use crate::error::{Error, Result};
+use crate::part::{Cut, strides};
+
+/// What is reversed where stored and memory byte order differ: `count` values of `unit` bytes at `offset` of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swap {
+    pub offset: usize,
+    pub unit: usize,
+    pub count: usize,
+}
+
+#[derive(Debug)]
+pub enum Middle {
+    Bytes { swap: Vec<Swap>, boolean: bool },
+    Shard(Box<Shard>),
+}
+
+/// The sharding codec, bound.
+#[derive(Debug)]
+pub struct Shard {
+    pub inner: Chain,
+    /// Inner chunks per axis.
+    pub grid: Vec<usize>,
+    pub cuts: Vec<Cut>,
+    index: Chain,
+    pub index_nbytes: usize,
+    pub at_start: bool,
+}
+
+/// A chain for chunks of one shape.
+#[derive(Debug)]
+pub struct Chain {
+    pub item: usize,
+    pub fill: Vec<u8>,
+    /// Shape as the array sees it.
+    pub shape: Vec<usize>,
+    /// Axis i as stored is axis `order[i]` of the chunk; `None` when they are the same.
+    pub order: Option<Vec<usize>>,
+    pub stored_shape: Vec<usize>,
+    pub stored_strides: Vec<isize>,
+    pub nbytes: usize,
+    pub middle: Middle,
+    /// bytes → bytes codecs in encoding order, each with the size of what it encodes.
+    pub after: Vec<(Codec, usize)>,
+    /// Exact stored size, where it does not depend on the data.
+    pub encoded_size: Option<usize>,
+}
+
+fn unsupported(what: impl Into<String>) -> Error {
+    Error::new("unsupported", what)
+}
+
+pub fn product(shape: &[usize], item: usize) -> Result<usize> {
+    let n = shape.iter().try_fold(item, |n, &m| n.checked_mul(m)).filter(|&n| n <= isize::MAX as usize);
+    n.ok_or_else(|| unsupported("a chunk is too large for memory"))
+}
+
+pub fn integers(json: &Value, what: &str) -> Result<Vec<usize>> {
+    let list = json.as_array().ok_or_else(|| unsupported(format!("{what} is not a list")))?;
+    let number = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+    let numbers: Option<Vec<usize>> = list.iter().map(number).collect();
+    numbers.ok_or_else(|| unsupported(format!("{what} holds something other than non-negative integers")))
+}
+
+fn parse_swap(json: &Value, item: usize) -> Result<Vec<Swap>> {
+    let Some(list) = json.as_array() else { return Ok(Vec::new()) };
+    let mut swaps = Vec::new();
+    for entry in list {
+        let numbers = integers(entry, "swap")?;
+        let &[offset, unit, count] = &numbers[..] else { return Err(unsupported("a swap is not three numbers")) };
+        let end = unit.checked_mul(count).and_then(|n| n.checked_add(offset));
+        if unit == 0 || end.is_none_or(|end| end > item) {
+            return Err(unsupported("a swap lies outside the element"));
+        }
+        swaps.push(Swap { offset, unit, count });
+    }
+    Ok(swaps)
+}
+
+const MAX_DEPTH: usize = 16;
+
+impl Chain {
+    /// Binds the chain that `codecs` (a JSON list of v3 codec objects) describes to chunks of `shape`.
+    pub fn bind(codecs: &Value, shape: &[usize], item: usize, fill: &[u8]) -> Result<Chain> {
+        Chain::bind_at(codecs, shape, item, fill, 0)
+    }
+
+    fn bind_at(codecs: &Value, shape: &[usize], item: usize, fill: &[u8], depth: usize) -> Result<Chain> {
+        let list = codecs.as_array().ok_or_else(|| unsupported("the codecs are not a list"))?;
+        if depth > MAX_DEPTH || list.len() > 64 || shape.len() > 64 {
+            return Err(unsupported("the codec chain is too deep or too long"));
+        }
+        if item == 0 || fill.len() != item {
+            return Err(unsupported("elements have no size, or the fill value has another"));
+        }
+        let nbytes = product(shape, item)?;
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        let mut middle = None;
+        let mut after = Vec::new();
+        let mut size = None;
+        for codec in list {
+            let name = codec.get("name").and_then(Value::as_str).ok_or_else(|| unsupported("a codec has no name"))?;
+            let configuration = codec.get("configuration").unwrap_or(&Value::Null);
+            match (name, &middle) {
+                ("transpose", None) => {
+                    let axes = integers(&configuration["order"], "order")?;
+                    let mut sorted = axes.clone();
+                    sorted.sort_unstable();
+                    if sorted != (0..shape.len()).collect::<Vec<_>>() {
+                        return Err(unsupported("the transpose order is no permutation of the axes"));
+                    }
+                    order = axes.iter().map(|&axis| order[axis]).collect();
+                }
+                ("bytes", None) => {
+                    let swap = parse_swap(&configuration["swap"], item)?;
+                    let boolean = configuration["boolean"].as_bool().unwrap_or(false);
+                    middle = Some(Middle::Bytes { swap, boolean });
+                    size = Some(nbytes);
+                }
+                ("sharding_indexed", None) => {
+                    let stored: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
+                    middle = Some(Middle::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, depth)?)));
+                }
+                (_, None) => return Err(unsupported(format!("the codec {}", Quoted(name)))),
+                (_, Some(_)) => {
+                    let codec = Codec::from_json(name, configuration)?
+                        .ok_or_else(|| unsupported(format!("the codec {}", Quoted(name))))?;
+                    let given = size.ok_or_else(|| {
+                        unsupported(format!("the codec {} after one whose output has no fixed size", Quoted(name)))
+                    });
+                    // Behind a compressor only codecs that keep or add to the size are worked backwards.
+                    let given = match (given, after.last()) {
+                        (Ok(n), _) => n,
+                        (Err(error), None) => return Err(error),
+                        (Err(_), Some(_)) => usize::MAX,
+                    };
+                    size = if given == usize::MAX { None } else { codec.encoded_size(given) };
+                    after.push((codec, given));
+                }
+            }
+        }
+        let middle = middle.ok_or_else(|| unsupported("a chain without an array → bytes codec"))?;
+        check_sizes(&after)?;
+        let stored_shape: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
+        let stored_strides = strides(&stored_shape, item);
+        let order = (!order.is_sorted()).then_some(order);
+        let (shape, fill) = (shape.to_vec(), fill.to_vec());
+        Ok(Chain { item, fill, shape, order, stored_shape, stored_strides, nbytes, middle, after, encoded_size: size })
+    }
+
+    /// Whether stored bytes are the elements as they are in memory.
+    pub fn is_plain(&self) -> bool {
+        matches!(&self.middle, Middle::Bytes { swap, boolean: false } if swap.is_empty())
+    }
+}
+
+/// After a compressor, sizes are unknown; only checksums, whose body is found from the end, can be undone there.
+fn check_sizes(after: &[(Codec, usize)]) -> Result<()> {
+    for (codec, size) in after {
+        if *size == usize::MAX && !matches!(codec, Codec::Checksum(_)) {
+            return Err(unsupported(format!("the codec {} behind a compressor", Quoted(codec.name()))));
+        }
+    }
+    Ok(())
+}
+
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "'{}'", self.0)
+    }
+}
+
+impl Shard {
+    fn bind(json: &Value, stored: &[usize], item: usize, fill: &[u8], depth: usize) -> Result<Shard> {
+        let shape = integers(&json["chunk_shape"], "chunk_shape")?;
+        let divides = shape.iter().zip(stored).all(|(&m, &n)| m > 0 && n % m == 0);
+        if shape.len() != stored.len() || !divides {
+            return Err(unsupported("an inner chunk shape that does not divide the shard shape"));
+        }
+        let grid: Vec<usize> = stored.iter().zip(&shape).map(|(n, m)| n / m).collect();
+        let inner = Chain::bind_at(&json["codecs"], &shape, item, fill, depth + 1)?;
+        let mut index_shape = grid.clone();
+        index_shape.push(2);
+        let index = Chain::bind_at(&json["index_codecs"], &index_shape, 8, &[0xff; 8], depth + 1)?;
+        let index_nbytes = index.encoded_size.ok_or_else(|| unsupported("index codecs without a fixed size"))?;
+        let at_start = json["index_location"].as_str() == Some("start");
+        let cuts = shape.iter().map(|&n| Cut::Regular(n)).collect();
+        Ok(Shard { inner, grid, cuts, index, index_nbytes, at_start })
+    }
+
+    /// The chain of the index itself.
+    pub fn index_chain(&self) -> &Chain {
+        &self.index
+    }
+
+    /// Inner chunk number of a grid index.
+    pub fn number(&self, coords: &[usize]) -> usize {
+        coords.iter().zip(&self.grid).fold(0, |n, (&i, &m)| n * m + i)
+    }
+}

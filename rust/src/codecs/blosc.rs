@@ -1,0 +1,360 @@
+//! The blosc 1 container, read and written in safe Rust.
+//!
+//! 16 bytes of header (version, compressor version, flags, typesize, decoded size, block size, encoded size), then one
+//! int32 per block with its offset, then the blocks. A block is one stream, or one per byte of an element; a
+//! stream is an int32 with its encoded size, then its bytes, which are stored as they are when that is the decoded size.
+//! Every length is checked against the buffer it points into and against the decoded size the chunk must have.
+
+use serde_json::Value;
+
+use super::{append, blosclz, decode_lz4_block, deflate, integer, shuffle};
+use crate::error::{Error, Result};
+use crate::scratch;
+
+const HEADER: usize = 16;
+const MAX_SPLITS: usize = 16;
+const MIN_SPLIT: usize = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compressor {
+    BloscLz,
+    Lz4,
+    Lz4Hc,
+    Snappy,
+    Zlib,
+    Zstd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shuffle {
+    No,
+    Byte,
+    Bit,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub compressor: Compressor,
+    pub level: usize,
+    pub shuffle: Shuffle,
+    pub typesize: usize,
+    /// 0: automatic.
+    pub blocksize: usize,
+}
+
+impl Config {
+    pub fn from_json(json: &Value) -> Result<Config> {
+        let cname = json.get("cname").and_then(Value::as_str).unwrap_or("lz4");
+        let compressor = match cname {
+            "blosclz" => Compressor::BloscLz,
+            "lz4" => Compressor::Lz4,
+            "lz4hc" => Compressor::Lz4Hc,
+            "snappy" => Compressor::Snappy,
+            "zlib" => Compressor::Zlib,
+            "zstd" => Compressor::Zstd,
+            other => return Err(Error::new("unsupported", format!("blosc compressor {other:?}"))),
+        };
+        let typesize = integer(json, "typesize", 1)?.clamp(1, 255) as usize;
+        let shuffle = match json.get("shuffle") {
+            None => Shuffle::Byte,
+            Some(value) => match (value.as_str(), value.as_i64()) {
+                (Some("noshuffle"), _) | (_, Some(0)) => Shuffle::No,
+                (Some("shuffle"), _) | (_, Some(1)) => Shuffle::Byte,
+                (Some("bitshuffle"), _) | (_, Some(2)) => Shuffle::Bit,
+                // numcodecs' automatic choice
+                (_, Some(-1)) if typesize == 1 => Shuffle::Bit,
+                (_, Some(-1)) => Shuffle::Byte,
+                _ => return Err(Error::new("unsupported", format!("blosc shuffle {value}"))),
+            },
+        };
+        let blocksize = integer(json, "blocksize", 0)?.clamp(0, 1 << 30) as usize;
+        Ok(Config { compressor, level: integer(json, "clevel", 5)?.clamp(0, 9) as usize, shuffle, typesize, blocksize })
+    }
+}
+
+fn corrupt(what: &str) -> Error {
+    Error::codec("blosc", format!("a chunk is not valid blosc data: {what}"))
+}
+
+/// A frame whose header has been checked.
+struct Frame<'a> {
+    data: &'a [u8],
+    flags: u8,
+    typesize: usize,
+    nbytes: usize,
+    blocksize: usize,
+}
+
+fn u32_at(data: &[u8], at: usize) -> Option<usize> {
+    Some(u32::from_le_bytes(*data.get(at..at.checked_add(4)?)?.first_chunk()?) as usize)
+}
+
+impl<'a> Frame<'a> {
+    fn parse(data: &'a [u8], expected: usize) -> Result<Frame<'a>> {
+        let Some(head) = data.first_chunk::<HEADER>() else {
+            return Err(corrupt("shorter than its header").got(format!("{} bytes", data.len())));
+        };
+        if head[0] != 2 {
+            return Err(corrupt("not a blosc 1 frame").expected("format version 2").got(format!("version {}", head[0])));
+        }
+        let size = |at| u32_at(head, at).unwrap_or(0);
+        let frame = Frame { data, flags: head[2], typesize: usize::from(head[3]), nbytes: size(4), blocksize: size(8) };
+        if frame.nbytes != expected {
+            return Err(Error::size("blosc", expected, frame.nbytes));
+        }
+        if size(12) != data.len() {
+            return Err(corrupt("its length is not the one in its header")
+                .expected(format!("{} bytes", size(12)))
+                .got(format!("{} bytes", data.len())));
+        }
+        if frame.copied() {
+            if data.len() != HEADER + frame.nbytes {
+                return Err(corrupt("a stored frame has the wrong length"));
+            }
+        } else if frame.nbytes > 0 {
+            let blocks_ok = frame.blocksize > 0 && frame.blocksize <= frame.nbytes;
+            if frame.typesize == 0 || !blocks_ok || HEADER + 4 * frame.nblocks() > data.len() {
+                return Err(corrupt("its block size, type size or block table is impossible"));
+            }
+        }
+        Ok(frame)
+    }
+
+    fn copied(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
+    fn nblocks(&self) -> usize {
+        self.nbytes.div_ceil(self.blocksize)
+    }
+
+    fn shuffle(&self) -> Shuffle {
+        match self.flags {
+            flags if flags & 1 != 0 && self.typesize > 1 => Shuffle::Byte,
+            flags if flags & 4 != 0 && self.blocksize >= self.typesize => Shuffle::Bit,
+            _ => Shuffle::No,
+        }
+    }
+
+    /// Decodes block `i` into `out`, which has exactly its size.
+    fn block(&self, i: usize, out: &mut [u8]) -> Result<()> {
+        let whole = out.len() == self.blocksize;
+        let split = self.flags & 0x10 == 0
+            && self.typesize <= MAX_SPLITS
+            && self.blocksize / self.typesize >= MIN_SPLIT
+            && whole;
+        let nsplits = if split { self.typesize } else { 1 };
+        let start = u32_at(self.data, HEADER + 4 * i).filter(|&at| at >= HEADER + 4 * self.nblocks());
+        let start = start.ok_or_else(|| corrupt("a block begins inside the block table"))?;
+        match self.shuffle() {
+            Shuffle::No => self.streams(start, nsplits, out),
+            kind => {
+                let mut shuffled = scratch::take(out.len());
+                self.streams(start, nsplits, &mut shuffled)?;
+                match kind {
+                    Shuffle::Byte => shuffle::unshuffle(self.typesize, &shuffled, out),
+                    _ => shuffle::bitunshuffle(self.typesize, &shuffled, out),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn streams(&self, mut at: usize, nsplits: usize, out: &mut [u8]) -> Result<()> {
+        if out.len() % nsplits != 0 {
+            return Err(corrupt("a block does not divide into its streams"));
+        }
+        for target in out.chunks_exact_mut(out.len() / nsplits) {
+            let size = u32_at(self.data, at).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
+            let stream = self.data[at + 4..].get(..size).ok_or_else(|| corrupt("a stream lies outside the frame"))?;
+            at += 4 + size;
+            if size == target.len() {
+                target.copy_from_slice(stream);
+            } else {
+                self.stream(stream, target)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+        let (name, done) = match self.flags >> 5 {
+            0 => ("blosclz", blosclz::decode(data, out).is_some()),
+            1 => ("lz4", decode_lz4_block(data, out).is_some()),
+            2 => ("snappy", unsnap(data, out)),
+            3 => ("zlib", deflate::unzlib(data, out).is_ok()),
+            4 => ("zstd", super::decode_zstd(data, out).is_ok()),
+            _ => ("unknown", false),
+        };
+        if done { Ok(()) } else { Err(corrupt(&format!("a {name} stream does not decode"))) }
+    }
+}
+
+fn unsnap(data: &[u8], out: &mut [u8]) -> bool {
+    snap::raw::decompress_len(data).is_ok_and(|n| n == out.len())
+        && snap::raw::Decoder::new().decompress(data, out).is_ok_and(|n| n == out.len())
+}
+
+/// Decodes a frame to exactly fill `out`.
+pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
+    let frame = Frame::parse(data, out.len())?;
+    if frame.copied() {
+        out.copy_from_slice(&data[HEADER..]);
+        return Ok(());
+    }
+    if !out.is_empty() {
+        for (i, block) in out.chunks_mut(frame.blocksize).enumerate() {
+            frame.block(i, block)?;
+        }
+    }
+    Ok(())
+}
+
+/// Decodes what is needed of a frame that decodes to `total` bytes so that bytes `start..stop` of it are right; the
+/// result begins at the returned position.
+pub fn decode_part(data: &[u8], total: usize, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
+    let frame = Frame::parse(data, total)?;
+    if frame.copied() || total == 0 {
+        let mut out = scratch::take(stop - start);
+        out.copy_from_slice(&data[HEADER + start..HEADER + stop]);
+        return Ok((start, out));
+    }
+    let (first, last) = (start / frame.blocksize, stop.div_ceil(frame.blocksize));
+    let begin = first * frame.blocksize;
+    let mut out = scratch::take((last * frame.blocksize).min(total) - begin);
+    for (i, block) in out.chunks_mut(frame.blocksize).enumerate() {
+        frame.block(first + i, block)?;
+    }
+    Ok((begin, out))
+}
+
+/// Appends a frame of `data` to `out`.
+pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let nbytes = u32::try_from(data.len()).ok().filter(|&n| n <= i32::MAX as u32 - HEADER as u32);
+    let Some(nbytes) = nbytes else {
+        return Err(Error::codec("blosc", "a chunk is too large for blosc").got(format!("{} bytes", data.len())));
+    };
+    let begin = out.len();
+    let typesize = config.typesize;
+    let blocksize = block_size(config, data.len());
+    let split = splits(config, blocksize);
+    let format = match config.compressor {
+        Compressor::BloscLz => 0,
+        Compressor::Lz4 | Compressor::Lz4Hc => 1,
+        Compressor::Snappy => 2,
+        Compressor::Zlib => 3,
+        Compressor::Zstd => 4u8,
+    };
+    let shuffle_flag = match config.shuffle {
+        Shuffle::No => 0,
+        Shuffle::Byte => 1,
+        Shuffle::Bit => 4u8,
+    };
+    let flags = shuffle_flag | u8::from(!split) << 4 | format << 5;
+    out.extend_from_slice(&[2, 1, flags, typesize as u8]);
+    out.extend_from_slice(&nbytes.to_le_bytes());
+    out.extend_from_slice(&(blocksize as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    if config.level > 0 && !data.is_empty() {
+        let table = out.len();
+        out.resize(table + 4 * data.len().div_ceil(blocksize), 0);
+        for (i, block) in data.chunks(blocksize).enumerate() {
+            let offset = (out.len() - begin) as u32;
+            out[table + 4 * i..table + 4 * i + 4].copy_from_slice(&offset.to_le_bytes());
+            let nsplits = if split && block.len() == blocksize { typesize } else { 1 };
+            encode_block(config, block, nsplits, out)?;
+            if out.len() - begin >= HEADER + data.len() {
+                break;
+            }
+        }
+    }
+    if config.level == 0 || out.len() - begin >= HEADER + data.len() {
+        // Nothing gained: store the data as they are, unshuffled.
+        out.truncate(begin + HEADER);
+        out[begin + 2] |= 2;
+        out.extend_from_slice(data);
+    }
+    let size = (out.len() - begin) as u32;
+    out[begin + 12..begin + 16].copy_from_slice(&size.to_le_bytes());
+    Ok(())
+}
+
+/// A multiple of the element size; large enough to compress well, small enough that shuffling stays in the cache and
+/// that reading a part of a chunk need not decode all of it.
+fn block_size(config: &Config, nbytes: usize) -> usize {
+    let wanted = match (config.blocksize, config.compressor) {
+        (0, Compressor::Zlib | Compressor::Zstd | Compressor::Lz4Hc) => 256 << 10,
+        (0, _) => 128 << 10,
+        (given, _) => given.max(MIN_SPLIT),
+    };
+    let size = wanted.min(nbytes).max(1);
+    if size > config.typesize { size / config.typesize * config.typesize } else { size }
+}
+
+fn splits(config: &Config, blocksize: usize) -> bool {
+    let fast = matches!(config.compressor, Compressor::BloscLz | Compressor::Lz4 | Compressor::Snappy);
+    fast && config.typesize <= MAX_SPLITS
+        && blocksize / config.typesize >= MIN_SPLIT
+        && blocksize % config.typesize == 0
+        && config.shuffle != Shuffle::No
+}
+
+fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>) -> Result<()> {
+    let mut shuffled;
+    let block = match config.shuffle {
+        Shuffle::Byte if config.typesize > 1 => {
+            shuffled = scratch::take(block.len());
+            shuffle::shuffle(config.typesize, block, &mut shuffled);
+            &*shuffled
+        }
+        Shuffle::Bit => {
+            shuffled = scratch::take(block.len());
+            shuffle::bitshuffle(config.typesize, block, &mut shuffled);
+            &*shuffled
+        }
+        _ => block,
+    };
+    for stream in block.chunks_exact(block.len() / nsplits) {
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        let made = encode_stream(config, stream, out);
+        if made.is_none_or(|made| made >= stream.len()) {
+            out.truncate(at + 4);
+            out.extend_from_slice(stream);
+        }
+        let size = (out.len() - at - 4) as u32;
+        out[at..at + 4].copy_from_slice(&size.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Appends the compressed stream and tells its size; `None` when it could not be made smaller.
+fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
+    let start = out.len();
+    let level = config.level;
+    match config.compressor {
+        Compressor::BloscLz => append(out, data.len(), |target| blosclz::encode(data, target).ok_or(())).ok()?,
+        Compressor::Lz4 | Compressor::Lz4Hc => {
+            let mode = match config.compressor {
+                Compressor::Lz4 => CompressionMode::FAST(10 - level as i32),
+                _ => CompressionMode::HIGHCOMPRESSION(level as i32),
+            };
+            append(out, compress_bound(data.len()).ok()?, |t| compress_to_buffer(data, Some(mode), false, t)).ok()?;
+        }
+        Compressor::Snappy => {
+            let bound = snap::raw::max_compress_len(data.len());
+            append(out, bound, |target| snap::raw::Encoder::new().compress(data, target)).ok()?;
+        }
+        Compressor::Zlib => deflate::zlib(level as i32, data, out).ok()?,
+        Compressor::Zstd => {
+            let level = match level {
+                9 => zstd_safe::max_c_level(),
+                8 => zstd_safe::max_c_level() - 2,
+                level => level as i32 * 2 - 1,
+            };
+            super::encode_zstd(level, false, data, out).ok()?;
+        }
+    }
+    Some(out.len() - start)
+}

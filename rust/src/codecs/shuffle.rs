@@ -1,0 +1,200 @@
+//! Byte and bit shuffles, as blosc and numcodecs lay them out.
+//!
+//! Shuffle: byte 0 of every element, then byte 1 of every element, …; what is left of a last incomplete element follows
+//! as it is. Bit shuffle does the same with bits, for a number of elements that is a multiple of eight.
+
+/// Elements done together: both sides of a block stay in the first-level cache.
+const BLOCK: usize = 1024;
+
+pub fn shuffle(width: usize, data: &[u8], out: &mut [u8]) {
+    if width <= 1 {
+        out.copy_from_slice(data);
+        return;
+    }
+    let n = data.len() / width;
+    let (body, rest) = data.split_at(n * width);
+    out[n * width..].copy_from_slice(rest);
+    match width {
+        2 => shuffle_fixed::<2>(body, out, n),
+        4 => shuffle_fixed::<4>(body, out, n),
+        8 => shuffle_fixed::<8>(body, out, n),
+        16 => shuffle_fixed::<16>(body, out, n),
+        _ => {
+            for byte in 0..width {
+                for i in 0..n {
+                    out[byte * n + i] = body[i * width + byte];
+                }
+            }
+        }
+    }
+}
+
+fn shuffle_fixed<const W: usize>(data: &[u8], out: &mut [u8], n: usize) {
+    for start in (0..n).step_by(BLOCK) {
+        let stop = (start + BLOCK).min(n);
+        let elements = data[start * W..stop * W].as_chunks::<W>().0;
+        for byte in 0..W {
+            let plane = &mut out[byte * n + start..byte * n + stop];
+            for (target, element) in plane.iter_mut().zip(elements) {
+                *target = element[byte];
+            }
+        }
+    }
+}
+
+pub fn unshuffle(width: usize, data: &[u8], out: &mut [u8]) {
+    if width <= 1 {
+        out.copy_from_slice(data);
+        return;
+    }
+    let n = data.len() / width;
+    out[n * width..].copy_from_slice(&data[n * width..]);
+    match width {
+        2 => unshuffle2(data, out, n),
+        4 => unshuffle4(data, out, n),
+        8 => unshuffle8(data, out, n),
+        16 => unshuffle_fixed::<16>(data, out, n),
+        _ => {
+            for byte in 0..width {
+                for i in 0..n {
+                    out[i * width + byte] = data[byte * n + i];
+                }
+            }
+        }
+    }
+}
+
+fn unshuffle2(data: &[u8], out: &mut [u8], n: usize) {
+    let (a, b) = (&data[..n], &data[n..2 * n]);
+    for ((target, &a), &b) in out[..2 * n].as_chunks_mut::<2>().0.iter_mut().zip(a).zip(b) {
+        *target = [a, b];
+    }
+}
+
+fn unshuffle4(data: &[u8], out: &mut [u8], n: usize) {
+    let planes: [&[u8]; 4] = std::array::from_fn(|k| &data[k * n..(k + 1) * n]);
+    let target = out[..4 * n].as_chunks_mut::<4>().0;
+    let (heads, tails) = split_planes::<4>(planes, n);
+    let (blocks, rest) = target.as_chunks_mut::<16>();
+    for (i, block) in blocks.iter_mut().enumerate() {
+        let p: [&[u8; 16]; 4] = std::array::from_fn(|k| &heads[k][i]);
+        // Two rounds of interleaving, as the vector units do it.
+        for j in 0..16 {
+            block[j] = [p[0][j], p[1][j], p[2][j], p[3][j]];
+        }
+    }
+    for (i, element) in rest.iter_mut().enumerate() {
+        *element = std::array::from_fn(|k| tails[k][i]);
+    }
+}
+
+type Planes<'a, const W: usize> = ([&'a [[u8; 16]]; W], [&'a [u8]; W]);
+
+fn split_planes<const W: usize>(planes: [&[u8]; W], n: usize) -> Planes<'_, W> {
+    debug_assert!(planes.iter().all(|plane| plane.len() == n));
+    (planes.map(|plane| plane.as_chunks::<16>().0), planes.map(|plane| plane.as_chunks::<16>().1))
+}
+
+fn unshuffle8(data: &[u8], out: &mut [u8], n: usize) {
+    let planes: [&[u8]; 8] = std::array::from_fn(|k| &data[k * n..(k + 1) * n]);
+    let target = out[..8 * n].as_chunks_mut::<8>().0;
+    let (heads, tails) = split_planes::<8>(planes, n);
+    let (blocks, rest) = target.as_chunks_mut::<16>();
+    for (i, block) in blocks.iter_mut().enumerate() {
+        let p: [&[u8; 16]; 8] = std::array::from_fn(|k| &heads[k][i]);
+        for j in 0..16 {
+            block[j] = [p[0][j], p[1][j], p[2][j], p[3][j], p[4][j], p[5][j], p[6][j], p[7][j]];
+        }
+    }
+    for (i, element) in rest.iter_mut().enumerate() {
+        *element = std::array::from_fn(|k| tails[k][i]);
+    }
+}
+
+fn unshuffle_fixed<const W: usize>(data: &[u8], out: &mut [u8], n: usize) {
+    for start in (0..n).step_by(BLOCK) {
+        let stop = (start + BLOCK).min(n);
+        let elements = out[start * W..stop * W].as_chunks_mut::<W>().0;
+        for byte in 0..W {
+            let plane = &data[byte * n + start..byte * n + stop];
+            for (element, &value) in elements.iter_mut().zip(plane) {
+                element[byte] = value;
+            }
+        }
+    }
+}
+
+/// The 8 × 8 bits of a word, transposed (bit i of byte j ↔ bit j of byte i).
+#[inline]
+fn transpose8(mut x: u64) -> u64 {
+    let mut t = (x ^ (x >> 7)) & 0x00aa_00aa_00aa_00aa;
+    x ^= t ^ (t << 7);
+    t = (x ^ (x >> 14)) & 0x0000_cccc_0000_cccc;
+    x ^= t ^ (t << 14);
+    t = (x ^ (x >> 28)) & 0x0000_0000_f0f0_f0f0;
+    x ^ t ^ (t << 28)
+}
+
+/// Bit shuffle; a number of elements that is no multiple of eight leaves the data as it is (c-blosc's rule).
+pub fn bitshuffle(width: usize, data: &[u8], out: &mut [u8]) {
+    let n = if width == 0 { 0 } else { data.len() / width };
+    if n % 8 != 0 || n == 0 {
+        out.copy_from_slice(data);
+        return;
+    }
+    out[n * width..].copy_from_slice(&data[n * width..]);
+    let row = n / 8;
+    for byte in 0..width {
+        for i in 0..row {
+            let mut word = [0u8; 8];
+            for (k, target) in word.iter_mut().enumerate() {
+                *target = data[(i * 8 + k) * width + byte];
+            }
+            let bits = transpose8(u64::from_le_bytes(word)).to_le_bytes();
+            for (bit, value) in bits.into_iter().enumerate() {
+                out[(byte * 8 + bit) * row + i] = value;
+            }
+        }
+    }
+}
+
+pub fn bitunshuffle(width: usize, data: &[u8], out: &mut [u8]) {
+    let n = if width == 0 { 0 } else { data.len() / width };
+    if n % 8 != 0 || n == 0 {
+        out.copy_from_slice(data);
+        return;
+    }
+    out[n * width..].copy_from_slice(&data[n * width..]);
+    let row = n / 8;
+    for byte in 0..width {
+        let planes: [&[u8]; 8] = std::array::from_fn(|bit| &data[(byte * 8 + bit) * row..(byte * 8 + bit + 1) * row]);
+        for (i, group) in out[..n * width].chunks_exact_mut(8 * width).enumerate() {
+            let word: [u8; 8] = std::array::from_fn(|bit| planes[bit][i]);
+            let values = transpose8(u64::from_le_bytes(word)).to_le_bytes();
+            for (k, value) in values.into_iter().enumerate() {
+                group[k * width + byte] = value;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unshuffling_undoes_shuffling_for_every_width_and_length() {
+        for width in 1..20 {
+            for n in [0, 1, 7, 15, 16, 64, 160, 161, 1000, 4096, 70001] {
+                let data: Vec<u8> = (0..n).map(|i| (i * 31 % 251) as u8).collect();
+                let (mut a, mut b) = (vec![0; n], vec![0; n]);
+                shuffle(width, &data, &mut a);
+                unshuffle(width, &a, &mut b);
+                assert_eq!(data, b, "shuffle {width} {n}");
+                bitshuffle(width, &data, &mut a);
+                bitunshuffle(width, &a, &mut b);
+                assert_eq!(data, b, "bitshuffle {width} {n}");
+            }
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! From stored bytes to the caller's memory, one chunk at a time.
+
+use std::sync::Arc;
+
+use crate::chain::{Chain, Middle, Shard, Swap};
+use crate::codecs::{Codec, blosc};
+use crate::error::{Error, Result};
+use crate::part::{Ax, Part, Spread, strides};
+use crate::pool::process;
+use crate::region::{CopyAxis, Memory, Steps, copy};
+use crate::scratch;
+use crate::store::{Bytes, Source};
+
+/// How a chunk is read.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    pub out: Memory<'static>,
+    /// Keep the decoded chunk for the next partial read.
+    pub keep: bool,
+}
+
+/// Writes the fill value wherever `part` goes.
+pub fn fill(chain: &Chain, part: &Part, out: Memory) {
+    let value = Memory::of(&chain.fill);
+    match part {
+        Part::Box(axes) => {
+            let (_, place, axes) = Part::copy_axes(axes, &vec![0; axes.len()]);
+            copy(value, 0, out, place, axes, chain.item);
+        }
+        Part::Points { out: places, .. } => {
+            let axis = CopyAxis { n: places.len(), src: Steps::Affine(0), dst: Steps::Table(places.clone()) };
+            copy(value, 0, out, 0, vec![axis], chain.item);
+        }
+    }
+}
+
+/// Reads `part` of a stored chunk into `how.out`.
+pub fn read(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<()> {
+    let permuted;
+    let part = match &chain.order {
+        None => part,
+        Some(order) => {
+            permuted = part.permuted(order);
+            &permuted
+        }
+    };
+    match &chain.middle {
+        Middle::Bytes { .. } => read_leaf(chain, source, part, how),
+        Middle::Shard(shard) => read_shard(shard, source, part, how),
+    }
+}
+
+fn read_shard(shard: &Shard, source: Source, part: &Part, how: Reading) -> Result<()> {
+    let index = read_index(shard, source)?;
+    let spread = Spread::new(part, &shard.cuts);
+    for number in 0..spread.len() {
+        let (coords, part) = spread.get(number);
+        match entry(shard, &index, &coords, Some(source.len() as u64))? {
+            None => fill(&shard.inner, &part, how.out),
+            Some((start, len)) => read(&shard.inner, source.part(start as usize, len), &part, how)?,
+        }
+    }
+    Ok(())
+}
+
+// -- the shard index -------------------------------------------------------------------------------------------------
+
+fn index_error(what: impl Into<String>) -> Error {
+    Error::new("shard_index", what).with(|fault| fault.codec = Some("sharding_indexed".into()))
+}
+
+/// The decoded index of the shard `source`: offset and size of each inner chunk, native uint64s in C order.
+pub fn read_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
+    let n = shard.index_nbytes;
+    if source.len() < n {
+        return Err(index_error("a shard is shorter than its index")
+            .expected(format!("an index of {n} bytes"))
+            .got(format!("{} bytes", source.len()))
+            .hint("The shard is truncated; restore it from a copy, or run `tessarr repair`"));
+    }
+    let start = if shard.at_start { 0 } else { source.len() - n };
+    decode_index(shard, source.part(start, n))
+}
+
+/// Decodes exactly the bytes of an index.
+pub fn decode_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
+    let chain = shard.index_chain();
+    let mut index = vec![0; chain.nbytes];
+    let axes = chain.shape.iter().zip(strides(&chain.shape, 8));
+    let part = axes.map(|(&n, stride)| Ax::Range { start: 0, step: 1, n, out: 0, stride }).collect();
+    let out = Memory::of_mut(&mut index);
+    read_into(chain, source, &Part::Box(part), out).map_err(|error| match error {
+        Error::Fault(fault) if matches!(fault.kind, "codec" | "checksum") => {
+            let got = fault.got.unwrap_or_default();
+            index_error(format!("a shard's index cannot be decoded: {}; got {got}", fault.what))
+                .expected(fault.expected.unwrap_or_else(|| "a valid index".into()))
+                .hint("The shard is corrupt; run `tessarr check --data`")
+        }
+        other => other,
+    })?;
+    Ok(index)
+}
+
+fn read_into(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
+    let permuted;
+    let part = match &chain.order {
+        None => part,
+        Some(order) => {
+            permuted = part.permuted(order);
+            &permuted
+        }
+    };
+    let data = decoded(chain, source)?;
+    scatter(chain, &data, 0, part, out);
+    Ok(())
+}
+
+/// Where inner chunk `coords` lies in the shard (offset, size); `None` when it is not stored.
+pub fn entry(shard: &Shard, index: &[u8], coords: &[usize], nbytes: Option<u64>) -> Result<Option<(u64, usize)>> {
+    const MISSING: u64 = u64::MAX;
+    let at = shard.number(coords) * 16;
+    let word = |at: usize| index[at..at + 8].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+    let (offset, size) = (word(at), word(at + 8));
+    if offset == MISSING && size == MISSING {
+        return Ok(None);
+    }
+    let begin = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
+    let end = nbytes.map_or(i64::MAX as u64, |n| if shard.at_start { n } else { n - shard.index_nbytes as u64 });
+    let exact = shard.inner.encoded_size;
+    let fits = offset.checked_add(size).is_some_and(|stop| offset >= begin && stop <= end && size > 0);
+    if !fits || exact.is_some_and(|exact| size != exact as u64) {
+        let exact = exact.map_or(String::new(), |n| format!(" of {n} bytes"));
+        return Err(index_error(format!("the shard's index entry of inner chunk {coords:?} is impossible"))
+            .expected(format!("a range within bytes {begin}-{end}{exact}"))
+            .got(format!("offset {offset}, size {size}"))
+            .hint("The shard is corrupt; run `tessarr check --data`"));
+    }
+    Ok(Some((offset, size as usize)))
+}
+
+// -- one chunk of plain elements -------------------------------------------------------------------------------------
+
+fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<()> {
+    if let Some(exact) = chain.encoded_size
+        && exact != source.len()
+    {
+        return Err(wrong_size(chain, exact, source.len()));
+    }
+    if chain.after.is_empty() {
+        return read_raw(chain, source, part, how.out);
+    }
+    if let Some(place) = contiguous(chain, part)
+        && let Some(target) = how.out.slice_mut(place, chain.nbytes)
+    {
+        return decode_into(chain, source, target);
+    }
+    if how.keep && let Some((local, offset)) = source.origin() {
+        let cache = &process().cache;
+        if let Some(value) = cache.get(&local.path, offset, local.version) {
+            scatter(chain, &value, 0, part, how.out);
+            return Ok(());
+        }
+        if let Some((start, stop)) = partial(chain, part)
+            && !cache.touched(&local.path, offset, local.version)
+        {
+            let data = peel(chain, source)?;
+            let (begin, mut bytes) = blosc::decode_part(&data, chain.nbytes, start, stop)?;
+            finish(chain, &mut bytes);
+            scatter(chain, &bytes, begin, part, how.out);
+            return Ok(());
+        }
+        let value = cache.get_or_make(&local.path, offset, local.version, || {
+            let mut value = vec![0; chain.nbytes];
+            decode_into(chain, source, &mut value)?;
+            Ok(value)
+        })?;
+        scatter(chain, &value, 0, part, how.out);
+        return Ok(());
+    }
+    let data = decoded(chain, source)?;
+    scatter(chain, &data, 0, part, how.out);
+    Ok(())
+}
+
+fn wrong_size(chain: &Chain, expected: usize, got: usize) -> Error {
+    let name = chain.after.last().map_or("bytes", |(codec, _)| codec.name());
+    Error::codec(name, "a stored chunk has the wrong size")
+        .expected(format!("{expected} bytes for shape {:?} of {}-byte elements", chain.stored_shape, chain.item))
+        .got(format!("{got} bytes"))
+        .hint("The stored value is truncated or belongs to another array; run `tessarr check --data`")
+}
+
+/// The byte range of the chunk that holds all of `part`, when decoding less than the chunk is possible and worthwhile.
+fn partial(chain: &Chain, part: &Part) -> Option<(usize, usize)> {
+    let Part::Box(axes) = part else { return None };
+    if !matches!(chain.after.first(), Some((Codec::Blosc(_), _))) {
+        return None;
+    }
+    let (low, high) = span(chain, axes);
+    (high - low <= chain.nbytes / 2).then_some((low, high))
+}
+
+fn span(chain: &Chain, axes: &[Ax]) -> (usize, usize) {
+    let (mut low, mut high) = (0, chain.item);
+    for (ax, &stride) in axes.iter().zip(&chain.stored_strides) {
+        let (first, last) = ax.bounds();
+        low += first * stride as usize;
+        high += last * stride as usize;
+    }
+    (low, high)
+}
+
+/// Where the whole chunk lies in the output, when it is one run there, laid out as it is stored.
+fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
+    let Part::Box(axes) = part else { return None };
+    let mut place = 0;
+    for ((ax, &n), &width) in axes.iter().zip(&chain.stored_shape).zip(&chain.stored_strides) {
+        match ax {
+            Ax::Range { start: 0, step, n: m, out, stride } if *m == n && (n == 1 || *step == 1 && *stride == width) => {
+                place += out;
+            }
+            _ => return None,
+        }
+    }
+    Some(place)
+}
+
+/// Undoes every bytes → bytes codec but the first.
+fn peel<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
+    let mut data = source.read()?;
+    for (codec, size) in chain.after.iter().skip(1).rev() {
+        data = undo(codec, *size, data)?;
+    }
+    Ok(data)
+}
+
+fn undo<'a>(codec: &Codec, size: usize, data: Bytes<'a>) -> Result<Bytes<'a>> {
+    if let Codec::Checksum(checksum) = codec {
+        let body = checksum.check(&data)?.len();
+        let start = if checksum.at_start { 4 } else { 0 };
+        if size != usize::MAX && body != size {
+            return Err(Error::size(codec.name(), size, body));
+        }
+        return Ok(data.sub(start, body));
+    }
+    let mut out = scratch::take(size);
+    codec.decode_into(&data, &mut out)?;
+    Ok(Bytes::Scratch(out))
+}
+
+/// All elements of the chunk in memory byte order, in stored order.
+fn decoded<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
+    let mut data = peel(chain, source)?;
+    if let Some((codec, size)) = chain.after.first() {
+        data = undo(codec, *size, data)?;
+    }
+    if data.len() != chain.nbytes {
+        return Err(wrong_size(chain, chain.nbytes, data.len()));
+    }
+    Ok(in_memory_order(chain, data))
+}
+
+/// `data` as elements are in memory; copied only when it must change and is not ours.
+fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Bytes<'a> {
+    if !needs_finish(chain, &data) {
+        return data;
+    }
+    match data {
+        Bytes::Scratch(mut bytes) => {
+            finish(chain, &mut bytes);
+            Bytes::Scratch(bytes)
+        }
+        other => {
+            let mut bytes = scratch::take(other.len());
+            bytes.copy_from_slice(&other);
+            finish(chain, &mut bytes);
+            Bytes::Scratch(bytes)
+        }
+    }
+}
+
+fn decode_into(chain: &Chain, source: Source, target: &mut [u8]) -> Result<()> {
+    match chain.after.first() {
+        None => source.read_into(target)?,
+        Some((codec, _)) => {
+            let data = peel(chain, source)?;
+            codec.decode_into(&data, target)?;
+        }
+    }
+    finish(chain, target);
+    Ok(())
+}
+
+fn needs_finish(chain: &Chain, data: &[u8]) -> bool {
+    match &chain.middle {
+        Middle::Bytes { swap, boolean } => !swap.is_empty() || *boolean && data.iter().any(|&byte| byte > 1),
+        Middle::Shard(_) => false,
+    }
+}
+
+/// Turns stored elements into elements as they are in memory, or (a reversal being its own inverse) back.
+pub fn finish(chain: &Chain, data: &mut [u8]) {
+    if let Middle::Bytes { swap, boolean } = &chain.middle {
+        swap_bytes(swap, chain.item, data);
+        if *boolean {
+            // Any byte but 0 is true.
+            data.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+    }
+}
+
+fn swap_bytes(swaps: &[Swap], item: usize, data: &mut [u8]) {
+    match swaps {
+        [] => {}
+        [Swap { offset: 0, unit, count }] if unit * count == item => match unit {
+            2 => reverse::<2>(data),
+            4 => reverse::<4>(data),
+            8 => reverse::<8>(data),
+            _ => data.chunks_exact_mut(*unit).for_each(<[u8]>::reverse),
+        },
+        _ => {
+            for element in data.chunks_exact_mut(item) {
+                for swap in swaps {
+                    let field = &mut element[swap.offset..swap.offset + swap.unit * swap.count];
+                    field.chunks_exact_mut(swap.unit).for_each(<[u8]>::reverse);
+                }
+            }
+        }
+    }
+}
+
+fn reverse<const W: usize>(data: &mut [u8]) {
+    for value in data.as_chunks_mut::<W>().0 {
+        value.reverse();
+    }
+}
+
+/// Copies `part` from `data` (the chunk's elements from byte `begin` on) to the output.
+fn scatter(chain: &Chain, data: &[u8], begin: usize, part: &Part, out: Memory) {
+    let source = Memory::of(data);
+    match part {
+        Part::Box(axes) => {
+            let (from, place, axes) = Part::copy_axes(axes, &chain.stored_strides);
+            copy(source, from - begin as isize, out, place, axes, chain.item);
+        }
+        Part::Points { ndim, at, out: places } => {
+            let from = point_offsets(chain, *ndim, at).map(|offset| offset - begin as isize).collect();
+            let axis = CopyAxis { n: places.len(), src: Steps::Table(from), dst: Steps::Table(places.clone()) };
+            copy(source, 0, out, 0, vec![axis], chain.item);
+        }
+    }
+}
+
+fn point_offsets<'a>(chain: &'a Chain, ndim: usize, at: &'a [usize]) -> impl Iterator<Item = isize> + 'a {
+    let strides = &chain.stored_strides;
+    at.chunks(ndim).map(move |point| point.iter().zip(strides).map(|(&p, &stride)| p as isize * stride).sum())
+}
+
+// -- chunks that are stored as they are ------------------------------------------------------------------------------
+
+/// What one more read costs, in bytes of reading.
+const READ_COST: usize = 6 << 10;
+
+fn read_raw(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
+    if let Some(place) = contiguous(chain, part)
+        && let Some(target) = out.slice_mut(place, chain.nbytes)
+    {
+        return decode_into(chain, source, target);
+    }
+    match part {
+        Part::Box(axes) if source.is_file() || !chain.is_plain() => read_box(chain, source, axes, 0, out),
+        Part::Points { ndim, at, out: places } if places.len() * READ_COST < chain.nbytes => {
+            for (i, offset) in point_offsets(chain, *ndim, at).enumerate() {
+                let data = in_memory_order(chain, source.part(offset as usize, chain.item).read()?);
+                copy(Memory::of(&data), 0, out, places[i], Vec::new(), chain.item);
+            }
+            Ok(())
+        }
+        _ => {
+            let data = decoded(chain, source)?;
+            scatter(chain, &data, 0, part, out);
+            Ok(())
+        }
+    }
+}
+
+/// Reads a box in as few pieces as is worthwhile: all of its span at once, or piece by piece along axis `level`.
+fn read_box(chain: &Chain, source: Source, axes: &[Ax], mut level: usize, out: Memory) -> Result<()> {
+    let (low, high) = span(chain, axes);
+    let selected: usize = axes.iter().map(Ax::len).product::<usize>() * chain.item;
+    while level < axes.len() && axes[level].len() == 1 {
+        level += 1;
+    }
+    if level >= axes.len() || high - low <= (2 * selected).max(axes[level].len() * READ_COST) {
+        let data = in_memory_order(chain, source.part(low, high - low).read()?);
+        let (from, place, axes) = Part::copy_axes(axes, &chain.stored_strides);
+        copy(Memory::of(&data), from - low as isize, out, place, axes, chain.item);
+        return Ok(());
+    }
+    let mut axes = axes.to_vec();
+    let whole = axes[level].clone();
+    for i in 0..whole.len() {
+        axes[level] = whole.only(i);
+        read_box(chain, source, &axes, level + 1, out)?;
+    }
+    Ok(())
+}
+
+/// The index of a shard, from the cache when its file is known there.
+pub fn cached_index(shard: &Shard, source: Source) -> Result<Arc<Vec<u8>>> {
+    match source.origin() {
+        Some((local, 0)) => {
+            process().cache.get_or_make(&local.path, crate::cache::INDEX, local.version, || read_index(shard, source))
+        }
+        _ => Ok(Arc::new(read_index(shard, source)?)),
+    }
+}

@@ -1,0 +1,19 @@
+//! The native engine of tessarr: chunks between a store and NumPy memory, without the GIL.
+//!
+//! `tessarr.engine.native` describes a bound array once as JSON (`array`); every request is then one call.
+
+pub mod array;
+mod cache;
+pub mod chain;
+pub mod codecs;
+pub mod decode;
+pub mod error;
+pub mod part;
+mod pool;
+mod python;
+mod read;
+pub mod region;
+mod scratch;
+pub mod store;
+
+pub use python::_native;

@@ -1,0 +1,193 @@
+//! The threads that help, and the state that a process has once. A forked child gets new ones: the parent's threads do not
+//! exist there and its locks may be held for ever.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::cache::Cache;
+use crate::error::{Error, Result};
+
+/// Work that several threads can do together.
+pub trait Job: Send + Sync + 'static {
+    fn gate(&self) -> &Gate;
+    /// Works until nothing is left to take; `poll` is called now and then and ends the work with its error.
+    fn work(&self, poll: &mut dyn FnMut() -> Result<()>);
+    /// Makes every thread leave soon.
+    fn stop(&self, error: Error);
+}
+
+/// Counts the threads inside a job, and closes behind the last.
+#[derive(Default)]
+pub struct Gate {
+    state: Mutex<(usize, bool)>,
+    left: Condvar,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, (usize, bool)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self) -> bool {
+        let mut state = self.lock();
+        if !state.1 {
+            state.0 += 1;
+        }
+        !state.1
+    }
+
+    fn leave(&self) {
+        self.lock().0 -= 1;
+        self.left.notify_all();
+    }
+
+    /// Lets nobody in any more and waits until everybody is out.
+    fn close(&self, mut poll: impl FnMut()) {
+        let mut state = self.lock();
+        state.1 = true;
+        while state.0 > 0 {
+            state = self.left.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+            if state.0 > 0 {
+                drop(state);
+                poll();
+                state = self.lock();
+            }
+        }
+    }
+}
+
+/// How often a waiting caller looks for signals.
+const POLL: Duration = Duration::from_millis(50);
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Arc<dyn Job>>,
+    threads: usize,
+    idle: usize,
+}
+
+/// What a process has once.
+pub struct Process {
+    id: u32,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    pub cache: Cache,
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// One slot per generation of forks: a child steps to the next one, without any lock that its parent could have held.
+static GENERATIONS: [OnceLock<Process>; 256] = [const { OnceLock::new() }; 256];
+static GENERATION: AtomicUsize = AtomicUsize::new(0);
+
+/// This process's state; made on first use, and anew in a forked child.
+pub fn process() -> &'static Process {
+    loop {
+        let generation = GENERATION.load(Ordering::Acquire);
+        let process = GENERATIONS[generation].get_or_init(Process::default);
+        if process.id == std::process::id() {
+            return process;
+        }
+        assert!(generation + 1 < GENERATIONS.len(), "too many processes forked one from another");
+        let _ = GENERATION.compare_exchange(generation, generation + 1, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+/// How many threads work on one request, the caller included: the processors this process may use, unless set.
+pub fn threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let n = thread::available_parallelism().map_or(1, usize::from);
+            THREADS.store(n, Ordering::Relaxed);
+            n
+        }
+        n => n,
+    }
+}
+
+/// Sets the number of threads; 0 means the processors this process may use.
+pub fn set_threads(n: usize) {
+    THREADS.store(n, Ordering::Relaxed);
+}
+
+impl Default for Process {
+    fn default() -> Process {
+        let id = std::process::id();
+        Process { id, queue: Mutex::default(), wake: Condvar::new(), cache: Cache::default() }
+    }
+}
+
+impl Process {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `job` on this thread, with up to `helpers` others, and returns when no thread is in it any more.
+    pub fn run(&'static self, job: Arc<dyn Job>, helpers: usize, poll: &mut dyn FnMut() -> Result<()>) {
+        if helpers > 0 {
+            self.call(&job, helpers);
+        }
+        guarded(&*job, poll);
+        if helpers > 0 {
+            self.lock().jobs.retain(|other| !Arc::ptr_eq(other, &job));
+        }
+        job.gate().close(|| {
+            if let Err(error) = poll() {
+                job.stop(error);
+            }
+        });
+    }
+
+    fn call(&'static self, job: &Arc<dyn Job>, helpers: usize) {
+        let mut queue = self.lock();
+        for _ in 0..helpers {
+            queue.jobs.push_back(job.clone());
+        }
+        let limit = threads().saturating_sub(1).max(1);
+        while queue.threads < limit && queue.idle < queue.jobs.len() {
+            let started = thread::Builder::new().name("tessarr".into()).spawn(move || self.serve());
+            if started.is_err() {
+                break; // the caller does the work alone
+            }
+            queue.threads += 1;
+            queue.idle += 1;
+        }
+        drop(queue);
+        for _ in 0..helpers {
+            self.wake.notify_one();
+        }
+    }
+
+    fn serve(&self) {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                queue.idle -= 1;
+                drop(queue);
+                if job.gate().enter() {
+                    guarded(&*job, &mut || Ok(()));
+                    job.gate().leave();
+                }
+                drop(job);
+                queue = self.lock();
+                queue.idle += 1;
+            } else {
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+/// A panic is an error of this request and nothing more.
+fn guarded(job: &dyn Job, poll: &mut dyn FnMut() -> Result<()>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| job.work(poll)));
+    if let Err(panic) = outcome {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+        job.stop(Error::new("internal", format!("the native engine failed: {text}")));
+    }
+}

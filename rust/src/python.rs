@@ -1,0 +1,268 @@
+//! The Python face of the engine.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
+
+use crate::array::{Array, Store};
+use crate::cache;
+use crate::error::{NativeError, Result};
+use crate::part::{Ax, Part, Spread};
+use crate::pool;
+use crate::read::ReadJob;
+use crate::region::Memory;
+use crate::store::{Held, Object};
+
+/// A bound array. Immutable; safe to use from several threads.
+#[pyclass(frozen, name = "Array", module = "tessarr._native")]
+struct PyArray {
+    array: Arc<Array>,
+    /// For stores that Python reads: `fetch(keys) -> list of bytes-like or None`.
+    fetch: Option<Py<PyAny>>,
+}
+
+/// Values fetched from a Python store per call.
+const FETCH_BATCH: usize = 512;
+
+#[pymethods]
+impl PyArray {
+    #[new]
+    #[pyo3(signature = (binding, fetch=None))]
+    fn new(binding: &str, fetch: Option<Py<PyAny>>) -> PyResult<PyArray> {
+        Ok(PyArray { array: Arc::new(Array::from_json(binding)?), fetch })
+    }
+
+    /// Fills `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array.
+    fn read(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = self.buffer(out, true)?;
+        let part = self.outer(py, dims, &buffer)?;
+        self.read_part(py, &part, &buffer)
+    }
+
+    /// Fills the one-dimensional `out` with the points that the int64 arrays `coords` name.
+    fn read_points(&self, py: Python<'_>, coords: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = self.buffer(out, true)?;
+        let part = self.points(py, coords, &buffer)?;
+        self.read_part(py, &part, &buffer)
+    }
+}
+
+impl PyArray {
+    fn buffer(&self, object: &Bound<'_, PyAny>, writable: bool) -> PyResult<PyUntypedBuffer> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if buffer.item_size() != self.array.item {
+            return Err(PyValueError::new_err(format!(
+                "elements of {} bytes expected, got {}",
+                self.array.item,
+                buffer.item_size()
+            )));
+        }
+        if writable && buffer.readonly() {
+            return Err(PyValueError::new_err("the output array is read-only"));
+        }
+        Ok(buffer)
+    }
+
+    fn outer(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, buffer: &PyUntypedBuffer) -> PyResult<Part> {
+        let shape = &self.array.shape;
+        if dims.len() != shape.len() || buffer.dimensions() != shape.len() {
+            return Err(PyValueError::new_err(format!("the array has {} dimensions", shape.len())));
+        }
+        let mut axes = Vec::with_capacity(shape.len());
+        for (i, dim) in dims.iter().enumerate() {
+            let (n, stride) = (shape[i], buffer.strides()[i]);
+            let ax = if let Ok(slice) = dim.cast::<PySlice>() {
+                let at = slice.indices(n as isize)?;
+                if at.step < 1 {
+                    return Err(PyValueError::new_err("slices need a positive step"));
+                }
+                let (start, len) = (at.start as usize, at.slicelength);
+                Ax::Range { start, step: at.step as usize, n: len, out: 0, stride }
+            } else {
+                Ax::list(&positions(py, &dim, n)?, stride)
+            };
+            if ax.len() != buffer.shape()[i] {
+                return Err(PyValueError::new_err(format!(
+                    "axis {i} of the buffer has length {}, the selection {}",
+                    buffer.shape()[i],
+                    ax.len()
+                )));
+            }
+            axes.push(ax);
+        }
+        Ok(Part::Box(axes))
+    }
+
+    fn points(&self, py: Python<'_>, coords: &Bound<'_, PyTuple>, buffer: &PyUntypedBuffer) -> PyResult<Part> {
+        let shape = &self.array.shape;
+        let ndim = shape.len();
+        if coords.len() != ndim || ndim == 0 || buffer.dimensions() != 1 {
+            return Err(PyValueError::new_err(format!("{ndim} coordinate arrays and a 1-d buffer expected")));
+        }
+        let n = buffer.shape()[0];
+        let mut at = vec![0; n * ndim];
+        for (axis, list) in coords.iter().enumerate() {
+            let list = positions(py, &list, shape[axis])?;
+            if list.len() != n {
+                return Err(PyValueError::new_err("coordinate arrays and buffer differ in length"));
+            }
+            for (point, position) in list.into_iter().enumerate() {
+                at[point * ndim + axis] = position as usize;
+            }
+        }
+        let stride = buffer.strides()[0];
+        Ok(Part::Points { ndim, at, out: (0..n as isize).map(|i| i * stride).collect() })
+    }
+
+    fn read_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {
+        let selected = part.len() * self.array.item;
+        if selected == 0 {
+            return Ok(());
+        }
+        // `buffer` lives until this function returns, and `ReadJob::run` leaves no thread behind.
+        let out = Memory::of_buffer(buffer);
+        let array = &self.array;
+        match (&array.store, &self.fetch) {
+            (Store::Local(_), _) => py.detach(|| {
+                let spread = Arc::new(Spread::new(part, &array.cuts));
+                let all = (0, spread.len());
+                ReadJob::run(array, &spread, out, all, None, selected, &mut poll())
+            })?,
+            (Store::Python, Some(fetch)) => {
+                let spread = Arc::new(py.detach(|| Spread::new(part, &array.cuts)));
+                let total = spread.len();
+                let mut first = 0;
+                while first < total {
+                    let last = (first + FETCH_BATCH).min(total);
+                    let fetched = self.fetch(py, fetch, &spread, (first, last))?;
+                    let share = selected / total * (last - first);
+                    py.detach(|| {
+                        ReadJob::run(array, &spread, out, (first, last), Some(fetched), share, &mut poll())
+                    })?;
+                    first = last;
+                }
+            }
+            (Store::Python, None) => return Err(PyValueError::new_err("this array was made without a fetch function")),
+        }
+        Ok(())
+    }
+
+    fn fetch(
+        &self,
+        py: Python<'_>,
+        fetch: &Py<PyAny>,
+        spread: &Spread,
+        (first, last): (usize, usize),
+    ) -> PyResult<Vec<Option<Object>>> {
+        let keys = (first..last).map(|number| self.array.key(&spread.get(number).0));
+        let keys = PyList::new(py, keys.collect::<Vec<_>>())?;
+        let values = fetch.bind(py).call1((keys,))?;
+        let mut objects = Vec::with_capacity(last - first);
+        for value in values.try_iter()? {
+            objects.push(held(&value?)?.map(Object::Bytes));
+        }
+        if objects.len() == last - first {
+            Ok(objects)
+        } else {
+            Err(PyValueError::new_err("fetch returned another number of values than it was asked for"))
+        }
+    }
+}
+
+/// The bytes of a fetched value: `bytes` are borrowed, any other buffer is copied; `None` is a missing key.
+fn held(value: &Bound<'_, PyAny>) -> PyResult<Option<Held>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(Held::Python(Arc::new(PyBackedBytes::from(bytes.clone())))));
+    }
+    let buffer = PyUntypedBuffer::get(value)?;
+    let view = Memory::of_buffer(&buffer);
+    let bytes = buffer.is_c_contiguous().then(|| view.slice(0, buffer.len_bytes())).flatten();
+    match bytes {
+        Some(bytes) => Ok(Some(Held::Vec(Arc::new(bytes.to_vec())))),
+        None => Err(PyValueError::new_err("a fetched value is not contiguous")),
+    }
+}
+
+fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<i64>> {
+    let list = PyBuffer::<i64>::get(list)?.to_vec(py)?;
+    if let Some(wrong) = list.iter().find(|&&at| at < 0 || at as usize >= length) {
+        return Err(PyValueError::new_err(format!("index {wrong} is out of bounds for length {length}")));
+    }
+    Ok(list)
+}
+
+/// Looks for signals (Ctrl-C) every now and then; holds no lock while it does.
+fn poll() -> impl FnMut() -> Result<()> {
+    let mut last = Instant::now();
+    move || {
+        if last.elapsed() < Duration::from_millis(50) {
+            return Ok(());
+        }
+        last = Instant::now();
+        Ok(Python::attach(|py| py.check_signals())?)
+    }
+}
+
+/// Threads that work on one request, the caller included.
+#[pyfunction]
+fn threads() -> usize {
+    pool::threads()
+}
+
+/// Sets the number of threads; 0: the processors that this process may use.
+#[pyfunction]
+fn set_threads(n: usize) {
+    pool::set_threads(n);
+}
+
+/// Sets the size of the cache of decoded chunks in bytes; 0 switches it off.
+#[pyfunction]
+fn set_cache_bytes(n: usize) {
+    cache::set_capacity(n);
+    if n == 0 {
+        pool::process().cache.clear();
+    }
+}
+
+/// Forgets all cached chunks and shard indices.
+#[pyfunction]
+fn clear_cache() {
+    pool::process().cache.clear();
+}
+
+/// What the cache holds and did: capacity, nbytes, entries, hits, misses, evictions.
+#[pyfunction]
+fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    use std::sync::atomic::Ordering::Relaxed;
+    let cache = &pool::process().cache;
+    let (nbytes, entries) = cache.held();
+    let info = PyDict::new(py);
+    info.set_item("capacity", cache::capacity())?;
+    info.set_item("nbytes", nbytes)?;
+    info.set_item("entries", entries)?;
+    info.set_item("hits", cache.statistics.hits.load(Relaxed))?;
+    info.set_item("misses", cache.statistics.misses.load(Relaxed))?;
+    info.set_item("evictions", cache.statistics.evictions.load(Relaxed))?;
+    Ok(info)
+}
+
+#[pymodule(gil_used = false)]
+pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyArray>()?;
+    module.add("NativeError", module.py().get_type::<NativeError>())?;
+    module.add("DEFAULT_CACHE_BYTES", cache::DEFAULT_BYTES)?;
+    module.add_function(wrap_pyfunction!(threads, module)?)?;
+    module.add_function(wrap_pyfunction!(set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(set_cache_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(clear_cache, module)?)?;
+    module.add_function(wrap_pyfunction!(cache_info, module)?)?;
+    Ok(())
+}

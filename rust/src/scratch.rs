@@ -1,0 +1,99 @@
+//! Memory and decoder state that a thread keeps and reuses, so that nothing is allocated or zeroed per chunk.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+use crate::region::Inflater;
+
+/// Buffers larger than this are given back to the allocator instead of being kept.
+const KEEP_BYTES: usize = 8 << 20;
+const KEEP_BUFFERS: usize = 6;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static ZSTD_DECODER: RefCell<zstd_safe::DCtx<'static>> = RefCell::new(zstd_safe::DCtx::create());
+    static ZSTD_ENCODER: RefCell<zstd_safe::CCtx<'static>> = RefCell::new(zstd_safe::CCtx::create());
+    static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::new());
+    static DEFLATER: RefCell<Option<(i32, libdeflater::Compressor)>> = const { RefCell::new(None) };
+}
+
+/// A buffer on loan from the thread; its first contents are whatever was left there.
+pub struct Scratch {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// A buffer of `len` bytes with arbitrary contents.
+pub fn take(len: usize) -> Scratch {
+    let mut bytes = BUFFERS.with_borrow_mut(|kept| {
+        match kept.iter().position(|buffer| buffer.len() >= len) {
+            Some(i) => kept.swap_remove(i),
+            None => kept.pop().unwrap_or_default(),
+        }
+    });
+    if bytes.len() < len {
+        if bytes.capacity() < len {
+            bytes = Vec::new(); // nothing in it is worth copying
+        }
+        bytes.resize(len, 0);
+    }
+    Scratch { bytes, len }
+}
+
+impl Scratch {
+    /// Shortens the visible part.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Deref for Scratch {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if !bytes.is_empty() && bytes.len() <= KEEP_BYTES {
+            // The thread may be ending; then there is no list to return to.
+            let _ = BUFFERS.try_with(|kept| {
+                let mut kept = kept.borrow_mut();
+                if kept.len() < KEEP_BUFFERS {
+                    kept.push(bytes);
+                }
+            });
+        }
+    }
+}
+
+pub fn with_zstd_decoder<T>(work: impl FnOnce(&mut zstd_safe::DCtx<'static>) -> T) -> T {
+    ZSTD_DECODER.with_borrow_mut(work)
+}
+
+pub fn with_zstd_encoder<T>(work: impl FnOnce(&mut zstd_safe::CCtx<'static>) -> T) -> T {
+    ZSTD_ENCODER.with_borrow_mut(work)
+}
+
+pub fn with_inflater<T>(work: impl FnOnce(&mut Inflater) -> T) -> T {
+    INFLATER.with_borrow_mut(work)
+}
+
+/// A deflate compressor of `level` (0-12); the last one used is kept.
+pub fn with_deflater<T>(level: i32, work: impl FnOnce(&mut libdeflater::Compressor) -> T) -> T {
+    DEFLATER.with_borrow_mut(|kept| {
+        if kept.as_ref().is_none_or(|(kept_level, _)| *kept_level != level) {
+            let level_ = libdeflater::CompressionLvl::new(level).unwrap_or_default();
+            *kept = Some((level, libdeflater::Compressor::new(level_)));
+        }
+        work(&mut kept.as_mut().expect("just made").1)
+    })
+}

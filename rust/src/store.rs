@@ -1,0 +1,415 @@
+//! Stored values: local files, and bytes that were fetched.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::UNIX_EPOCH;
+
+use crate::error::{Error, Result};
+use crate::scratch::{self, Scratch};
+
+/// What changes whenever a file is replaced or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Version {
+    device: u64,
+    inode: u64,
+    mtime_ns: u128,
+    size: u64,
+}
+
+impl Version {
+    pub fn of(metadata: &Metadata) -> Version {
+        #[cfg(unix)]
+        let (device, inode) = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let (device, inode) = (0, 0);
+        let mtime_ns =
+            metadata.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).map_or(0, |d| d.as_nanos());
+        Version { device, inode, mtime_ns, size: metadata.len() }
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !out.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, out, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => {
+                out = &mut out[n..];
+                offset += n as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that somebody owns.
+#[derive(Clone)]
+pub enum Held {
+    Python(Arc<pyo3::pybacked::PyBackedBytes>),
+    Vec(Arc<Vec<u8>>),
+}
+
+impl Deref for Held {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Held::Python(bytes) => bytes,
+            Held::Vec(bytes) => bytes,
+        }
+    }
+}
+
+/// A value of a store.
+pub enum Object {
+    Local(Local),
+    Bytes(Held),
+    /// Some ranges of a remote value, sorted by where they begin.
+    Pieces(Vec<(u64, Held)>),
+}
+
+/// A local file; opened when first read, so that cached values need no more than a `stat`.
+pub struct Local {
+    pub path: Arc<Path>,
+    pub version: Version,
+    file: OnceLock<File>,
+}
+
+/// Bytes of a value: borrowed from it, or read into a buffer of the thread.
+pub enum Bytes<'a> {
+    Borrowed(&'a [u8]),
+    Scratch(Scratch),
+    /// Part of a buffer, which was shortened to where it ends.
+    Sub(Scratch, usize),
+}
+
+impl<'a> Bytes<'a> {
+    /// The part `start..start + len`, which lies inside.
+    pub fn sub(self, start: usize, len: usize) -> Bytes<'a> {
+        match self {
+            Bytes::Borrowed(bytes) => Bytes::Borrowed(&bytes[start..start + len]),
+            Bytes::Scratch(mut bytes) => {
+                bytes.truncate(start + len);
+                Bytes::Sub(bytes, start)
+            }
+            Bytes::Sub(mut bytes, before) => {
+                bytes.truncate(before + start + len);
+                Bytes::Sub(bytes, before + start)
+            }
+        }
+    }
+}
+
+/// A stored value, or the part of one that is an inner chunk.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    Stored { object: &'a Object, offset: u64, len: usize },
+    Read(&'a [u8]),
+}
+
+impl<'a> Source<'a> {
+    /// All of `object`, whose size is known.
+    pub fn whole(object: &'a Object) -> Source<'a> {
+        Source::Stored { object, offset: 0, len: object.len().unwrap_or(0) as usize }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Source::Stored { len, .. } => *len,
+            Source::Read(bytes) => bytes.len(),
+        }
+    }
+
+    /// The part `start..start + len`, which lies inside.
+    pub fn part(&self, start: usize, len: usize) -> Source<'a> {
+        match *self {
+            Source::Stored { object, offset, .. } => Source::Stored { object, offset: offset + start as u64, len },
+            Source::Read(bytes) => Source::Read(&bytes[start..start + len]),
+        }
+    }
+
+    pub fn read(&self) -> Result<Bytes<'a>> {
+        match *self {
+            Source::Stored { object, offset, len } => object.read(offset, len),
+            Source::Read(bytes) => Ok(Bytes::Borrowed(bytes)),
+        }
+    }
+
+    /// Fills `out`, which has the source's length.
+    pub fn read_into(&self, out: &mut [u8]) -> Result<()> {
+        match *self {
+            Source::Stored { object, offset, .. } => object.read_into(offset, out),
+            Source::Read(bytes) => {
+                out.copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether reading a part costs a system call.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Source::Stored { object: Object::Local(_), .. })
+    }
+
+    /// Where the value comes from, for the cache: file and offset.
+    pub fn origin(&self) -> Option<(&'a Local, u64)> {
+        match *self {
+            Source::Stored { object: Object::Local(local), offset, .. } => Some((local, offset)),
+            _ => None,
+        }
+    }
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Borrowed(bytes) => bytes,
+            Bytes::Scratch(bytes) => bytes,
+            Bytes::Sub(bytes, start) => &bytes[*start..],
+        }
+    }
+}
+
+/// The file was replaced between two looks at it.
+pub const STALE: &str = "stale";
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+impl Local {
+    /// `None` when there is no such file. With `lazy`, the file is looked at but not opened.
+    pub fn find(path: Arc<Path>, lazy: bool) -> Result<Option<Local>> {
+        let cell = OnceLock::new();
+        let metadata = if lazy {
+            fs::metadata(&path)
+        } else {
+            File::open(&path).and_then(|file| {
+                let metadata = file.metadata();
+                let _ = cell.set(file);
+                metadata
+            })
+        };
+        match metadata {
+            Ok(metadata) if metadata.is_dir() => Ok(None),
+            Ok(metadata) => Ok(Some(Local { path, version: Version::of(&metadata), file: cell })),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(Error::store(format!("cannot open {}", path.display()), &error)),
+        }
+    }
+
+    /// Opens the file unless that was done; a file that is not the one found before is the error `STALE`.
+    pub fn open(&self) -> Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let failed = |error: &io::Error| Error::store(format!("cannot open {}", self.path.display()), error);
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if is_missing(&error) => return Err(Error::new(STALE, "the file vanished")),
+            Err(error) => return Err(failed(&error)),
+        };
+        if Version::of(&file.metadata().map_err(|error| failed(&error))?) != self.version {
+            return Err(Error::new(STALE, "the file was replaced"));
+        }
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_exact_at(self.open()?, out, offset).map_err(|error| {
+            Error::store(format!("cannot read {} bytes at {offset} of {}", out.len(), self.path.display()), &error)
+        })
+    }
+}
+
+impl Object {
+    pub fn len(&self) -> Option<u64> {
+        match self {
+            Object::Local(local) => Some(local.version.size),
+            Object::Bytes(bytes) => Some(bytes.len() as u64),
+            Object::Pieces(_) => None,
+        }
+    }
+
+    /// Fills `out` from `offset` on; the range lies inside the value.
+    pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        if let Object::Local(local) = self {
+            return local.read_into(offset, out);
+        }
+        let bytes = self.borrow(offset, out.len())?;
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// `len` bytes from `offset` on.
+    pub fn read(&self, offset: u64, len: usize) -> Result<Bytes<'_>> {
+        if let Object::Local(local) = self {
+            let mut out = scratch::take(len);
+            local.read_into(offset, &mut out)?;
+            return Ok(Bytes::Scratch(out));
+        }
+        self.borrow(offset, len).map(Bytes::Borrowed)
+    }
+
+    fn borrow(&self, offset: u64, len: usize) -> Result<&[u8]> {
+        let short = || Error::new("store", "a fetched value is shorter than was asked for");
+        match self {
+            Object::Local(_) => Err(Error::new("internal", "a file cannot be borrowed")),
+            Object::Bytes(bytes) => bytes.get(offset as usize..).and_then(|b| b.get(..len)).ok_or_else(short),
+            Object::Pieces(pieces) => {
+                let i = pieces.partition_point(|piece| piece.0 <= offset).checked_sub(1).ok_or_else(short)?;
+                let (start, bytes) = &pieces[i];
+                bytes.get((offset - start) as usize..).and_then(|b| b.get(..len)).ok_or_else(short)
+            }
+        }
+    }
+
+    pub fn local(&self) -> Option<&Local> {
+        match self {
+            Object::Local(local) => Some(local),
+            _ => None,
+        }
+    }
+}
+
+// -- writing ---------------------------------------------------------------------------------------------------------
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{suffix}"))
+}
+
+fn unique() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let time = std::time::SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
+    format!("{:x}-{number:x}-{time:x}", std::process::id())
+}
+
+/// Runs `work`, and again after making the directory of `path` when that was missing.
+fn in_directory<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match work() {
+        Err(error) if is_missing(&error) => {
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            work()
+        }
+        done => done,
+    }
+}
+
+/// A temporary file that becomes the value when finished and is removed when not.
+pub struct Replacement<'a> {
+    path: &'a Path,
+    temporary: PathBuf,
+    pub file: File,
+    done: bool,
+}
+
+impl<'a> Replacement<'a> {
+    pub fn begin(path: &'a Path) -> Result<Replacement<'a>> {
+        let temporary = beside(path, &format!("{}.tessarr-tmp", unique()));
+        let file = in_directory(path, || OpenOptions::new().write(true).create_new(true).open(&temporary));
+        match file {
+            Ok(file) => Ok(Replacement { path, temporary, file, done: false }),
+            Err(error) => Err(Error::store(format!("cannot write beside {}", path.display()), &error)),
+        }
+    }
+
+    pub fn finish(mut self, durable: bool) -> Result<()> {
+        let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
+        if durable {
+            self.file.sync_all().map_err(failed)?;
+        }
+        fs::rename(&self.temporary, self.path).map_err(failed)?;
+        self.done = true;
+        #[cfg(unix)]
+        if durable && let Some(parent) = self.path.parent() {
+            File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `parts`, in order.
+    pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
+        let mut slices: Vec<IoSlice> = parts.iter().filter(|part| !part.is_empty()).map(|p| IoSlice::new(p)).collect();
+        let mut rest = &mut slices[..];
+        while !rest.is_empty() {
+            let many = rest.len().min(1024);
+            match self.file.write_vectored(&rest[..many]) {
+                Ok(0) => return Err(Error::new("store", format!("cannot write {}", self.path.display()))),
+                Ok(n) => IoSlice::advance_slices(&mut rest, n),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::store(format!("cannot write {}", self.path.display()), &error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Replacement<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Removes a value; a missing one is no error.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if !is_missing(&error) && error.kind() != io::ErrorKind::NotADirectory => {
+            Err(Error::store(format!("cannot remove {}", path.display()), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lock of one stored value, over threads and processes: `.{name}.tessarr-lock` in its directory, locked with
+/// `flock`, removed by its holder. A waiter that gets the lock of a removed file tries again.
+pub struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    pub fn hold(value: &Path) -> Result<Lock> {
+        let path = beside(value, "tessarr-lock");
+        let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
+        loop {
+            let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            let file = in_directory(&path, open).map_err(failed)?;
+            file.lock().map_err(failed)?;
+            let held = Version::of(&file.metadata().map_err(failed)?);
+            match fs::metadata(&path) {
+                Ok(there) => {
+                    let there = Version::of(&there);
+                    if (there.device, there.inode) == (held.device, held.inode) {
+                        return Ok(Lock { path, _file: file });
+                    }
+                }
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // while held; closing the file lets go
+    }
+}
