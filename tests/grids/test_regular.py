@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import product
 from typing import Any
 
@@ -90,7 +89,8 @@ def test_an_axis_of_length_0_has_no_chunks() -> None:
 def test_the_document_is_read_and_written_back() -> None:
     grid = RegularGrid.from_json({"chunk_shape": [2, 5]}, (10, 10))
     assert grid.to_json() == {"name": "regular", "configuration": {"chunk_shape": [2, 5]}}
-    assert grid == RegularGrid((2, 5)) == RegularGrid(np.array([2, 5]))
+    numpy_lengths: Any = np.array([2, 5])
+    assert grid == RegularGrid((2, 5)) == RegularGrid(numpy_lengths)
     assert hash(grid) == hash(RegularGrid((2, 5)))
     assert grid != RegularGrid((5, 2))
     assert grid.chunk_shape == (2, 5)
@@ -138,8 +138,7 @@ def test_chunk_length_0_on_an_empty_axis_is_read_as_1_with_a_warning() -> None:
 
 @pytest.mark.spec("V3-HIER-08")
 def test_chunk_length_0_is_refused_when_strict() -> None:
-    with warnings.catch_warnings(), pytest.raises(MetadataValidationError):
-        warnings.simplefilter("error")
+    with pytest.raises(MetadataValidationError):
         RegularGrid.from_json({"chunk_shape": [0]}, (0,), strict=True)
 
 

@@ -65,8 +65,9 @@ def test_the_part_of_a_chunk_beyond_the_array_does_not_count_for_covering(dim: A
 def test_a_chunk_met_again_later_is_still_one_part() -> None:
     found = parts(Outer((np.array([9, 0, 8, 1, 9]),)), (10, 5))
     assert [part.coords for part in found] == [(0,), (1,)]
-    assert [part.local.index[0] for part in found][0] == slice(0, 2, 1)
-    assert [part.local.index[0] for part in found][1].tolist() == [4, 3, 4]
+    low, high = (part.local.index[0] for part in found)
+    assert low == slice(0, 2, 1)
+    assert high.tolist() == [4, 3, 4]
     assert [part.out_sel[0].tolist() for part in found] == [[1, 3], [0, 2, 4]]
 
 

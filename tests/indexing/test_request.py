@@ -146,6 +146,12 @@ def fancy_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(items)
 
 
+def dims(request: Request) -> tuple[Any, ...]:
+    """The axes of an outer selection."""
+    assert isinstance(request.selection, Outer)
+    return request.selection.dims
+
+
 def check(chunked: Any, data: Any, axes: tuple[Axis, ...], request: Request, index: Any) -> None:
     """Read and written through `request`, `data` is as NumPy has it with `index`."""
     array = chunked(data, axes)
@@ -177,11 +183,11 @@ class TestBasic:
 
     def test_numpy_integers_and_bounds_are_integers(self) -> None:
         request = basic((np.uint8(3), slice(np.int16(1), np.int64(5))), (4, 9))
-        assert request.selection.dims == (slice(3, 4, 1), slice(1, 5, 1))
+        assert dims(request) == (slice(3, 4, 1), slice(1, 5, 1))
         assert request.shape == (4,)
 
     def test_a_slice_of_one_element_has_step_1(self) -> None:
-        assert basic((slice(2, 9, 50), slice(7, None, -20)), (9, 9)).selection.dims == (slice(2, 3, 1), slice(7, 8, 1))
+        assert dims(basic((slice(2, 9, 50), slice(7, None, -20)), (9, 9))) == (slice(2, 3, 1), slice(7, 8, 1))
 
     @pytest.mark.parametrize("index", [4, -5, np.int64(4), (slice(None), 6), (..., -7)])
     def test_an_integer_outside_its_axis_is_refused(self, index: Any) -> None:
@@ -339,6 +345,11 @@ class TestFancy:
             return
         check(chunked, array, axes, fancy(index, array.shape), index)
 
+    @pytest.mark.parametrize("index", [(0, [0, 1], [2, 0]), ([1, 1], 0, [1, 0]), (0, [], []), ([], [0], slice(2))])
+    def test_integers_and_empty_arrays_beside_arrays(self, chunked: Any, index: Any) -> None:
+        data = np.arange(60).reshape(3, 4, 5)
+        check(chunked, data, RegularGrid((2, 2, 2)).axes(data.shape), fancy(index, data.shape), index)
+
     @pytest.mark.parametrize(
         ("index", "kind"),
         [
@@ -392,8 +403,8 @@ class TestBlock:
 
     def test_blocks_of_varied_chunks(self) -> None:
         axes = RectilinearGrid([[1, 2, [3, 2]]]).axes((8,))
-        assert block(slice(1, 3), axes).selection.dims == (slice(1, 6, 1),)
-        assert block(3, axes).selection.dims == (slice(6, 8, 1),)
+        assert dims(block(slice(1, 3), axes)) == (slice(1, 6, 1),)
+        assert dims(block(3, axes)) == (slice(6, 8, 1),)
 
     @pytest.mark.spec("V3-GRID-09")
     @pytest.mark.parametrize("coords", [(-1, 0), (0, -1), (4, 0), (0,), (0, 0, 0), (0.0, 0), (True, 0)])
@@ -404,8 +415,8 @@ class TestBlock:
     @pytest.mark.spec("V1-12", "V2-43")
     def test_a_chunk_is_its_rows_and_columns(self) -> None:
         axes = RegularGrid((1000, 1000)).axes((10000, 10000))
-        assert chunk((2, 4), axes).selection.dims == (slice(2000, 3000, 1), slice(4000, 5000, 1))
-        assert chunk((0, 0), axes).selection.dims == (slice(0, 1000, 1), slice(0, 1000, 1))
+        assert dims(chunk((2, 4), axes)) == (slice(2000, 3000, 1), slice(4000, 5000, 1))
+        assert dims(chunk((0, 0), axes)) == (slice(0, 1000, 1), slice(0, 1000, 1))
 
 
 class TestValue:

@@ -44,7 +44,7 @@ def test_default_names_the_chunk_of_a_0d_array_c(separator: str) -> None:
 @pytest.mark.spec("V3-CKE-04")
 @pytest.mark.parametrize("separator", ["-", "", "//", None, 0, "./", ["/"]])
 @pytest.mark.parametrize("kind", [DefaultKeyEncoding, V2KeyEncoding])
-def test_another_separator_is_refused(kind: type[DefaultKeyEncoding] | type[V2KeyEncoding], separator: Any) -> None:
+def test_another_separator_is_refused(kind: type[DefaultKeyEncoding | V2KeyEncoding], separator: Any) -> None:
     with pytest.raises(MetadataValidationError) as caught:
         kind.from_json({"separator": separator})
     assert [(problem.loc, problem.kind) for problem in caught.value.problems] == [(("separator",), "value")]
@@ -53,7 +53,7 @@ def test_another_separator_is_refused(kind: type[DefaultKeyEncoding] | type[V2Ke
 
 
 @pytest.mark.parametrize("kind", [DefaultKeyEncoding, V2KeyEncoding])
-def test_an_unknown_member_is_refused(kind: type[DefaultKeyEncoding] | type[V2KeyEncoding]) -> None:
+def test_an_unknown_member_is_refused(kind: type[DefaultKeyEncoding | V2KeyEncoding]) -> None:
     with pytest.raises(MetadataValidationError) as caught:
         kind.from_json({"separator": "/", "prefix": "d"})
     assert [(problem.loc, problem.kind) for problem in caught.value.problems] == [(("prefix",), "unknown")]

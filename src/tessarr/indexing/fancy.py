@@ -171,10 +171,10 @@ def _as_points(dims: list[tuple[slice, int, bool] | IndexArray], common: Shape, 
             if axis >= where and at == len(before):
                 at += len(common)
             run = np.arange(dim[0].start, dim[0].stop, dim[0].step, dtype=np.int64)[:: -1 if dim[2] else 1]
-            coords.append(run.reshape(-1, *[1] * (rank - at - 1)))
+            coords.append(run.reshape((-1, *[1] * (rank - at - 1))))
             at += 1
         else:
-            coords.append(dim.reshape(*dim.shape, *[1] * len(after)))
+            coords.append(dim.reshape((*dim.shape, *[1] * len(after))))
     if not prod(shape):
         coords = [np.zeros(1, np.int64)] * len(dims)
     return at_points([np.broadcast_to(array, shape) for array in coords], shape)
