@@ -18,25 +18,25 @@ from typing import TYPE_CHECKING, Any
 __version__ = "3.4.0"
 
 _HOME = {
-    "array": "Array",
-    "group": "Group",
-    "aio": "AsyncArray AsyncGroup",
-    "config": "config",
-    "hierarchy": (
+    "core.array": "Array",
+    "core.group": "Group",
+    "core.aio": "AsyncArray AsyncGroup",
+    "settings": "config",
+    "core.hierarchy": (
         "open open_array open_group open_consolidated create create_array create_group group "
         "open_async open_array_async open_group_async open_consolidated_async create_async create_array_async "
         "create_group_async group_async"
     ),
-    "convenience": (
+    "core.convenience": (
         "array empty zeros ones full empty_like zeros_like ones_like full_like open_like from_array save save_array "
         "save_group load tree create_hierarchy consolidate_metadata "
         "array_async empty_async zeros_async ones_async full_async empty_like_async zeros_like_async ones_like_async "
         "full_like_async open_like_async from_array_async save_async save_array_async save_group_async load_async "
         "tree_async consolidate_metadata_async"
     ),
-    "copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
-    "diagnostics": "print_debug_info set_format",
-    "oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
+    "core.copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
+    "core.diagnostics": "print_debug_info set_format",
+    "core.oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
     "storage": (
         "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
         "DBMStore LMDBStore RedisStore MongoDBStore FSStore ABSStore"
@@ -44,10 +44,10 @@ _HOME = {
     "oldcodecs": "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
-_DOORS = ("abc api buffer codecs core dtype errors experimental registry storage testing convenience hierarchy").split()
+_DOORS = ("abc api buffer codecs core dtype errors experimental registry storage testing").split()
 
 __all__ = sorted(  # noqa: PLE0605 - the table above is the list
-    [name for module, names in _HOME.items() if module not in ("oldnames", "storage", "oldcodecs") for name in names.split()]
+    [name for module, names in _HOME.items() if module not in ("core.oldnames", "storage", "oldcodecs") for name in names.split()]
     + ["__version__"]
 )
 
@@ -69,15 +69,15 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from tessarr.aio import AsyncArray as AsyncArray
-    from tessarr.aio import AsyncGroup as AsyncGroup
-    from tessarr.array import Array as Array
-    from tessarr.config import config as config
-    from tessarr.convenience import *  # noqa: F403
-    from tessarr.copying import copy as copy
-    from tessarr.copying import copy_all as copy_all
-    from tessarr.copying import copy_store as copy_store
-    from tessarr.diagnostics import print_debug_info as print_debug_info
-    from tessarr.diagnostics import set_format as set_format
-    from tessarr.group import Group as Group
-    from tessarr.hierarchy import *  # noqa: F403
+    from tessarr.core.aio import AsyncArray as AsyncArray
+    from tessarr.core.aio import AsyncGroup as AsyncGroup
+    from tessarr.core.array import Array as Array
+    from tessarr.settings import config as config
+    from tessarr.core.convenience import *  # noqa: F403
+    from tessarr.core.copying import copy as copy
+    from tessarr.core.copying import copy_all as copy_all
+    from tessarr.core.copying import copy_store as copy_store
+    from tessarr.core.diagnostics import print_debug_info as print_debug_info
+    from tessarr.core.diagnostics import set_format as set_format
+    from tessarr.core.group import Group as Group
+    from tessarr.core.hierarchy import *  # noqa: F403

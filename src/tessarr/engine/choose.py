@@ -35,7 +35,7 @@ def choose(bound: BoundArray) -> Choice:
 
     Raises `UnsupportedOperationError` when the configuration asks for the native engine and it cannot serve the array.
     """
-    from tessarr.config import config
+    from tessarr.settings import config
 
     wanted = config.get("engine", "auto")
     if wanted == "reference":

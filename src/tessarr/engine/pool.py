@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):
 
 def processors() -> int:
     """How many threads may compute at once."""
-    from tessarr.config import config
+    from tessarr.settings import config
 
     limit = config.get("threading.max_workers", None)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

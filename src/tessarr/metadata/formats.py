@@ -58,7 +58,7 @@ def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
 
 
 def _indent() -> int | None:
-    from tessarr.config import config
+    from tessarr.settings import config
 
     return config.get("json_indent", 2)  # type: ignore[no-any-return]
 

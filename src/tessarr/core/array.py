@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr import nodes
-from tessarr.attributes import Attributes
+from tessarr.core import nodes
+from tessarr.core.attributes import Attributes
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.selecting import Selecting
+from tessarr.core.selecting import Selecting
 from tessarr.stores.base import Store
-from tessarr.twins import twin
+from tessarr.core.twins import twin
 from tessarr.types import Shape
-from tessarr.views import Blocks, OIndex, VIndex
+from tessarr.core.views import Blocks, OIndex, VIndex
 
 if TYPE_CHECKING:
-    from tessarr.aio import AsyncArray
-    from tessarr.info import ArrayInfo
+    from tessarr.core.aio import AsyncArray
+    from tessarr.core.info import ArrayInfo
     from tessarr.stores.path import StorePath
 
 
@@ -44,7 +44,7 @@ class Array(Selecting):
 
     def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any):
         """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
-        from tessarr.hierarchy import open_array
+        from tessarr.core.hierarchy import open_array
 
         if isinstance(store, Array):
             opened = store
@@ -273,7 +273,7 @@ class Array(Selecting):
     @property
     def config(self) -> Any:
         """The runtime options: ``order``, ``write_empty_chunks``, ``read_missing_chunks``."""
-        from tessarr.creation import ArrayConfig
+        from tessarr.core.creation import ArrayConfig
 
         return ArrayConfig(
             order=self.order,
@@ -283,7 +283,7 @@ class Array(Selecting):
 
     def with_config(self, config: Any) -> Array:
         """The same array with other runtime options."""
-        from tessarr.creation import array_config
+        from tessarr.core.creation import array_config
 
         new = array_config(config, self.config)
         return Array._make(
@@ -341,15 +341,15 @@ class Array(Selecting):
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> None:
-        """Change the shape in place. See `tessarr.resizing.resize`."""
-        from tessarr.resizing import resize
+        """Change the shape in place. See `tessarr.core.resizing.resize`."""
+        from tessarr.core.resizing import resize
 
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
         resize(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
 
     def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
-        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.resizing.append`."""
-        from tessarr.resizing import append
+        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.resizing.append`."""
+        from tessarr.core.resizing import append
 
         return append(self, data, axis)
 
@@ -382,13 +382,13 @@ class Array(Selecting):
     @property
     def info(self) -> ArrayInfo:
         """A readable summary, without looking at chunks."""
-        from tessarr.info import array_info
+        from tessarr.core.info import array_info
 
         return array_info(self)
 
     def info_complete(self) -> ArrayInfo:
         """`info` with what is stored: number of chunks and bytes."""
-        from tessarr.info import array_info
+        from tessarr.core.info import array_info
 
         return array_info(self, complete=True)
 
@@ -413,7 +413,7 @@ class Array(Selecting):
 
     def digest(self, hashname: str = "sha1") -> bytes:
         """A digest of metadata, attributes and stored chunks."""
-        from tessarr.info import digest
+        from tessarr.core.info import digest
 
         return digest(self, hashname)
 
@@ -451,21 +451,21 @@ class Array(Selecting):
     @classmethod
     def open(cls, store: Any, *, config: Any = None) -> Array:
         """Open the array at `store`; see `tessarr.open_array`."""
-        from tessarr.hierarchy import open_array
+        from tessarr.core.hierarchy import open_array
 
         return open_array(store, config=config)
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
         """An array with the metadata `data` (one document, attributes included); nothing is read or written."""
-        from tessarr.hierarchy import array_from_document
+        from tessarr.core.hierarchy import array_from_document
 
         return array_from_document(store_path, data)
 
     @property
     def async_array(self) -> AsyncArray:
         """The same array with an asynchronous surface."""
-        from tessarr.aio import AsyncArray
+        from tessarr.core.aio import AsyncArray
 
         return AsyncArray(self)
 

@@ -1,0 +1,1 @@
+"""zarr-python's ``zarr.abc``: the contracts that extensions inherit."""

@@ -1,0 +1,1 @@
+"""zarr-python's ``zarr.api``: the synchronous functions, and the same as coroutines."""

@@ -1,0 +1,1 @@
+"""Arrays, groups and hierarchies: opening, creating, reading, writing and changing nodes."""

@@ -1,0 +1,151 @@
+"""User attributes: a mapping whose every change is stored, nested ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from tessarr import _json
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+    from tessarr.core.group import Group
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The user attributes of an array or group.
+
+    Reading gives the values as of when the node was opened or last changed through this object; `refresh` reads them
+    anew. Writing changes the stored document, under the store's lock, and leaves attributes that others wrote alone.
+    A nested object or list is live: changing it stores the change.
+
+    >>> import tessarr
+    >>> group = tessarr.group()
+    >>> group.attrs["sensor"] = {"name": "A", "gains": [1, 2]}
+    >>> group.attrs["sensor"]["gains"].append(3)
+    >>> group.attrs.asdict()
+    {'sensor': {'name': 'A', 'gains': [1, 2, 3]}}
+    """
+
+    def __init__(self, node: Array | Group) -> None:
+        self._node = node
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return self._node.metadata.attributes
+
+    def __getitem__(self, name: str) -> Any:
+        return _live(self._values[name], lambda value: self.update({name: value}))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.update({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._values:
+            raise KeyError(name)
+        self._change(lambda old: {key: value for key, value in old.items() if key != name})
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Set several attributes in one write."""
+        new = _json.plain(dict(*args, **kwargs))
+        self._change(lambda old: {**old, **new})
+
+    def put(self, attributes: Mapping[str, Any]) -> None:
+        """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
+        new = _json.plain(dict(attributes))
+        self._change(lambda old: new)
+
+    def clear(self) -> None:
+        """Remove all attributes in one write."""
+        self.put({})
+
+    def asdict(self) -> dict[str, Any]:
+        """A copy as plain dicts and lists."""
+        copy: dict[str, Any] = _json.plain(self._values)
+        return copy
+
+    def refresh(self) -> None:
+        """Read the attributes anew from the store."""
+        self._node.refresh()
+
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._node._change_attributes(change)
+
+    def __repr__(self) -> str:
+        return f"Attributes({self.asdict()!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.asdict() == (other.asdict() if isinstance(other, Attributes) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+Save = Callable[[Any], None]
+
+
+def _live(value: Any, save: Save) -> Any:
+    """Containers as ones that save the whole attribute when they are changed; anything else as it is."""
+    if isinstance(value, dict):
+        return _LiveDict(value, save)
+    if isinstance(value, list | tuple):
+        return _LiveList(value, save)
+    return value
+
+
+class _LiveDict(dict[str, Any]):
+    def __init__(self, value: Mapping[str, Any], save: Save) -> None:
+        super().__init__({name: _live(item, self._save) for name, item in value.items()})
+        self._save_whole = save
+
+    def _save(self, _: Any = None) -> None:
+        self._save_whole(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (_json.plain(self),)
+
+
+class _LiveList(list[Any]):
+    def __init__(self, value: list[Any], save: Save) -> None:
+        super().__init__(_live(item, self._save) for item in value)
+        self._save_whole = save
+
+    def _save(self, _: Any = None) -> None:
+        self._save_whole(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (_json.plain(self),)
+
+
+def _saving(name: str, base: type[Any]) -> Callable[..., Any]:
+    method = getattr(base, name)
+
+    def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = base(self)
+        result = method(self, *args, **kwargs)
+        try:
+            self._save()
+        except Exception:
+            base.clear(self)
+            (base.update if base is dict else base.extend)(self, before)
+            raise
+        return result
+
+    changed.__name__ = name
+    return changed
+
+
+for _name in ("__setitem__", "__delitem__", "update", "pop", "popitem", "setdefault", "clear", "__ior__"):
+    setattr(_LiveDict, _name, _saving(_name, dict))
+for _name in (
+    "__setitem__ __delitem__ append extend insert pop remove clear sort reverse __iadd__ __imul__".split()
+):
+    setattr(_LiveList, _name, _saving(_name, list))

@@ -1,0 +1,139 @@
+"""Consolidated metadata in a store: reading it, writing it, and keeping it in step with every change.
+
+The documents themselves are `tessarr.metadata.consolidated`'s business (pure); this is the part that reads and writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessarr.core import nodes
+from tessarr.errors import GroupNotFoundError
+from tessarr.metadata import consolidated, formats
+from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Fetch, Store
+from tessarr.types import Buffer
+
+
+def read_consolidated(store: Store, path: str, group: GroupMetadata, key: str | None = None) -> Consolidated | None:
+    """The consolidated metadata of a group whose own document was read; ``None`` when there is none that we can use.
+
+    v3: from the document that was read (no further request); v2: from the key `key` (``.zmetadata`` when not given).
+    """
+    if group.zarr_format == 3:
+        return consolidated.parse_v3(group.extra.get(FIELD))
+    name = nodes.prefix_of(path) + (key or V2_KEY)
+    data = store.get(name)
+    return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))
+
+
+def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
+    """Write the documents of everything below the group at `path` into one place, from the truth in the store.
+
+    Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
+    """
+    group = nodes.require_node(store, path, zarr_format, GroupMetadata)
+    if not isinstance(group, GroupMetadata):
+        raise GroupNotFoundError("no group here", store=store.url, path=f"/{path}")
+    below = documents_below(store, path, group.zarr_format)
+    prefix = nodes.prefix_of(path)
+    if group.zarr_format == 3:
+        block = consolidated.dump_v3(below)
+
+        def enter(old: Buffer | None) -> bytes:
+            document = formats.loads("zarr.json", old if old is not None else b"{}", key=prefix + "zarr.json")
+            return formats.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
+
+        store.update(prefix + "zarr.json", enter)
+        return
+    own = {name: _load(store, prefix + name, name) for name in (".zgroup", ".zattrs")}
+    below[""] = {name: document for name, document in own.items() if document is not None}
+    store.set(prefix + metadata_key, formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY])
+
+
+def _load(store: Store, key: str, name: str) -> Any:
+    data = store.get(key)
+    return None if data is None else formats.loads(name, data, key=key)
+
+
+def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]:
+    """What the store holds for each node below `path`: relative path → documents (v3: the one document)."""
+    found: dict[str, Any] = {}
+    waiting = [path]
+    names = [name for name in formats.KEYS[zarr_format].all]
+    while waiting:
+        children: list[str] = []
+        for parent in waiting:
+            prefix = nodes.prefix_of(parent)
+            listed = [child[len(prefix) : -1] for child in store.list_dir(prefix).prefixes]
+            children += [prefix + name for name in listed if not name.startswith("__")]
+        answers = iter(store.fetch([Fetch(f"{child}/{name}") for child in children for name in names]))
+        waiting = []
+        for child in children:
+            stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
+            documents = {name: formats.loads(name, data, key=f"{child}/{name}") for name, data in stored.items()}
+            if documents.keys() <= {".zattrs"}:
+                continue
+            found[child[len(nodes.prefix_of(path)) :]] = documents["zarr.json"] if zarr_format == 3 else documents
+            if _is_group(documents):
+                waiting.append(child)
+    return found
+
+
+def _is_group(documents: dict[str, Any]) -> bool:
+    document = documents.get("zarr.json")
+    if document is not None:
+        return isinstance(document, dict) and document.get("node_type") == "group"
+    return ".zarray" not in documents
+
+
+def follow_change(store: Store, path: str, *, replaced: bool = False) -> None:
+    """Enter what is now stored at `path` into the consolidated metadata of every group above it that has some.
+
+    With `replaced` everything that was below `path` is gone. Costs one request for the documents above, and nothing
+    more where no group is consolidated.
+    """
+    places = [(above, name) for above in [*nodes.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
+    places = [(above, name) for above, name in places if above != path or name == V2_KEY]
+    answers = store.fetch([Fetch(nodes.prefix_of(above) + name) for above, name in places])
+    holders = [
+        place
+        for place, answer in zip(places, answers, strict=True)
+        if answer is not None and (place[1] == V2_KEY or FIELD.encode() in bytes(answer[0]))
+    ]
+    for above, name in holders:
+        key = nodes.prefix_of(above) + name
+        relative = path[len(nodes.prefix_of(above)) :] if above != path else ""
+
+        def enter(old: Buffer | None, key: str = key, name: str = name, relative: str = relative) -> Buffer | None:
+            return old if old is None else _entered(store, path, old, key, name, relative, replaced)
+
+        store.update(key, enter)
+
+
+def _entered(store: Store, path: str, old: Buffer, key: str, name: str, relative: str, replaced: bool) -> Buffer:
+    """The document at `key` with the entry for the node at `path` (there called `relative`) brought up to date."""
+    document = formats.loads(name, old, key=key)
+    block = document.get(FIELD) if name == "zarr.json" else document
+    if not isinstance(block, dict) or not isinstance(block.get("metadata"), dict):
+        return old
+    prefix = nodes.prefix_of(path)
+    names = ("zarr.json",) if name == "zarr.json" else (".zarray", ".zgroup", ".zattrs")
+    now = {n: stored for n in names if (stored := _load(store, prefix + n, n)) is not None}
+    inner = f"{relative}/" if relative else ""
+    gone = replaced or not now
+
+    def keeps(entry: str) -> bool:
+        own = {relative} if name == "zarr.json" else {inner + n for n in names}
+        return entry not in own and not (gone and entry.startswith(inner) and inner)
+
+    entries = {entry: value for entry, value in block["metadata"].items() if keeps(entry)}
+    if name == "zarr.json":
+        if now:
+            entries[relative] = {k: v for k, v in now["zarr.json"].items() if k != FIELD}
+        new = {**document, FIELD: {**block, "metadata": entries}}
+    else:
+        entries.update({inner + n: stored for n, stored in now.items()})
+        new = {**document, "metadata": entries}
+    return formats.dumps({name: new})[name]

@@ -1,0 +1,322 @@
+"""Shorthands: arrays like NumPy's makers, saving and loading, whole hierarchies at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tessarr.core import nodes
+from tessarr.core.array import Array
+from tessarr.core.creation import DEFAULT, array_config
+from tessarr.core.group import Group
+from tessarr.core.hierarchy import create, create_array, create_group, locate, open_array
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.core.treeview import TreeView
+from tessarr.core.twins import twin
+
+
+def array(data: Any, **kwargs: Any) -> Array:
+    """Create an array from `data`, with the keywords of `tessarr.create`."""
+    if isinstance(data, Array):
+        kwargs = {"zarr_format": data.zarr_format, "chunks": data.chunks, "fill_value": data.fill_value, **kwargs}
+    return create(data=data if hasattr(data, "dtype") else np.asarray(data), **kwargs)
+
+
+def empty(shape: Any, **kwargs: Any) -> Array:
+    """Create an array whose content is of no interest yet (it reads as the default fill value)."""
+    return create(shape, **kwargs)
+
+
+def zeros(shape: Any, **kwargs: Any) -> Array:
+    """Create an array of zeros."""
+    return create(shape, **{"fill_value": 0, **kwargs})
+
+
+def ones(shape: Any, **kwargs: Any) -> Array:
+    """Create an array of ones."""
+    return create(shape, **{"fill_value": 1, **kwargs})
+
+
+def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+    """Create an array of `fill_value`."""
+    return create(shape, fill_value=fill_value, **kwargs)
+
+
+def _like(a: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Creation keywords taken from an array-like, unless given."""
+    given = a if hasattr(a, "dtype") and hasattr(a, "shape") else np.asarray(a)
+    taken: dict[str, Any] = {"shape": given.shape, "dtype": given.dtype}
+    if isinstance(given, Array):
+        taken |= {"chunks": given.chunks, "fill_value": given.fill_value, "zarr_format": given.zarr_format}
+        if given.zarr_format != 3:
+            taken |= {"order": given.metadata.order, "compressor": given.compressor, "filters": given.filters or None}
+        else:
+            taken |= {"shards": given.shards, "compressors": given.compressors, "filters": given.filters or "auto"}
+            if kwargs.get("zarr_format") == 2:
+                for name in ("shards", "compressors", "filters"):
+                    del taken[name]
+    taken.update(kwargs)
+    return taken
+
+
+def empty_like(a: Any, **kwargs: Any) -> Array:
+    """`empty` with the shape, dtype, chunks and codecs of `a`."""
+    return create(**_like(a, kwargs))
+
+
+def zeros_like(a: Any, **kwargs: Any) -> Array:
+    """`zeros` with the shape, dtype, chunks and codecs of `a`."""
+    return create(**_like(a, {"fill_value": 0, **kwargs}))
+
+
+def ones_like(a: Any, **kwargs: Any) -> Array:
+    """`ones` with the shape, dtype, chunks and codecs of `a`."""
+    return create(**_like(a, {"fill_value": 1, **kwargs}))
+
+
+def full_like(a: Any, **kwargs: Any) -> Array:
+    """`full` with the shape, dtype, chunks, codecs and, unless given, fill value of `a`."""
+    return create(**_like(a, kwargs))
+
+
+def open_like(a: Any, path: str, **kwargs: Any) -> Array:
+    """Open the array at `path`, or create it with the shape, dtype, chunks and codecs of `a`."""
+    return open_array(path=path, **{"mode": "a", **_like(a, kwargs)})
+
+
+def from_array(
+    store: Any,
+    *,
+    data: Any,
+    write_data: bool = True,
+    name: str | None = None,
+    chunks: Any = "keep",
+    shards: Any = "keep",
+    filters: Any = "keep",
+    compressors: Any = "keep",
+    serializer: Any = "keep",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: Any = None,
+) -> Array:
+    """Create an array from another, keeping what is not given: "keep" means as in `data` (automatic if it is not ours).
+
+    Fill value, attributes and dimension names are kept too. With another `zarr_format`, filters and compressors that it
+    cannot express become automatic.
+
+    Raises `BaseZarrError` when `overwrite` would destroy `data` itself.
+    """
+    source = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+    kept = _kept(source, zarr_format)
+    given = {"chunks": chunks, "shards": shards, "filters": filters, "compressors": compressors, "serializer": serializer}
+    arguments = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
+    if fill_value is DEFAULT:
+        fill_value = kept["fill_value"]
+    made = create_array(
+        store,
+        name=name,
+        shape=source.shape,
+        dtype=source.dtype,
+        fill_value=fill_value,
+        order=order or kept["order"],
+        zarr_format=zarr_format or kept["zarr_format"],
+        attributes=kept["attributes"] if attributes is None else attributes,
+        chunk_key_encoding=chunk_key_encoding if chunk_key_encoding is not None else kept["chunk_key_encoding"],
+        dimension_names=kept["dimension_names"] if dimension_names is None else dimension_names,
+        storage_options=storage_options,
+        overwrite=_unaliased(store, name, source, overwrite, storage_options),
+        config=config,
+        **arguments,
+    )
+    if write_data:
+        from tessarr.core.copying import write_values
+
+        write_values(source, made)
+    return made
+
+
+def _unaliased(store: Any, name: str | None, source: Any, overwrite: bool, storage_options: Any) -> bool:
+    if overwrite and isinstance(source, Array):
+        from tessarr.core.hierarchy import _refuse_aliasing
+
+        where, here, _ = locate(store, name, None, storage_options)
+        _refuse_aliasing(source, where, here, overwrite)
+    return overwrite
+
+
+def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        "chunks": "auto",
+        "shards": None,
+        "filters": "auto",
+        "compressors": "auto",
+        "serializer": "auto",
+        "fill_value": DEFAULT,
+        "order": None,
+        "zarr_format": None,
+        "attributes": None,
+        "chunk_key_encoding": None,
+        "dimension_names": None,
+    }
+    if not isinstance(source, Array):
+        return kept
+    number = zarr_format or source.zarr_format
+    grid = source.metadata.chunk_grid
+    kept |= {
+        "chunks": source.chunks if grid.chunk_shape is not None else grid,
+        "fill_value": source.fill_value,
+        "zarr_format": source.zarr_format,
+        "attributes": source.attrs.asdict(),
+        "dimension_names": source.dimension_names,
+    }
+    if number == 3 and grid.chunk_shape is not None:
+        kept["shards"] = source.shards
+    if number == source.zarr_format:
+        kept |= {"filters": source.filters or "auto", "compressors": source.compressors or None}
+        kept["chunk_key_encoding"] = source.metadata.chunk_key_encoding
+        kept["order"] = source.metadata.order if number != 3 else None
+        if number == 3:
+            kept["serializer"] = source.serializer
+        elif source.metadata.filters is not None:
+            kept["filters"] = list(source.metadata.filters)
+    return kept
+
+
+# -- saving and loading --------------------------------------------------------------------------------------------------
+
+
+def save_array(store: Any, arr: Any, *, zarr_format: int | None = None, path: str | None = None, **kwargs: Any) -> None:
+    """Store an array-like as an array, replacing what is there; a zip file is closed afterwards."""
+    where, here, _ = locate(store, path, "w", kwargs.pop("storage_options", None))
+    create(store=where, path=here, data=np.asarray(arr), zarr_format=zarr_format, overwrite=True, **kwargs)
+    _close_own(store, where)
+
+
+def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **kwargs: Any) -> None:
+    """Store several array-likes in a group: positional ones as ``arr_0`` …, named ones by name."""
+    if not args and not kwargs:
+        raise ValueError("at least one array must be given")
+    where, here, _ = locate(store, path, "w", kwargs.pop("storage_options", None))
+    group = create_group(where, path=here, zarr_format=zarr_format, overwrite=True)
+    for name, values in {**{f"arr_{i}": a for i, a in enumerate(args)}, **kwargs}.items():
+        group.create_array(name, data=np.asarray(values))
+    _close_own(store, where)
+
+
+def save(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **kwargs: Any) -> None:
+    """Store one array-like as an array (`save_array`), or several in a group (`save_group`)."""
+    if len(args) == 1 and not kwargs:
+        save_array(store, args[0], zarr_format=zarr_format, path=path)
+    else:
+        save_group(store, *args, zarr_format=zarr_format, path=path, **kwargs)
+
+
+def _close_own(given: Any, store: Any) -> None:
+    if given is not store and not hasattr(given, "store"):
+        store.close()
+
+
+def load(store: Any, path: str | None = None, zarr_format: int | None = None) -> Any:
+    """The values at a place as NumPy: an array, or for a group a dict of its members, nested as they are."""
+    from tessarr.core.hierarchy import open
+
+    node = open(store, mode="r", path=path, zarr_format=zarr_format)
+    values = _load(node)
+    _close_own(store, node.store)
+    return values
+
+
+def _load(node: Array | Group) -> Any:
+    if isinstance(node, Array):
+        return node[...]
+    return {name: _load(member) for name, member in node.members()}
+
+
+def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
+    """The hierarchy below a group as a drawing."""
+    if not isinstance(grp, Group):
+        from tessarr.core.hierarchy import open_group
+
+        grp = open_group(grp, mode="r")
+    return grp.tree(expand, level)
+
+
+# -- hierarchies ---------------------------------------------------------------------------------------------------------
+
+
+def create_hierarchy(
+    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create nodes from their metadata: path → `ArrayMetadata`, `GroupMetadata` or a v3 document.
+
+    Groups above them that are not named are created too. Yields ``(path, node)``, parents before children.
+
+    Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
+    """
+    where, here, _ = locate(store, None, None)
+    wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
+    prefix = f"{here}/" if here else ""
+    for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
+        yield path, _create(where, prefix + path if path else here, wanted[path], overwrite)
+
+
+def _metadata(node: Any) -> ArrayMetadata | GroupMetadata:
+    if isinstance(node, ArrayMetadata | GroupMetadata):
+        return node
+    document = node.to_dict() if hasattr(node, "to_dict") else dict(node)
+    return formats.parse_node(document.get("zarr_format", 3), {"zarr.json": document})
+
+
+def _create(store: Any, path: str, metadata: ArrayMetadata | GroupMetadata, overwrite: bool) -> Array | Group:
+    present = nodes.read_node(store, path)
+    if isinstance(present, GroupMetadata) and isinstance(metadata, GroupMetadata) and present.attributes == metadata.attributes:
+        return Group._make(store, path, present, read_only=False)
+    nodes.create_node(store, path, metadata, overwrite=overwrite)
+    if isinstance(metadata, GroupMetadata):
+        return Group._make(store, path, metadata, read_only=False)
+    chosen = array_config(None)
+    return Array._make(store, path, metadata, chosen.options, read_only=False, order=chosen.order)
+
+
+def consolidate_metadata(
+    store: Any, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
+) -> Group:
+    """Write the metadata of everything below a group into one document, and return the group opened with it.
+
+    v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
+    """
+    from tessarr.core.consolidation import consolidate
+    from tessarr.core.hierarchy import open_group
+
+    where, here, _ = locate(store, path, None)
+    consolidate(where, here, zarr_format, metadata_key)
+    return open_group(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
+
+
+array_async = twin(array)
+empty_async = twin(empty)
+zeros_async = twin(zeros)
+ones_async = twin(ones)
+full_async = twin(full)
+empty_like_async = twin(empty_like)
+zeros_like_async = twin(zeros_like)
+ones_like_async = twin(ones_like)
+full_like_async = twin(full_like)
+open_like_async = twin(open_like)
+from_array_async = twin(from_array)
+save_async = twin(save)
+save_array_async = twin(save_array)
+save_group_async = twin(save_group)
+load_async = twin(load)
+tree_async = twin(tree)
+consolidate_metadata_async = twin(consolidate_metadata)

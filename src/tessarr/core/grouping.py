@@ -1,0 +1,197 @@
+"""What a group can do that follows from its members and `create_array`: iteration by kind, trees, shorthands, old names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.core.twins import twin
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+    from tessarr.core.group import Group
+    from tessarr.core.treeview import TreeView
+
+
+class Grouping:
+    """Inherited by `Group`, which gives `members`, `create_array`, `require_array`, `create_group`, `require_group`."""
+
+    if TYPE_CHECKING:
+        _store: Any
+        path: str
+
+        def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]: ...
+        def create_array(self, name: str, **kwargs: Any) -> Array: ...
+        def create(self, name: str, **kwargs: Any) -> Array: ...
+        def require_array(self, name: str, *, shape: Any, **kwargs: Any) -> Array: ...
+        def create_group(self, name: str, **kwargs: Any) -> Group: ...
+        def require_group(self, name: str, **kwargs: Any) -> Group: ...
+        def __getitem__(self, path: str) -> Array | Group: ...
+        def __contains__(self, path: object) -> bool: ...
+        def __iter__(self) -> Iterator[str]: ...
+
+    # -- by kind -----------------------------------------------------------------------------------------------------
+
+    def keys(self) -> Iterator[str]:
+        """Names of the members."""
+        return iter(self)
+
+    def values(self) -> Iterator[Array | Group]:
+        """The members."""
+        return (node for _, node in self.members())
+
+    def items(self) -> Iterator[tuple[str, Array | Group]]:
+        """Names and members."""
+        return iter(self.members())
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """Names and subgroups."""
+        from tessarr.core.group import Group
+
+        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+
+    def group_keys(self) -> Iterator[str]:
+        """Names of the subgroups."""
+        return (name for name, _ in self.groups())
+
+    def group_values(self) -> Iterator[Group]:
+        """The subgroups."""
+        return (node for _, node in self.groups())
+
+    def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:
+        """Names and arrays; with `recurse` also those further down, each with its own last name."""
+        from tessarr.core.array import Array
+
+        found = self.members(None if recurse else 0)
+        return ((node.basename if recurse else name, node) for name, node in found if isinstance(node, Array))
+
+    def array_keys(self, recurse: bool = False) -> Iterator[str]:
+        """Names of the arrays."""
+        return (name for name, _ in self.arrays(recurse))
+
+    def array_values(self) -> Iterator[Array]:
+        """The arrays."""
+        return (node for _, node in self.arrays())
+
+    def tree(self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False) -> TreeView:
+        """The hierarchy below as a drawing, `level` levels deep, of at most `max_nodes` nodes."""
+        from tessarr.core.treeview import TreeView
+
+        return TreeView(self, level=level, max_nodes=max_nodes, plain=plain)  # type: ignore[arg-type]
+
+    # -- making several ------------------------------------------------------------------------------------------------
+
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        """`require_group` for several names."""
+        return tuple(self.require_group(name) for name in names)
+
+    def create_groups(self, *names: str, **kwargs: Any) -> tuple[Group, ...]:
+        """`create_group` for several names."""
+        return tuple(self.create_group(name, **kwargs) for name in names)
+
+    def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
+        """Create nodes from their metadata, by path below this group; see `tessarr.create_hierarchy`."""
+        from tessarr.core.convenience import create_hierarchy
+
+        prefix = f"{self.path}/" if self.path else ""
+        made = create_hierarchy(
+            store=self._store, nodes={prefix + path: node for path, node in nodes.items()}, overwrite=overwrite
+        )
+        return ((path[len(prefix) :], node) for path, node in made)
+
+    def array(self, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array from `data`, with the keywords of `tessarr.create`."""
+        return self.create(name, data=data, **kwargs)
+
+    def empty(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array whose content is of no interest yet (it reads as 0)."""
+        return self.create(name, shape=shape, **kwargs)
+
+    def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of zeros."""
+        return self.create(name, shape=shape, **{"fill_value": 0, **kwargs})
+
+    def ones(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of ones."""
+        return self.create(name, shape=shape, **{"fill_value": 1, **kwargs})
+
+    def full(self, *, name: str, shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+        """Create an array of `fill_value`."""
+        return self.create(name, shape=shape, fill_value=fill_value, **kwargs)
+
+    def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array with the shape, chunks and dtype of `data`."""
+        return self.empty(name=name, **_like(data, kwargs))
+
+    def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of zeros with the shape, chunks and dtype of `data`."""
+        return self.zeros(name=name, **_like(data, kwargs))
+
+    def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of ones with the shape, chunks and dtype of `data`."""
+        return self.ones(name=name, **_like(data, kwargs))
+
+    def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of one value with the shape, chunks and dtype of `data`."""
+        return self.full(name=name, **_like(data, kwargs))
+
+    # -- older names -----------------------------------------------------------------------------------------------------
+
+    def create_dataset(self, name: str, **kwargs: Any) -> Array:
+        """`create`, under the name that h5py and zarr-python 2 use."""
+        return self.create(name, **kwargs)
+
+    def require_dataset(self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
+        """`require_array`, under the name that h5py and zarr-python 2 use."""
+        return self.require_array(name, shape=shape, dtype=dtype, exact=exact, **kwargs)
+
+    def visitkeys(self, func: Callable[[str], Any]) -> Any:
+        """Call ``func(path)`` for every node below until it returns something other than ``None``."""
+        return self.visititems(lambda path, node: func(path))
+
+    visit = visitkeys
+
+    def visitvalues(self, func: Callable[[Any], Any]) -> Any:
+        """Call ``func(node)`` for every node below until it returns something other than ``None``."""
+        return self.visititems(lambda path, node: func(node))
+
+    def visititems(self, func: Callable[[str, Any], Any]) -> Any:
+        """Call ``func(path, node)`` for every node below until it returns something other than ``None``."""
+        for path, node in sorted(self.members(None), key=lambda item: item[0]):
+            result = func(path, node)
+            if result is not None:
+                return result
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the group has no attribute and no member {name!r}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in self if name.isidentifier())]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return sorted(self)
+
+    create_hierarchy_async = twin(create_hierarchy)
+    require_groups_async = twin(require_groups)
+    tree_async = twin(tree)
+
+
+def _like(data: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Creation keywords taken from an array-like, unless given."""
+    from tessarr.core.array import Array
+
+    if isinstance(data, Array):
+        taken: dict[str, Any] = {"shape": data.shape, "dtype": data.dtype, "fill_value": data.fill_value}
+        if data.metadata.chunk_grid.chunk_shape is not None:
+            taken["chunks"] = data.chunks
+        return {**taken, **kwargs}
+    values = np.asanyarray(data) if not hasattr(data, "dtype") else data
+    return {"shape": values.shape, "dtype": values.dtype, **kwargs}

@@ -1,0 +1,443 @@
+"""Opening and creating: from a place and a mode to an `Array` or `Group`.
+
+The modes are a state machine (tested as one):
+
+    mode   node exists                    node is missing
+    r      open read-only                 NodeNotFoundError
+    r+     open                           NodeNotFoundError
+    a      open                           create
+    w      replace (staged, then swapped) create
+    w-     ContainsArray/GroupError       create
+
+Without a mode a read-only store means ``r`` and any other ``a``. Nothing is deleted before its replacement is valid and
+staged, and ``a``, ``r`` and ``r+`` never delete anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tessarr import _json
+from tessarr.core import nodes
+from tessarr.core.array import Array
+from tessarr.settings import config as settings
+from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
+from tessarr.engine.bound import RuntimeOptions
+from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
+from tessarr.core.group import Group
+from tessarr.core.legacy import creation_arguments
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.core.nodes import NodeMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.path import normalize_path
+from tessarr.stores.url import store_from
+from tessarr.core.twins import twin
+from tessarr.types import ZarrFormat
+
+_MODES = ("r", "r+", "a", "w", "w-", "x")
+
+
+def locate(store: Any, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
+    """The store, the path in it, and the mode, from store-like, path and mode as users give them."""
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
+    if isinstance(store, Group | Array):
+        base, here = store.store, store.path
+    else:
+        base, here = store_from(store, mode=mode, storage_options=storage_options)
+    whole = "/".join(part for part in (here, normalize_path(path or "")) if part)
+    mode = mode or ("r" if base.read_only else "a")
+    if mode == "r" and not base.read_only:
+        base = base.with_read_only(True) if _owns(store) else base
+    return base, whole, "w-" if mode == "x" else mode
+
+
+def _owns(store: Any) -> bool:
+    """Whether the store was made for this call, so that it may be made read-only with the node."""
+    return not isinstance(store, Store | Group | Array) and not hasattr(store, "store")
+
+
+def _format(zarr_format: int | None) -> ZarrFormat | None:
+    if zarr_format not in (None, 1, 2, 3):
+        raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
+    return zarr_format  # type: ignore[return-value]
+
+
+def _new_format(zarr_format: int | None) -> ZarrFormat:
+    return _format(zarr_format) or settings.get("default_zarr_format", 3)  # type: ignore[no-any-return]
+
+
+def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: Any = None) -> Array | Group:
+    read_only = mode == "r"
+    if isinstance(metadata, GroupMetadata):
+        return Group._make(store, path, metadata, read_only=read_only)
+    chosen = array_config(config)
+    return Array._make(store, path, metadata, chosen.options, read_only=read_only, order=_order(config, metadata))
+
+
+def _order(config: Any, metadata: ArrayMetadata) -> str | None:
+    given = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
+    return given or (metadata.order if metadata.zarr_format != 3 else settings.get("array.order", "C"))
+
+
+# -- opening -------------------------------------------------------------------------------------------------------------
+
+
+def open(  # noqa: A001 - zarr-python's name
+    store: Any = None,
+    *,
+    mode: str | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    config: Any = None,
+    **kwargs: Any,
+) -> Array | Group:
+    """Open whatever is at a place: an array or a group.
+
+    `store` is a store, a path, a URL, a mapping, or ``None`` for a new store in memory. `mode` is explained at the head of
+    `tessarr.core.hierarchy`. When the mode allows creating, a `shape` among the keywords asks for an array (they are
+    those of `tessarr.create`), otherwise a group is made.
+
+    Raises `NodeNotFoundError`, `ContainsArrayError`, `ContainsGroupError`, `MetadataValidationError`.
+
+    >>> import tessarr
+    >>> tessarr.open({}, mode="w", shape=(4,), dtype="int8")
+    <Array memory://... shape=(4,) dtype=int8>
+    """
+    where, here, mode = locate(store, path, mode, storage_options)
+    legacy_format = kwargs.pop("zarr_version", None)
+    number = _format(zarr_format or legacy_format)
+    wants_array = "shape" in kwargs or "data" in kwargs
+    if mode in ("r", "r+", "a"):
+        found = nodes.read_node(where, here, number)
+        if found is not None:
+            if isinstance(found, GroupMetadata):
+                return open_group(where, mode=mode, path=here, zarr_format=number, use_consolidated=kwargs.get("use_consolidated"))
+            return _node(where, here, found, mode, _config_of(config, kwargs))
+        if mode != "a":
+            nodes.require_node(where, here, number, None)
+    if wants_array:
+        return open_array(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
+    return open_group(where, mode=mode, path=here, zarr_format=number, **kwargs)
+
+
+def _config_of(config: Any, legacy: Mapping[str, Any]) -> Any:
+    if "write_empty_chunks" in legacy and legacy["write_empty_chunks"] is not None:
+        return {**dict(config or {}), "write_empty_chunks": legacy["write_empty_chunks"]}
+    return config
+
+
+def open_array(
+    store: Any = None,
+    *,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    mode: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    config: Any = None,
+    **kwargs: Any,
+) -> Array:
+    """Open the array at a place, or create one where the mode allows it.
+
+    The other keywords are those of `tessarr.create` and are used only to create.
+
+    Raises `ArrayNotFoundError` (also when a group is there), `ContainsArrayError`, `MetadataValidationError`.
+    """
+    where, here, mode = locate(store, path, mode, storage_options)
+    number = _format(zarr_format or kwargs.pop("zarr_version", None))
+    found: NodeMetadata | None = None
+    if mode in ("r", "r+"):
+        found = nodes.require_node(where, here, number, ArrayMetadata)
+    elif mode == "a":
+        found = nodes.read_node(where, here, number)
+        if found is not None or "shape" not in kwargs and "data" not in kwargs:
+            found = nodes.require_node(where, here, number, ArrayMetadata)
+    if found is not None:
+        return _node(where, here, _separated(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
+    arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
+    return create(store=where, path=here, zarr_format=number, config=config, **arguments)
+
+
+def _separated(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
+    """v2 data of nested stores may not say that its keys use "/"; the user may (OGC-02)."""
+    separator = kwargs.get("dimension_separator")
+    if separator is None or not isinstance(found, ArrayMetadata) or found.zarr_format != 2:
+        return found
+    from tessarr.keys.v2 import V2KeyEncoding
+
+    return found.with_(chunk_key_encoding=V2KeyEncoding(separator))
+
+
+def open_group(
+    store: Any = None,
+    *,
+    mode: str | None = None,
+    cache_attrs: bool | None = None,
+    synchronizer: Any = None,
+    path: str | None = None,
+    chunk_store: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    zarr_format: int | None = None,
+    meta_array: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | str | None = None,
+    **legacy: Any,
+) -> Group:
+    """Open the group at a place, or create one where the mode allows it.
+
+    `use_consolidated`: ``None`` uses consolidated metadata if it is there, ``True`` requires it (`ValueError`), ``False``
+    ignores it. `cache_attrs`, `synchronizer`, `chunk_store` and `meta_array` are accepted and have no effect.
+
+    Raises `GroupNotFoundError` (also when an array is there), `ContainsArrayError`, `ContainsGroupError`.
+    """
+    where, here, mode = locate(store, path, mode, storage_options)
+    number = _format(zarr_format or legacy.pop("zarr_version", None))
+    if mode in ("r", "r+", "a"):
+        found = nodes.read_node(where, here, number)
+        if found is not None or mode != "a":
+            found = nodes.require_node(where, here, number, GroupMetadata)
+            assert isinstance(found, GroupMetadata)
+            return Group._make(where, here, found, read_only=mode == "r")._with_consolidated(use_consolidated)
+    metadata = GroupMetadata(zarr_format=_new_format(number), attributes=_json.plain(dict(attributes or {})))
+    nodes.create_node(where, here, metadata, overwrite=mode == "w")
+    return Group._make(where, here, metadata, read_only=False)
+
+
+def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Group:
+    """Open a group by its consolidated metadata. Raises `ValueError` when it has none."""
+    return open_group(*args, use_consolidated=use_consolidated, **kwargs)
+
+
+# -- creating ------------------------------------------------------------------------------------------------------------
+
+
+def create_array(
+    store: Any = None,
+    *,
+    name: str | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    chunks: Any = "auto",
+    shards: Any = None,
+    filters: Any = "auto",
+    compressors: Any = "auto",
+    serializer: Any = "auto",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: Any = None,
+    write_data: bool = True,
+    storage_transformers: Any = (),
+    object_codec: Any = None,
+) -> Array:
+    """Create an array.
+
+    - `shape` and `dtype`, or `data` (array-like) that gives both and is written.
+    - `chunks`: a shape (-1 for a whole axis), "auto", a size such as "8MB", or nested lists of sizes per axis for a
+      rectilinear grid. `shards`: a shape, "auto", or a dict with ``shape`` and ``index_location``; then `chunks` are the
+      inner chunks.
+    - `filters` (array → array), `serializer` (array → bytes) and `compressors` (bytes → bytes): codecs, their JSON, their
+      names, or numcodecs codecs; "auto" is none, the data type's own, and Zstandard.
+    - `fill_value`: what elements never written hold; by default 0, False, empty, NaT.
+    - `zarr_format`: 3 (default), 2, or 1 (deprecated, with a warning).
+    - `overwrite` replaces a node that is there, once the new one is valid and staged.
+
+    Raises `ContainsArrayError`, `ContainsGroupError`, `BaseZarrError` (a `ValueError`) for arguments that do not fit.
+
+    Source: Zarr v3.1 core, "Array metadata"; the surface is zarr-python's.
+
+    >>> import tessarr, numpy as np
+    >>> z = tessarr.create_array({}, data=np.arange(10.0), chunks=(5,), attributes={"units": "K"})
+    >>> z.attrs["units"], z[3:6].tolist()
+    ('K', [3.0, 4.0, 5.0])
+    """
+    where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
+    if data is not None:
+        if shape is not None or dtype is not None:
+            raise ValueError("give either data, or shape and dtype")
+        data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+        shape, dtype = data.shape, data.dtype
+    elif shape is None or dtype is None:
+        raise ValueError("shape and dtype are needed, or data")
+    number = _new_format(zarr_format)
+    if number == 1:
+        _warn_v1()
+    chosen = array_config(config)
+    metadata = new_array_metadata(
+        shape=shape,
+        dtype=dtype,
+        zarr_format=number,
+        chunks=chunks,
+        shards=shards,
+        filters=filters,
+        compressors=compressors,
+        serializer=serializer,
+        fill_value=fill_value,
+        order=order,
+        attributes=attributes,
+        chunk_key_encoding=chunk_key_encoding,
+        dimension_names=dimension_names,
+        storage_transformers=storage_transformers,
+        object_codec=object_codec,
+    )
+    layout = order or chosen.order
+    return _create(where, here, metadata, chosen.options, overwrite, data if write_data else None, layout)
+
+
+def _warn_v1() -> None:
+    import warnings
+
+    warnings.warn("Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning, 3)
+
+
+def _create(
+    store: Store,
+    path: str,
+    metadata: ArrayMetadata,
+    options: RuntimeOptions,
+    overwrite: bool,
+    data: Any,
+    order: str | None,
+) -> Array:
+    if isinstance(data, Array):
+        _refuse_aliasing(data, store, path, overwrite)
+    nodes.create_node(store, path, metadata, overwrite=overwrite)
+    array = Array._make(store, path, metadata, options, read_only=False, order=order)
+    if data is not None:
+        from tessarr.core.copying import write_values
+
+        write_values(data, array)
+    return array
+
+
+def _refuse_aliasing(source: Array, store: Store, path: str, overwrite: bool) -> None:
+    """Replacing a node by data that is read from it, or from below or above it, would destroy the data."""
+    from tessarr.stores.url import same_place
+
+    mine, theirs = nodes.prefix_of(path), nodes.prefix_of(source.path)
+    if overwrite and same_place(store, source.store) and (theirs.startswith(mine) or mine.startswith(theirs)):
+        raise BaseZarrError(
+            "an array cannot overwrite the data it is made from",
+            store=store.url,
+            path=f"/{path}",
+            hint="Write to another path, then move it into place",
+        )
+
+
+def create(
+    shape: Any = None,
+    *,
+    store: Any = None,
+    path: str | None = None,
+    overwrite: bool = False,
+    zarr_format: int | None = None,
+    data: Any = None,
+    config: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> Array:
+    """Create an array by the keywords of zarr-python's older maker.
+
+    Beside those of `create_array`: `chunks` (``True`` or ``None``: automatic, ``False``: one chunk), `compressor`, `filters`,
+    `object_codec`, `dimension_separator`, `order`, `codecs`, `chunk_shape`, `write_empty_chunks`; `synchronizer`,
+    `chunk_store`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no effect.
+    """
+    number = _new_format(zarr_format or kwargs.pop("zarr_version", None))
+    arguments, runtime = creation_arguments(number, kwargs)
+    mode = kwargs.get("mode")
+    where, here, _ = locate(store, path, None, storage_options)
+    overwrite = overwrite or mode == "w"
+    if data is not None:
+        data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+        shape = data.shape if shape is None else shape
+        if arguments.get("dtype") is None:
+            arguments["dtype"] = data.dtype
+    if arguments.get("dtype") is None:
+        arguments["dtype"] = "float64"
+    if number == 1:
+        _warn_v1()
+    if number == 2 and getattr(where, "dimension_separator", None) and arguments["chunk_key_encoding"] is None:
+        arguments["chunk_key_encoding"] = where.dimension_separator  # type: ignore[attr-defined]
+    metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
+    chosen = array_config(config, **runtime)
+    layout = arguments.get("order") or chosen.order
+    return _create(where, here, metadata, chosen.options, overwrite, data, layout)
+
+
+def create_group(
+    store: Any = None,
+    *,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    overwrite: bool = False,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Create a group; raises `ContainsGroupError` or `ContainsArrayError` when something is there and not `overwrite`."""
+    where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
+    metadata = GroupMetadata(zarr_format=_new_format(zarr_format), attributes=_json.plain(dict(attributes or {})))
+    nodes.create_node(where, here, metadata, overwrite=overwrite)
+    return Group._make(where, here, metadata, read_only=False)
+
+
+def group(
+    store: Any = None,
+    *,
+    overwrite: bool = False,
+    path: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **legacy: Any,
+) -> Group:
+    """Open a group, creating it if it is missing; with `overwrite` replace what is there.
+
+    `cache_attrs`, `synchronizer`, `chunk_store` and `meta_array` are accepted and have no effect.
+    """
+    number = zarr_format or legacy.get("zarr_version")
+    if overwrite:
+        return create_group(
+            store, path=path, zarr_format=number, overwrite=True, attributes=attributes, storage_options=storage_options
+        )
+    try:
+        return open_group(store, mode="r+", path=path, zarr_format=number, storage_options=storage_options)
+    except GroupNotFoundError:
+        return create_group(store, path=path, zarr_format=number, attributes=attributes, storage_options=storage_options)
+
+
+def array_from_document(store_path: Any, document: Mapping[str, Any]) -> Array:
+    """An array at a place with the metadata of one document (v2: attributes under ``attributes``); no I/O."""
+    where, here, _ = locate(store_path, None, None)
+    number: Any = document.get("zarr_format", 3)
+    keys = formats.KEYS[number]
+    if number == 3:
+        documents: dict[str, Any] = {keys.array: document}
+    else:
+        rest = {name: value for name, value in document.items() if name != "attributes"}
+        documents = {keys.array: rest, keys.attributes or "": document.get("attributes") or {}}
+    metadata = formats.parse_node(number, documents)
+    if not isinstance(metadata, ArrayMetadata):
+        raise BaseZarrError("the document describes a group, not an array")
+    return _node(where, here, metadata, "a")  # type: ignore[return-value]
+
+
+open_async = twin(open)
+open_array_async = twin(open_array)
+open_group_async = twin(open_group)
+open_consolidated_async = twin(open_consolidated)
+create_array_async = twin(create_array)
+create_async = twin(create)
+create_group_async = twin(create_group)
+group_async = twin(group)

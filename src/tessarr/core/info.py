@@ -1,0 +1,124 @@
+"""Readable summaries of arrays and groups, and digests of what is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+    from tessarr.core.group import Group
+
+
+class Info:
+    """A summary: `items` is a list of ``(label, value)`` strings; printing it gives an aligned table."""
+
+    def __init__(self, items: list[tuple[str, str]]) -> None:
+        self.items = items
+
+    def __repr__(self) -> str:
+        width = max(len(label) for label, _ in self.items)
+        return "\n".join(f"{label:<{width}} : {value}" for label, value in self.items)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(f"<tr><th>{escape(label)}</th><td>{escape(value)}</td></tr>" for label, value in self.items)
+        return f"<table>{rows}</table>"
+
+
+ArrayInfo = Info
+GroupInfo = Info
+
+
+def human(nbytes: float) -> str:
+    """A size as a person reads it.
+
+    >>> human(3_500_000)
+    '3.3M'
+    """
+    for unit in ("", "K", "M", "G", "T", "P"):
+        if nbytes < 1024 or unit == "P":
+            return f"{nbytes:.0f}" if not unit else f"{nbytes:.1f}{unit}"
+        nbytes /= 1024
+    raise AssertionError
+
+
+def array_info(array: Array, *, complete: bool = False) -> Info:
+    """What `Array.info` and `Array.info_complete` show."""
+    rectilinear = array.metadata.chunk_grid.chunk_shape is None
+    items = [
+        ("Name", array.name),
+        ("Type", "Array"),
+        ("Zarr format", str(array.zarr_format)),
+        ("Data type", f"{array.metadata.data_type.name} ({array.dtype})"),
+        ("Fill value", repr(array.fill_value)),
+        ("Shape", str(array.shape)),
+    ]
+    if array.dimension_names:
+        items.append(("Dimensions", str(array.dimension_names)))
+    if rectilinear:
+        items.append(("Chunk grid", f"rectilinear, {' × '.join(map(str, array.cdata_shape))} chunks"))
+    else:
+        if array.shards:
+            items.append(("Shard shape", str(array.shards)))
+        items.append(("Chunk shape", str(array.chunks)))
+    items += [("Codecs", ", ".join(codec.name for codec in array.metadata.codecs))]
+    if array.zarr_format != 3:
+        items += [("Order", array.metadata.order), ("Compressor", str(array.metadata.compressor))]
+        items += [("Filters", str(list(array.metadata.filters or ())))]
+    items += [
+        ("Store", repr(array.store)),
+        ("Read-only", str(array.read_only)),
+        ("Write empty chunks", str(array._options.write_empty_chunks)),
+        ("Engine", str(array.engine)),
+        ("No. bytes", f"{array.nbytes} ({human(array.nbytes)})"),
+    ]
+    if complete:
+        stored = array.nbytes_stored()
+        ratio = f"{array.nbytes / stored:.1f}" if stored else "-"
+        items += [
+            ("No. bytes stored", f"{stored} ({human(stored)})"),
+            ("Storage ratio", ratio),
+            ("Chunks initialized", f"{array.nchunks_initialized}/{array.nchunks}"),
+        ]
+    return Info(items)
+
+
+def group_info(group: Group, *, complete: bool = False) -> Info:
+    """What `Group.info` and `Group.info_complete` show."""
+    items = [
+        ("Name", group.name),
+        ("Type", "Group"),
+        ("Zarr format", str(group.zarr_format)),
+        ("Store", repr(group.store)),
+        ("Read-only", str(group.read_only)),
+    ]
+    if complete:
+        from tessarr.core.array import Array
+
+        members = [node for _, node in group.members(max_depth=None)]
+        arrays = sum(isinstance(node, Array) for node in members)
+        items += [
+            ("No. members", str(len(members))),
+            ("No. arrays", str(arrays)),
+            ("No. groups", str(len(members) - arrays)),
+        ]
+    return Info(items)
+
+
+def digest(array: Array, hashname: str) -> bytes:
+    """A digest over the metadata, attributes and every stored chunk, in key order."""
+    import hashlib
+
+    from tessarr.metadata import formats
+    from tessarr.core.nodes import prefix_of
+
+    total: Any = hashlib.new(hashname)
+    documents = formats.dumps(array.metadata.documents())
+    for name in sorted(documents):
+        total.update(documents[name])
+    prefix = prefix_of(array.path)
+    for key in sorted(key for _, key in array.stored_chunks()):
+        total.update(key[len(prefix) :].encode())
+        total.update(memoryview(array.store.get(key) or b""))
+    return bytes(total.digest())

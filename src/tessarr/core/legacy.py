@@ -1,0 +1,63 @@
+"""The keywords of zarr-python's older maker, `create`, in terms of today's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tessarr.core.creation import DEFAULT
+
+_NO_EFFECT = (
+    "synchronizer chunk_store cache_metadata cache_attrs read_only meta_array mode use_consolidated "
+    "normalize_keys partial_decompress"
+).split()
+
+
+def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keywords for `new_array_metadata`, and runtime options, from the keywords of `create`.
+
+    Raises `TypeError` for a keyword that nobody knows.
+    """
+    rest = {name: value for name, value in given.items() if name not in _NO_EFFECT}
+    runtime = {name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest}
+    chunks = rest.pop("chunk_shape", None)
+    legacy_chunks = rest.pop("chunks", None)
+    chunks = chunks if chunks is not None else legacy_chunks
+    chunks = "auto" if chunks is None or chunks is True else chunks
+    separator = rest.pop("dimension_separator", None)
+    encoding = rest.pop("chunk_key_encoding", None)
+    arguments: dict[str, Any] = {
+        "chunks": chunks,
+        "chunk_key_encoding": encoding if encoding is not None else separator,
+        "compressors": _compressors(zarr_format, rest),
+        "codecs": rest.pop("codecs", None),
+        "filters": rest.pop("filters", "auto"),
+        "fill_value": rest.pop("fill_value", DEFAULT),
+        "dtype": rest.pop("dtype", None),
+    }
+    if arguments["fill_value"] is None and zarr_format == 3:
+        arguments["fill_value"] = DEFAULT
+    for name in ("shards", "serializer", "order", "attributes", "dimension_names", "object_codec", "storage_transformers"):
+        if name in rest:
+            arguments[name] = rest.pop(name)
+    if rest:
+        raise TypeError(f"unknown keywords {sorted(rest)}")
+    return arguments, runtime
+
+
+def _compressors(zarr_format: int, rest: dict[str, Any]) -> Any:
+    """One value from ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts``."""
+    given = rest.pop("compressors", "auto")
+    single = rest.pop("compressor", "auto")
+    compression = rest.pop("compression", None)
+    options = rest.pop("compression_opts", None)
+    if compression is not None:
+        from tessarr.metadata.field import Document
+        from tessarr.metadata.v1 import compressor_from_v1
+
+        doc = Document({"compression": compression, "compression_opts": options}, "compression", "create")
+        single = compressor_from_v1(doc)
+        doc.finish()
+    if isinstance(given, str) and given == "auto":
+        given = "auto" if isinstance(single, str) and single in ("auto", "default") else single
+    return given

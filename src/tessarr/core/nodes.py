@@ -1,0 +1,257 @@
+"""Nodes in a store: reading, creating, changing and deleting the metadata documents of one path.
+
+Everything that writes metadata goes through here, so that the rules hold in one place: nothing is deleted before its
+replacement is valid and staged, documents are changed under the store's lock by changing only the members meant, and
+ancestors exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from tessarr.errors import (
+    ArrayNotFoundError,
+    ContainsArrayError,
+    ContainsGroupError,
+    GroupNotFoundError,
+    NodeNotFoundError,
+    TessarrError,
+    ZarrUserWarning,
+)
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.path import check_node_name
+from tessarr.types import Buffer, ZarrFormat
+
+NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
+
+
+def prefix_of(path: str) -> str:
+    """The key prefix of a node: "" for the root, else the path and a slash."""
+    return f"{path}/" if path else ""
+
+
+def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:
+    """The metadata of the node at `path`, or ``None``.
+
+    All documents a node may have are asked for at once. Without `zarr_format`, v3 wins over v2 over v1 (which is looked
+    for at a store's root only), with a warning when several are there.
+    """
+    return read_nodes(store, [path], zarr_format)[0]
+
+
+def read_nodes(
+    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None
+) -> list[NodeMetadata | None]:
+    """`read_node` for several paths, in one request to the store."""
+    wanted: list[tuple[str, list[str]]] = []
+    for path in paths:
+        candidates = (zarr_format,) if zarr_format else (3, 2, 1) if not path else (3, 2)
+        wanted.append((path, list(dict.fromkeys(name for n in candidates for name in formats.KEYS[n].all))))
+    answers = iter(store.fetch([Fetch(prefix_of(path) + name) for path, names in wanted for name in names]))
+    nodes: list[NodeMetadata | None] = []
+    for path, names in wanted:
+        stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
+        try:
+            nodes.append(_parse(prefix_of(path), stored))
+        except TessarrError as error:
+            raise error.at(store=store.url, path=f"/{path}")
+    return nodes
+
+
+def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
+    """The node that these stored documents (relative key → bytes) describe, or ``None``."""
+    number: ZarrFormat
+    found: list[ZarrFormat] = []
+    for number in (3, 2, 1):
+        if formats.KEYS[number].array in stored or formats.KEYS[number].group in stored:
+            found.append(number)
+    if not found:
+        return None
+    if len(found) > 1 and found[0] == 3:
+        import warnings
+
+        message = f"{prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
+        warnings.warn(message, ZarrUserWarning, 5)
+    documents = {
+        name: formats.loads(name, stored[name], key=prefix + name) for name in formats.KEYS[found[0]].all if name in stored
+    }
+    return formats.parse_node(found[0], documents)
+
+
+def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: type[Any] | None) -> NodeMetadata:
+    """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
+    node = read_node(store, path, zarr_format)
+    if node is not None and (kind is None or isinstance(node, kind)):
+        return node
+    place = {"store": store.url, "path": f"/{path}"}
+    wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, "node") if kind else "node"
+    missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
+    if isinstance(node, ArrayMetadata):
+        raise missing(f"no {wanted} here", got="an array", hint="Open it with open_array", **place)
+    if node is not None:
+        raise missing(f"no {wanted} here", got="a group", hint="Open it with open_group", **place)
+    other = read_node(store, path) if zarr_format else None
+    if other is not None:
+        hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"
+        raise missing(f"no Zarr v{zarr_format} {wanted} here", hint=hint, **place)
+    raise missing(f"no {wanted} here", hint="Check the path, or create it with mode='a' or 'w'", **place)
+
+
+def check_path(path: str, zarr_format: ZarrFormat) -> None:
+    """Every name on `path` must be allowed for a new node. Raises `NodeNameError`."""
+    for name in path.split("/") if path else ():
+        check_node_name(name, zarr_format)
+
+
+def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
+    """Write a new node, and groups at those of its ancestors that are missing.
+
+    With `overwrite` an existing node, and all below it, is replaced once the new documents are stored safely. Keys
+    that belong to no node are never deleted.
+
+    Raises `ContainsArrayError` or `ContainsGroupError` when something is in the way.
+    """
+    check_path(path, metadata.zarr_format)
+    documents = _keyed(path, metadata)
+    store._check_writable(path)
+    existing = _kind_at(store, path)
+    if existing is not None and not overwrite:
+        raise _in_the_way(existing)(
+            f"{'an array' if existing == 'array' else 'a group'} is in the way",
+            store=store.url,
+            path=f"/{path}",
+            hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
+        )
+    require_ancestors(store, path, metadata.zarr_format)
+    if existing is not None:
+        store.replace_prefix(prefix_of(path), documents)
+    else:
+        for key, data in documents.items():
+            store.set(key, data)
+    follow_change(store, path, replaced=True)
+
+
+def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
+    """Full key → serialised document; the document that makes the node exist comes last."""
+    prefix = prefix_of(path)
+    documents = formats.dumps(metadata.documents())
+    return {prefix + name: documents[name] for name in reversed(documents)}
+
+
+def _kind_at(store: Store, path: str) -> str | None:
+    """ "array" or "group" when any format has a document at `path`, even one that cannot be parsed."""
+    prefix = prefix_of(path)
+    names = ("zarr.json", ".zarray", ".zgroup", *(("meta",) if not path else ()))
+    answers = dict(zip(names, store.fetch([Fetch(prefix + name) for name in names]), strict=True))
+    document = answers["zarr.json"]
+    if document is not None:
+        return "array" if b'"array"' in bytes(document[0]) and not _is_group(document[0]) else "group"
+    if answers[".zarray"] is not None or answers.get("meta") is not None:
+        return "array"
+    return "group" if answers[".zgroup"] is not None else None
+
+
+def _is_group(data: Buffer) -> bool:
+    try:
+        return bool(formats.loads("zarr.json", data, key="zarr.json").get("node_type") == "group")
+    except (TessarrError, AttributeError):
+        return False
+
+
+def _in_the_way(kind: str) -> type[TessarrError]:
+    return ContainsArrayError if kind == "array" else ContainsGroupError
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The paths of all groups above a node, the root ("") first."""
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        yield "/".join(names[:depth])
+
+
+def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
+    """Create the groups above `path` that are missing; existing ones are not touched.
+
+    Raises `ContainsArrayError` when one of them is an array.
+    """
+    if zarr_format == 1:
+        return
+    for ancestor in ancestors(path):
+        kind = _kind_at(store, ancestor)
+        if kind == "array":
+            raise ContainsArrayError(
+                "an array cannot have children", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
+            )
+        if kind is None:
+            for key, data in _keyed(ancestor, GroupMetadata(zarr_format=zarr_format)).items():
+                store.set_if_not_exists(key, data)
+            follow_change(store, ancestor)
+
+
+def delete_node(store: Store, path: str) -> None:
+    """Remove the node at `path` and everything below it."""
+    store._check_writable(path)
+    store.delete_prefix(prefix_of(path))
+    follow_change(store, path, replaced=True)
+
+
+def change_attributes(
+    store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> NodeMetadata:
+    """Change the stored attributes of a node, whatever another writer made of them in the meantime.
+
+    Returns `metadata` with the new attributes.
+    """
+    keys = formats.KEYS[metadata.zarr_format]
+    new: dict[str, Any] = {}
+
+    def in_document(document: dict[str, Any]) -> dict[str, Any]:
+        nonlocal new
+        new = change(dict(document.get("attributes") or {}))
+        return {**document, "attributes": new}
+
+    def alone(document: dict[str, Any]) -> dict[str, Any]:
+        nonlocal new
+        new = change(document)
+        return new
+
+    name = keys.attributes or keys.array
+    _change_document(store, path, name, alone if keys.attributes else in_document)
+    return metadata.with_attributes(new)
+
+
+def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
+    """Replace some members of an array's stored document and leave all others as they are."""
+    name = formats.KEYS[metadata.zarr_format].array
+    _change_document(store, path, name, lambda document: {**document, **changes})
+
+
+def _change_document(
+    store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    key = prefix_of(path) + name
+    store._check_writable(key)
+
+    def rewrite(old: Buffer | None) -> bytes:
+        document = {} if old is None else formats.loads(name, old, key=key)
+        try:
+            return formats.dumps({name: change(document)})[name]
+        except ValueError as error:
+            if isinstance(error, TessarrError):
+                raise
+            hint = "JSON has no NaN or infinity; store them as strings"
+            raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
+
+    store.update(key, rewrite)
+    follow_change(store, path)
+
+
+def follow_change(store: Store, path: str, *, replaced: bool = False) -> None:
+    """Keep the consolidated metadata above `path` in step with what was written there."""
+    from tessarr.core.consolidation import follow_change
+
+    follow_change(store, path, replaced=replaced)

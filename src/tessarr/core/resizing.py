@@ -1,0 +1,180 @@
+"""Changing the shape of an array: resize and append.
+
+Growing stores data first and the shape last; shrinking stores the shape first and deletes last. A crash in between leaves
+an array that reads as before or as after, never one whose shape promises what was not written.
+
+Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
+"""
+
+from __future__ import annotations
+
+import warnings
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.core import nodes
+from tessarr.engine.bound import BoundArray, bind
+from tessarr.errors import BaseZarrError, ZarrUserWarning
+from tessarr.indexing.selection import Outer
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.core.selecting import as_elements
+from tessarr.types import Coords, Shape
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+_FEW = 10_000
+"""Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
+
+
+def resize(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
+    """Change the shape of `array` in place.
+
+    Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are now wholly
+    outside (`delete_outside_chunks`; otherwise they stay, come back if the array grows again, and a warning says so).
+    Chunks that are partly outside keep what they hold beyond the edge, unless `clear` is given: then a shrink fills
+    that part with fill value, and a grow clears whatever is stored in the area gained.
+
+    Raises `ValueError` for another number of axes or a negative length, `ReadOnlyError`.
+    """
+    array._require_writable()
+    old_shape = array.shape
+    new_shape = tuple(_length(n) for n in new_shape)
+    if len(new_shape) != len(old_shape):
+        raise BaseZarrError(
+            "an array keeps its number of dimensions", path=array.name, expected=f"{len(old_shape)} lengths", got=new_shape
+        )
+    metadata = _with_shape(array.metadata, new_shape)
+    old_bound = array._bound
+    if clear:
+        _fill_edges(array, tuple(map(min, old_shape, new_shape)))
+    nodes.change_document(array.store, array.path, metadata, _shape_members(metadata))
+    array._become(metadata)
+    if any(new < old for new, old in zip(new_shape, old_shape, strict=True)):
+        if delete_outside_chunks:
+            _delete_outside(array, old_bound)
+        else:
+            message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
+            warnings.warn(message, ZarrUserWarning, 3)
+    if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
+        _clear_gained(array, old_shape)
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise BaseZarrError("a length must be a non-negative integer", got=repr(value))
+    return int(value)
+
+
+def _with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
+    """`metadata` for another shape; a grid that cannot cover it grows as the grid kind does."""
+    grid = metadata.chunk_grid
+    grown = getattr(grid, "covering", None)
+    return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
+
+
+def _shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
+    members: dict[str, Any] = {"shape": list(metadata.shape)}
+    if metadata.chunk_grid.chunk_shape is None:
+        members["chunk_grid"] = metadata.chunk_grid.to_json()
+    return members
+
+
+def _delete_outside(array: Array, old: BoundArray) -> None:
+    """Delete exactly the chunks that lie wholly outside the new shape."""
+    new_grid = tuple(axis.nchunks for axis in array._bound.axes)
+    old_grid = tuple(axis.nchunks for axis in old.axes)
+    store = old.store
+    if not store.supports_deletes:
+        return
+    if prod(old_grid) - prod(map(min, new_grid, old_grid)) <= _FEW:
+        store.delete_many(old.key(coords) for coords in _outside(old_grid, new_grid))
+        return
+    prefix = nodes.prefix_of(array.path)
+    encoding = array.metadata.chunk_key_encoding
+    for key in store.list_prefix(prefix):
+        coords = encoding.decode(key[len(prefix) :], array.ndim)
+        if coords is not None and any(i >= n for i, n in zip(coords, new_grid, strict=True)):
+            store.delete(key)
+
+
+def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
+    """Chunks of the old grid that the new one lacks, in time proportional to their number."""
+    found: list[Coords] = []
+    kept: list[range] = []
+    for axis, (old, new) in enumerate(zip(old_grid, new_grid, strict=True)):
+        gone = range(min(new, old), old)
+        rest = [range(n) for n in old_grid[axis + 1 :]]
+        found.extend(_product([*kept, gone, *rest]))
+        kept.append(range(min(new, old)))
+    return found
+
+
+def _product(ranges: list[range]) -> list[Coords]:
+    from itertools import product
+
+    return list(product(*ranges))
+
+
+def _fill_edges(array: Array, kept: Shape) -> None:
+    """Fill, in the chunks that straddle the new edge, the part that is about to fall outside."""
+    bound = array._bound
+    for axis, (length, keep) in enumerate(zip(array.shape, kept, strict=True)):
+        if keep == length or keep == 0:
+            continue
+        chunk = bound.axes[axis].find(keep - 1)
+        end = min(length, bound.axes[axis].start(chunk) + bound.axes[axis].size(chunk))
+        _fill_slab(array, bound, axis, keep, end)
+
+
+def _clear_gained(array: Array, old_shape: Shape) -> None:
+    for axis, (new, old) in enumerate(zip(array.shape, old_shape, strict=True)):
+        if new > old:
+            _fill_slab(array, array._bound, axis, old, new)
+
+
+def _fill_slab(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> None:
+    if start >= stop or 0 in bound.shape:
+        return
+    dims = [slice(0, n, 1) for n in bound.shape]
+    dims[axis] = slice(start, stop, 1)
+    array._engine.write(bound, Outer(tuple(dims)), np.broadcast_to(bound.fill, Outer(tuple(dims)).shape))
+
+
+def append(array: Array, data: npt.ArrayLike, axis: int = 0) -> Shape:
+    """Add `data` after the last element of `axis`; its other lengths must be the array's. Returns the new shape.
+
+    The data is stored before the shape: a failed append leaves the array as it was. Concurrent appends wait for
+    each other (a lock of the store; across machines only where the store's locks reach) and all survive.
+
+    Raises `ValueError` when the lengths differ, `ReadOnlyError`.
+    """
+    array._require_writable()
+    with array.store.lock(nodes.prefix_of(array.path) + "append"):
+        array.refresh()
+        values = as_elements(data, array.dtype)
+        if not -array.ndim <= axis < array.ndim:
+            raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {array.ndim}", got=axis)
+        axis %= array.ndim
+        others = [n for i, n in enumerate(array.shape) if i != axis]
+        if values.ndim != array.ndim or others != [n for i, n in enumerate(values.shape) if i != axis]:
+            raise BaseZarrError(
+                "the data does not fit the array on every other axis",
+                path=array.name,
+                expected=f"shape {array.shape} except along axis {axis}",
+                got=values.shape,
+            )
+        start = array.shape[axis]
+        new_shape = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(array.shape))
+        metadata = _with_shape(array.metadata, new_shape)
+        bound = bind(array.store, array.path, metadata, array._options)
+        dims = [slice(0, n, 1) for n in new_shape]
+        dims[axis] = slice(start, new_shape[axis], 1)
+        if values.size:
+            array._engine.write(bound, Outer(tuple(dims)), values)
+        nodes.change_document(array.store, array.path, metadata, _shape_members(metadata))
+        array._become(metadata)
+    return new_shape

@@ -1,0 +1,294 @@
+"""Reading and writing the parts of an array: what is between the brackets, and the methods that say it in words.
+
+Every method here turns its selection into a `Request` (pure), lets the array's engine fill or take a NumPy array, and shapes
+the result as asked. `Array` inherits them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ReadOnlyError, VindexInvalidSelectionError
+from tessarr.indexing import request as requests
+from tessarr.indexing.base import Request
+
+if TYPE_CHECKING:
+    from tessarr.engine.base import Engine
+    from tessarr.engine.bound import BoundArray
+    from tessarr.types import Shape
+
+Fields = str | list[str] | None
+
+
+class Selecting:
+    """Reading and writing by selection. Subclasses give `shape`, `_bound`, `_engine` and `_order`."""
+
+    if TYPE_CHECKING:
+        shape: Shape
+        _bound: BoundArray
+        _engine: Engine
+        _order: Any
+
+        def _why_read_only(self) -> str | None: ...
+
+    # -- brackets --------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, selection: Any) -> Any:
+        """The selected elements as a new NumPy array (a scalar when every axis is dropped).
+
+        Integers, slices with any step, Ellipsis, masks and integer arrays mean what they mean to zarr-python where it
+        defines them, and what they mean to NumPy elsewhere; field names pick fields of a structured type.
+
+        Raises `ArrayIndexError`, `CodecError`, `StoreError`.
+        """
+        fields, selection = requests.pop_fields(selection)
+        bound = self._bound
+        request = requests.getitem(selection, bound.metadata.shape)
+        full = np.empty(request.selection.shape, bound.dtype, self._order)
+        self._engine.read(bound, request.selection, full)
+        result = request.result(full)
+        if fields:
+            result = result[fields[0] if len(fields) == 1 else fields]
+        return result if request.shape else result[()]
+
+    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Store `value`, broadcast as in NumPy's assignment, at the selected elements.
+
+        Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
+        """
+        fields, selection = requests.pop_fields(selection)
+        self._put(requests.getitem(selection, self.shape), value, fields or None)
+
+    def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+        """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
+        return self._get(requests.getitem(selection, self.shape), out, None)
+
+    async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+        """Call `read` asynchronously."""
+        return await self._get_async(requests.getitem(selection, self.shape), out, None)
+
+    def write(self, selection: Any, value: npt.ArrayLike) -> None:
+        """`__setitem__` in words."""
+        self[selection] = value
+
+    async def write_async(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Call `write` asynchronously."""
+        await self._put_async(requests.getitem(selection, self.shape), value, None)
+
+    # -- the five selections -----------------------------------------------------------------------------------------
+
+    def get_basic_selection(
+        self, selection: Any = Ellipsis, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """Integers, slices and Ellipsis. `out` (shape of the result, the array's dtype) is filled and returned.
+
+        `prototype` is accepted for zarr-python's sake and has no effect, here and below.
+        """
+        return self._get(requests.basic(selection, self.shape), out, fields)
+
+    async def get_basic_selection_async(self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_basic_selection` asynchronously."""
+        return await self._get_async(requests.basic(selection, self.shape), out, fields)
+
+    def set_basic_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write by integers, slices and Ellipsis."""
+        self._put(requests.basic(selection, self.shape), value, fields)
+
+    async def set_basic_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
+        """Call `set_basic_selection` asynchronously."""
+        await self._put_async(requests.basic(selection, self.shape), value, fields)
+
+    def get_orthogonal_selection(
+        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """One integer, slice, integer array or mask per axis; the result is their outer product."""
+        return self._get(requests.orthogonal(selection, self.shape), out, fields)
+
+    async def get_orthogonal_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_orthogonal_selection` asynchronously."""
+        return await self._get_async(requests.orthogonal(selection, self.shape), out, fields)
+
+    def set_orthogonal_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write to the outer product of one selection per axis."""
+        self._put(requests.orthogonal(selection, self.shape), value, fields)
+
+    async def set_orthogonal_selection_async(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
+        """Call `set_orthogonal_selection` asynchronously."""
+        await self._put_async(requests.orthogonal(selection, self.shape), value, fields)
+
+    def get_coordinate_selection(
+        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """The points that one integer array per axis, broadcast against each other, name together."""
+        return self._get(requests.coordinate(selection, self.shape), out, fields)
+
+    async def get_coordinate_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_coordinate_selection` asynchronously."""
+        return await self._get_async(requests.coordinate(selection, self.shape), out, fields)
+
+    def set_coordinate_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write to points; of repeated points the last value wins."""
+        self._put(requests.coordinate(selection, self.shape), value, fields)
+
+    async def set_coordinate_selection_async(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
+        """Call `set_coordinate_selection` asynchronously."""
+        await self._put_async(requests.coordinate(selection, self.shape), value, fields)
+
+    def get_mask_selection(
+        self, mask: npt.NDArray[np.bool_], *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """The elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
+        return self._get(requests.mask(mask, self.shape), out, fields)
+
+    async def get_mask_selection_async(
+        self, mask: npt.NDArray[np.bool_], *, out: Any = None, fields: Fields = None
+    ) -> Any:
+        """Call `get_mask_selection` asynchronously."""
+        return await self._get_async(requests.mask(mask, self.shape), out, fields)
+
+    def set_mask_selection(
+        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write where `mask` is true."""
+        self._put(requests.mask(mask, self.shape), value, fields)
+
+    async def set_mask_selection_async(
+        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
+        """Call `set_mask_selection` asynchronously."""
+        await self._put_async(requests.mask(mask, self.shape), value, fields)
+
+    def get_block_selection(
+        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """The elements of whole blocks, selected by integers and slices of the chunk grid."""
+        return self._get(requests.block(selection, self._block_axes()), out, fields)
+
+    async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_block_selection` asynchronously."""
+        return await self._get_async(requests.block(selection, self._block_axes()), out, fields)
+
+    def set_block_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write whole blocks."""
+        self._put(requests.block(selection, self._block_axes()), value, fields)
+
+    async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
+        """Call `set_block_selection` asynchronously."""
+        await self._put_async(requests.block(selection, self._block_axes()), value, fields)
+
+    def get_point_selection(self, selection: Any) -> Any:
+        """What `vindex` means: a mask, or coordinate arrays."""
+        return self._get(self._points(selection), None, None)
+
+    async def get_point_selection_async(self, selection: Any) -> Any:
+        """Call `get_point_selection` asynchronously."""
+        return await self._get_async(self._points(selection), None, None)
+
+    def set_point_selection(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Write by a mask or coordinate arrays."""
+        self._put(self._points(selection), value, None)
+
+    # -- how -----------------------------------------------------------------------------------------------------------
+
+    def _block_axes(self) -> Any:
+        """The axes whose intervals `blocks` counts: inner chunks where there are shards."""
+        from tessarr.grids.regular import RegularAxis
+
+        shard = self._bound.metadata.codecs
+        inner = next((codec for codec in shard if codec.name == "sharding_indexed"), None)
+        if inner is None or len(shard) != 1:
+            return self._bound.axes
+        return [RegularAxis(n, m) for n, m in zip(self.shape, inner.chunk_shape, strict=True)]  # type: ignore[attr-defined]
+
+    def _points(self, selection: Any) -> Request:
+        fields, selection = requests.pop_fields(selection)
+        if fields:
+            raise VindexInvalidSelectionError("field names are not part of a point selection", got=fields)
+        items = selection if isinstance(selection, tuple) else (selection,)
+        first = np.asarray(items[0]) if len(items) == 1 else None
+        if first is not None and first.dtype.kind == "b" and first.shape == self.shape:
+            return requests.mask(first, self.shape)
+        return requests.coordinate(selection, self.shape)
+
+    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
+        """The array for the engine to fill, and whether it is memory of `out`."""
+        if out is not None:
+            if not isinstance(out, np.ndarray):
+                raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+            if out.shape != request.shape:
+                raise ValueError(f"out has shape {out.shape}; the selection has shape {request.shape}")
+            view = request.view(out) if out.dtype == self._bound.dtype and not fields else None
+            if view is not None and view.flags.writeable:
+                return view, True
+        return np.empty(request.selection.shape, self._bound.dtype, self._order), False
+
+    def _finish(self, request: Request, full: npt.NDArray[Any], direct: bool, out: Any, fields: Fields) -> Any:
+        if direct:
+            return out
+        result = request.result(full)
+        if fields:
+            result = result[fields]
+        if out is not None:
+            out[...] = result
+            return out
+        return result if request.shape else result[()]
+
+    def _get(self, request: Request, out: Any, fields: Fields) -> Any:
+        full, direct = self._full(request, out, fields)
+        self._engine.read(self._bound, request.selection, full)
+        return self._finish(request, full, direct, out, fields)
+
+    async def _get_async(self, request: Request, out: Any, fields: Fields) -> Any:
+        full, direct = self._full(request, out, fields)
+        await self._engine.read_async(self._bound, request.selection, full)
+        return self._finish(request, full, direct, out, fields)
+
+    def _prepared(self, request: Request, value: Any, fields: Fields) -> npt.NDArray[Any]:
+        """`value` in the array's dtype, broadcast to the selection."""
+        reason = self._why_read_only()
+        if reason is not None:
+            bound = self._bound
+            raise ReadOnlyError(f"the array is read-only: {reason}", store=bound.store.url, path=f"/{bound.path}")
+        if fields:
+            whole = np.empty(request.selection.shape, self._bound.dtype)
+            self._engine.read(self._bound, request.selection, whole)
+            names = [fields] if isinstance(fields, str) else fields
+            for name in names:
+                part = value if len(names) == 1 else np.asarray(value)[name]
+                request.result(whole)[name] = part
+            return whole
+        return request.value(as_elements(value, self._bound.dtype))
+
+    def _put(self, request: Request, value: Any, fields: Fields) -> None:
+        self._engine.write(self._bound, request.selection, self._prepared(request, value, fields))
+
+    async def _put_async(self, request: Request, value: Any, fields: Fields) -> None:
+        await self._engine.write_async(self._bound, request.selection, self._prepared(request, value, fields))
+
+
+def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`value` as an array of `dtype`, converted as NumPy's assignment would; no copy where none is needed."""
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value).astype(dtype, copy=False)
+    if hasattr(value, "__array__"):
+        return np.asarray(value).astype(dtype, copy=False)
+    if dtype.kind == "O" and not isinstance(value, list | tuple):
+        cell = np.empty((), dtype)
+        cell[()] = value
+        return cell
+    return np.asarray(value, dtype)

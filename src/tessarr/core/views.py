@@ -1,0 +1,75 @@
+"""The accessors ``array.oindex``, ``array.vindex`` and ``array.blocks``: other meanings of the brackets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+
+class OIndex:
+    """Orthogonal indexing: each axis is indexed on its own, the result is the outer product.
+
+    >>> import tessarr, numpy as np
+    >>> z = tessarr.array(np.arange(12).reshape(3, 4))
+    >>> z.oindex[[0, 2], [1, 3]].tolist()
+    [[1, 3], [9, 11]]
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, selection: Any) -> Any:
+        return self._array.get_orthogonal_selection(selection)
+
+    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+        self._array.set_orthogonal_selection(selection, value)
+
+    async def getitem(self, selection: Any) -> Any:
+        """Read asynchronously."""
+        return await self._array.get_orthogonal_selection_async(selection)
+
+
+class VIndex:
+    """Point indexing: the index arrays name points together, or a mask of the array's shape picks them.
+
+    >>> import tessarr, numpy as np
+    >>> z = tessarr.array(np.arange(12).reshape(3, 4))
+    >>> z.vindex[[0, 2], [1, 3]].tolist()
+    [1, 11]
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, selection: Any) -> Any:
+        return self._array.get_point_selection(selection)
+
+    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+        self._array.set_point_selection(selection, value)
+
+    async def getitem(self, selection: Any) -> Any:
+        """Read asynchronously."""
+        return await self._array.get_point_selection_async(selection)
+
+
+class Blocks:
+    """Block indexing: indices and slices of the chunk grid.
+
+    >>> import tessarr, numpy as np
+    >>> z = tessarr.array(np.arange(6), chunks=(2,))
+    >>> z.blocks[1].tolist()
+    [2, 3]
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, selection: Any) -> Any:
+        return self._array.get_block_selection(selection)
+
+    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+        self._array.set_block_selection(selection, value)

@@ -1,0 +1,1 @@
+"""zarr-python's ``zarr.experimental``; nothing here is experimental in tessarr."""

@@ -1,0 +1,207 @@
+"""Settings of the process, with zarr-python's names and manners.
+
+>>> config.get("array.write_empty_chunks")
+False
+>>> with config.set({"array.write_empty_chunks": True}):
+...     config.get("array.write_empty_chunks")
+True
+>>> config.get("array.write_empty_chunks")
+False
+
+A setting comes from, in this order: `Config.set`, the environment (``TESSARR_ARRAY__WRITE_EMPTY_CHUNKS=1``, then
+``ZARR_…``; two underscores for each dot), the defaults below. `Config.set` applies to all threads; as a context manager
+it restores what stood before. The environment is read at import and by `Config.reset`.
+"""
+
+from __future__ import annotations
+
+import os
+from ast import literal_eval
+from collections.abc import Iterator, Mapping
+from threading import RLock
+from typing import Any
+
+from tessarr.errors import UnsupportedOperationError
+
+DEFAULTS: dict[str, Any] = {
+    "default_zarr_format": 3,  # format of new arrays and groups
+    "engine": "auto",  # "auto" (native where it can), "reference" or "native"
+    "json_indent": 2,  # indentation of metadata documents; None for one line
+    "array": {
+        "order": "C",  # memory layout of results
+        "write_empty_chunks": False,  # store chunks that hold only the fill value
+        "read_missing_chunks": True,  # a missing chunk is fill value; otherwise an error
+        "target_shard_size_bytes": None,  # size of shards="auto"; None for tessarr's own choice
+        "rectilinear_chunks": True,  # accepted; varied chunks always work
+        "sharding_coalesce_max_gap_bytes": 1 << 20,  # ranges nearer than this are read in one request
+        "sharding_coalesce_max_bytes": 16 << 20,  # and such a request is at most this large
+        "allow_unsafe_pickle_decode": False,  # accepted; tessarr never unpickles data
+    },
+    "async": {"concurrency": 10, "timeout": None},  # requests in flight; seconds before one is given up
+    "threading": {"max_workers": None},  # threads for codecs; None for the cores this process may use
+    "cache": {},
+    "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},  # accepted; see `engine`
+    "codecs": {},  # accepted; codecs are registered with `tessarr.registry.register`
+    "buffer": "numpy.ndarray",  # accepted; results are NumPy arrays
+    "ndbuffer": "numpy.ndarray",
+}
+"""Every top-level name, and its value when nothing sets it."""
+
+PREFIXES = ("TESSARR_", "ZARR_")
+"""Of environment variables; the first one that sets a name wins."""
+
+
+_ABSENT: Any = object()
+
+
+class Config:
+    """A tree of settings, addressed by names with dots. Safe to use from several threads at once."""
+
+    def __init__(self, defaults: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> None:
+        """`environ` is ``os.environ`` when ``None``."""
+        self.defaults: list[dict[str, Any]] = [_copy(defaults)]
+        """The default tree, in a list of one as zarr-python has it."""
+        self._environ = os.environ if environ is None else environ
+        self._lock = RLock()
+        # A tree is replaced, never changed, so that reading needs no lock.
+        self._tree: dict[str, Any] = {}
+        self.reset()
+
+    def __repr__(self) -> str:
+        return f"Config({self._tree})"
+
+    def get(self, name: str, default: Any = _ABSENT) -> Any:
+        """The value of `name`, or `default` when nothing sets it; a branch is given as a dictionary of its own.
+
+        Raises `KeyError`, with near matches, when nothing sets `name` and no `default` is given.
+        """
+        value = _lookup(self._tree, name.split("."))
+        if value is _ABSENT:
+            if default is _ABSENT:
+                raise KeyError(_unknown(name, self._tree))
+            return default
+        return _copy(value) if isinstance(value, dict) else value
+
+    def set(self, values: Mapping[str, Any] | None = None, **named: Any) -> Restore:
+        """Set names to values, at once; used in ``with``, what stood before comes back at the end.
+
+        `values` maps names with dots to values; a dictionary is merged into the branch it is given for. In keywords two
+        underscores stand for a dot (``array__order="F"``).
+
+        Raises `KeyError`, with near matches, for a top-level name that does not exist.
+        """
+        wanted = list(_leaves(values or {})) + [([*name.split("__")], value) for name, value in named.items()]
+        with self._lock:
+            tree, before = self._tree, []
+            for parts, value in wanted:
+                if _spelled(tree, parts[0]) not in tree:
+                    raise KeyError(_unknown(".".join(parts), tree))
+                before.append((parts, _lookup(tree, parts)))
+                tree = _replaced(tree, parts, value)
+            self._tree = tree
+        return Restore(self, before)
+
+    def reset(self) -> None:
+        """Back to the defaults and the environment."""
+        tree = _copy(self.defaults[0])
+        for prefix in reversed(PREFIXES):
+            for variable, text in self._environ.items():
+                parts = variable.removeprefix(prefix).lower().split("__")
+                # Variables of other programs may begin with the prefix too; they are not ours to refuse.
+                if variable.startswith(prefix) and _spelled(tree, parts[0]) in tree:
+                    tree = _replaced(tree, parts, _literal(text))
+        with self._lock:
+            self._tree = tree
+
+    def enable_gpu(self) -> Restore:
+        """Raises `UnsupportedOperationError`: results are NumPy arrays."""
+        raise UnsupportedOperationError(
+            "tessarr reads into NumPy arrays, not into GPU memory", hint="Copy the result, as with cupy.asarray(z[...])"
+        )
+
+    def _restore(self, before: list[tuple[list[str], Any]]) -> None:
+        """Give names back the values they had, the latest first; other names keep what was set meanwhile."""
+        with self._lock:
+            for parts, value in reversed(before):
+                self._tree = _replaced(self._tree, parts, value)
+
+
+class Restore:
+    """What `Config.set` returns: as a context manager it undoes the setting when it is left."""
+
+    def __init__(self, config: Config, before: list[tuple[list[str], Any]]) -> None:
+        self._config = config
+        self._before = before
+
+    def __enter__(self) -> Config:
+        return self._config
+
+    def __exit__(self, *exception: object) -> None:
+        self._config._restore(self._before)
+
+
+def _copy(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """`tree` with its own dictionaries."""
+    return {name: _copy(value) if isinstance(value, Mapping) else value for name, value in tree.items()}
+
+
+def _spelled(tree: Mapping[str, Any], name: str) -> str:
+    """`name` as `tree` spells it; "-" and "_" are the same."""
+    if name in tree:
+        return name
+    return next((known for known in tree if known.replace("-", "_") == name.replace("-", "_")), name)
+
+
+def _lookup(tree: Any, parts: list[str]) -> Any:
+    """The value at `parts`, or `_ABSENT`."""
+    for part in parts:
+        if not isinstance(tree, dict):
+            return _ABSENT
+        tree = tree.get(_spelled(tree, part), _ABSENT)
+    return tree
+
+
+def _replaced(tree: Mapping[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
+    """`tree` with `value` at `parts`, or with nothing there when it is `_ABSENT`; `tree` stays as it is."""
+    name = _spelled(tree, parts[0])
+    if len(parts) > 1:
+        branch = tree.get(name)
+        value = _replaced(branch if isinstance(branch, dict) else {}, parts[1:], value)
+    return {
+        **{known: old for known, old in tree.items() if known != name},
+        **({} if value is _ABSENT else {name: value}),
+    }
+
+
+def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[list[str], Any]]:
+    """Every value in `values`, nested or not, with the parts of its name."""
+    for name, value in values.items():
+        parts = (*above, *name.split("."))
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, parts)
+        else:
+            yield list(parts), dict(value) if isinstance(value, Mapping) else value
+
+
+def _literal(text: str) -> Any:
+    """An environment variable's text as the Python literal it spells, else as it is."""
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _unknown(name: str, tree: Mapping[str, Any]) -> str:
+    """A message for a `name` that `tree` does not hold."""
+    from difflib import get_close_matches
+
+    known = [*tree, *(f"{branch}.{leaf}" for branch in tree if isinstance(tree[branch], dict) for leaf in tree[branch])]
+    near = get_close_matches(name, known) or get_close_matches(name.split(".")[0], tree)
+    return f"no setting {name!r}" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else "")
+
+
+config = Config(DEFAULTS)
+"""The settings of this process."""
