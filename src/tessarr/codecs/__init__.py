@@ -9,23 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tessarr.codecs import numcodecs as numcodecs
     from tessarr.codecs.bitround import BitRoundCodec as BitRoundCodec
+    from tessarr.codecs.blosc import BloscCodec as BloscCodec
+    from tessarr.codecs.bytes import BytesCodec as BytesCodec
     from tessarr.codecs.cast_value import CastValue as CastValue
     from tessarr.codecs.cast_value import CastValueCodec as CastValueCodec
+    from tessarr.codecs.crc32c import Crc32cCodec as Crc32cCodec
+    from tessarr.codecs.gzip import GzipCodec as GzipCodec
     from tessarr.codecs.packbits import PackBitsCodec as PackBitsCodec
     from tessarr.codecs.reshape import ReshapeCodec as ReshapeCodec
     from tessarr.codecs.scale_offset import ScaleOffset as ScaleOffset
     from tessarr.codecs.scale_offset import ScaleOffsetCodec as ScaleOffsetCodec
-    from tessarr.codecs.vlen import VLenBytesCodec as VLenBytesCodec
-    from tessarr.codecs.vlen import VLenUTF8Codec as VLenUTF8Codec
-
-    from tessarr.codecs import numcodecs as numcodecs
-    from tessarr.codecs.blosc import BloscCodec as BloscCodec
-    from tessarr.codecs.bytes import BytesCodec as BytesCodec
-    from tessarr.codecs.crc32c import Crc32cCodec as Crc32cCodec
-    from tessarr.codecs.gzip import GzipCodec as GzipCodec
     from tessarr.codecs.sharding import ShardingCodec as ShardingCodec
     from tessarr.codecs.transpose import TransposeCodec as TransposeCodec
+    from tessarr.codecs.vlen import VLenBytesCodec as VLenBytesCodec
+    from tessarr.codecs.vlen import VLenUTF8Codec as VLenUTF8Codec
     from tessarr.codecs.zstd import ZstdCodec as ZstdCodec
 
 _HOME = {

@@ -38,7 +38,9 @@ class BytesCodec(ArrayToBytes):
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
         """See `Codec.from_json`."""
         problems = [
-            Problem((name,), "unknown", "unknown member of the bytes codec") for name in configuration if name != "endian"
+            Problem((name,), "unknown", "unknown member of the bytes codec")
+            for name in configuration
+            if name != "endian"
         ]
         endian = configuration.get("endian")
         if endian is not None and endian not in ("little", "big"):

@@ -19,7 +19,7 @@ from typing import Self
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.members import read_members
-from tessarr.codecs.raw import flat_bytes, size_error
+from tessarr.codecs.raw import byte_view, flat_bytes, size_error
 from tessarr.errors import ChecksumError, CodecError
 from tessarr.types import JSON, Buffer, JSONObject
 
@@ -49,7 +49,7 @@ class Crc32cCodec(BytesToBytes):
         from google_crc32c import value
 
         flat = flat_bytes(data)
-        return b"".join((flat, value(flat).to_bytes(4, "little")))
+        return b"".join((byte_view(flat), value(flat).to_bytes(4, "little")))
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
         """A view of all but the last four bytes of `data`. Raises `ChecksumError` when they do not match."""
@@ -72,4 +72,4 @@ class Crc32cCodec(BytesToBytes):
                 got=f"{computed:#010x}",
                 hint="The stored value is damaged; restore it from a copy",
             )
-        return memoryview(body)
+        return byte_view(body)

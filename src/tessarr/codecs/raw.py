@@ -27,6 +27,11 @@ def flat_bytes(data: Buffer) -> npt.NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
 
 
+def byte_view(data: Buffer) -> memoryview:
+    """The bytes of a C-contiguous buffer as a memoryview over the same memory."""
+    return memoryview(flat_bytes(data))  # type: ignore[arg-type]  # NumPy declares the protocol from Python 3.12 on
+
+
 class Decompressor(Protocol):
     """What decompressor objects of zlib, bz2 and lzma have in common."""
 
@@ -72,7 +77,7 @@ def decompress(
     for any other decoded size.
     """
     limit = UNKNOWN_SIZE_LIMIT if nbytes is None else nbytes
-    view = memoryview(flat_bytes(data))
+    view = byte_view(data)
     parts: list[bytes] = []
     total = at = 0
     while True:

@@ -194,7 +194,9 @@ class ShardLayout:
     @property
     def index_range(self) -> ByteRange:
         """Where the index is within a stored shard."""
-        return ByteRange(0, self.index_nbytes) if self.codec.index_location == "start" else ByteRange(-self.index_nbytes)
+        return (
+            ByteRange(0, self.index_nbytes) if self.codec.index_location == "start" else ByteRange(-self.index_nbytes)
+        )
 
     def parse_index(self, data: Buffer) -> ShardIndex:
         """Decode the index from exactly its bytes. Raises `ShardIndexError` when it is short or its checksum is wrong."""

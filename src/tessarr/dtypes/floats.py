@@ -147,10 +147,12 @@ class FloatLayout(NamedTuple):
             digits = (*digits[:_DIGITS], int(any(digits[_DIGITS:])))
         power = exponent + len(digits)
         # beyond ±400 every layout is settled, and 10**power must not be computed for a hostile power
-        if any(digits) and power > 400:
+        if not any(digits):
+            exponent = 0
+        elif power > 400:
             exponent = 400
         elif power < -400:
-            digits, exponent = ((1,) if any(digits) else (0,)), -400
+            digits, exponent = (1,), -400
         number = Fraction(int("".join(map(str, digits)))) * Fraction(10) ** exponent
         return self.encode(-number if sign else number, negative_zero=bool(sign))
 

@@ -23,7 +23,7 @@ _DEFAULTS: dict[str, JSONObject] = {
     "zstd": {"checksum": False},
     "sharding_indexed": {"index_location": "end"},
 }
-_ABSENT = {"attributes": {}, "storage_transformers": [], "dimension_names": None, "filters": None}
+_ABSENT: dict[str, Any] = {"attributes": {}, "storage_transformers": [], "dimension_names": None, "filters": None}
 
 
 def canonical(document: Mapping[str, Any]) -> JSONObject:

@@ -106,8 +106,12 @@ class ArraySpec(Generic[TAttrs]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _shape(value: Sequence[int]) -> Shape:
+def _shape(value: object) -> Shape:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else cast("Shape", value)
+
+
+def _default_keys() -> JSON:
+    return {"name": "default", "configuration": {"separator": "/"}}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +126,7 @@ class ArraySpecV3(ArraySpec[TAttrs]):
     shape: Sequence[int]
     data_type: JSON
     chunk_grid: JSON
-    chunk_key_encoding: JSON = field(default_factory=lambda: {"name": "default", "configuration": {"separator": "/"}})
+    chunk_key_encoding: JSON = field(default_factory=_default_keys)
     fill_value: JSON
     codecs: Sequence[JSON]
     attributes: TAttrs = field(default_factory=dict)  # type: ignore[assignment]

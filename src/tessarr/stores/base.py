@@ -63,7 +63,7 @@ async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P
 
 
 @final
-class Any_:
+class Any_:  # noqa: N801 - the type of one constant
     """The type of `ANY`."""
 
     def __repr__(self) -> str:
@@ -200,7 +200,7 @@ class Store:
         return await _in_thread(self.getsize_prefix, prefix)
 
     def version(self, key: str) -> Version | None:
-        """What changes whenever the value changes, without reading it; ``None``: no such key, or the store cannot tell."""
+        """What changes with the value, without reading it; ``None``: no such key, or the store cannot tell."""
         return None
 
     # -- writing -----------------------------------------------------------------------------------------------

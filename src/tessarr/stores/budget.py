@@ -178,9 +178,7 @@ class RequestBudget:
     def statistics(self) -> BudgetStatistics:
         """The present limit and what was counted so far."""
         with self._lock:
-            return BudgetStatistics(
-                int(self._limit), self._in_flight, self._requests, self._slow_downs, self._nbytes
-            )
+            return BudgetStatistics(int(self._limit), self._in_flight, self._requests, self._slow_downs, self._nbytes)
 
 
 _BUDGETS: dict[str, RequestBudget] = {}

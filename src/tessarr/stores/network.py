@@ -253,9 +253,7 @@ class NetworkStore(Store):
         requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
         return [None if found is None else found[0] for found in self.fetch(requests)]
 
-    async def get_partial_values_async(
-        self, key_ranges: Iterable[tuple[str, ByteRange | None]]
-    ) -> list[Buffer | None]:
+    async def get_partial_values_async(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> list[Buffer | None]:
         requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
         return [None if found is None else found[0] for found in await self.fetch_async(requests)]
 

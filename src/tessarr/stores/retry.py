@@ -118,7 +118,9 @@ _XML_CODE = re.compile(r"<Code>([^<]+)</Code>")
 _XML_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 _SECRET_QUERY = re.compile(r"\?[^\s\"'<>)]*")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
-_HEADER = re.compile(r"(?i)(authorization|token|secret|password|signature|credential|sig|key)(\"?\s*[:=]\s*)\S+.*?(?=[,\n;]|$)")
+_HEADER = re.compile(
+    r"(?i)(authorization|token|secret|password|signature|credential|sig|key)(\"?\s*[:=]\s*)\S+.*?(?=[,\n;]|$)"
+)
 
 
 def scrub(text: str) -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tessarr.codecs import blosc, zstd
 from tessarr.codecs.gzip import GzipCodec
 from tessarr.codecs.members import Check, boolean, choice, integer, optional, read_members
-from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, corrupt, decompress, flat_bytes, size_error
+from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, byte_view, corrupt, decompress, flat_bytes, size_error
 from tessarr.errors import ChecksumError, CodecError, TessarrError
 from tessarr.types import Buffer
 
@@ -93,7 +93,7 @@ class Blosc(Coder):
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
         """See `BytesToBytes.decode_into`."""
-        return blosc.BloscCodec().decode_into(memoryview(data), memoryview(out))
+        return blosc.BloscCodec().decode_into(byte_view(data), byte_view(out))
 
 
 class Zstd(Coder):
@@ -113,7 +113,7 @@ class Zstd(Coder):
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
         """See `BytesToBytes.decode_into`."""
-        return zstd.ZstdCodec().decode_into(memoryview(data), memoryview(out))
+        return zstd.ZstdCodec().decode_into(byte_view(data), byte_view(out))
 
 
 class GZip(Coder):
@@ -141,7 +141,7 @@ class Zlib(Coder):
 
     def encode(self, data: npt.NDArray[Any]) -> Buffer:
         """See `Coder.encode`."""
-        return zlib.compress(flat_bytes(data), self.members["level"])
+        return zlib.compress(byte_view(data), self.members["level"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """See `BytesToBytes.decode`."""
@@ -159,7 +159,7 @@ class BZ2(Coder):
         """See `Coder.encode`."""
         import bz2
 
-        return bz2.compress(memoryview(flat_bytes(data)), self.members["level"])
+        return bz2.compress(byte_view(data), self.members["level"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """See `BytesToBytes.decode`."""
@@ -191,7 +191,7 @@ class LZMA(Coder):
         import lzma
 
         try:
-            return lzma.compress(memoryview(flat_bytes(data)), **self.members)
+            return lzma.compress(byte_view(data), **self.members)
         except (lzma.LZMAError, ValueError) as error:
             raise CodecError(f"lzma cannot compress: {error}", codec="lzma") from error
 
@@ -279,7 +279,7 @@ class Checksum(Coder):
         """See `Coder.encode`."""
         flat = flat_bytes(data)
         checksum = self.compute(flat).to_bytes(4, "little")
-        return b"".join((checksum, flat) if self._first else (flat, checksum))
+        return b"".join((checksum, byte_view(flat)) if self._first else (byte_view(flat), checksum))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """Raises `ChecksumError` when the checksum does not match."""
@@ -297,7 +297,7 @@ class Checksum(Coder):
                 got=f"{got:#010x}",
                 hint="The stored value is damaged; restore it from a copy",
             )
-        return memoryview(body)
+        return byte_view(body)
 
 
 class CRC32(Checksum):
@@ -308,7 +308,7 @@ class CRC32(Checksum):
 
     def compute(self, data: Bytes) -> int:
         """See `Checksum.compute`."""
-        return zlib.crc32(data)
+        return zlib.crc32(byte_view(data))
 
 
 class Adler32(Checksum):
@@ -319,7 +319,7 @@ class Adler32(Checksum):
 
     def compute(self, data: Bytes) -> int:
         """See `Checksum.compute`."""
-        return zlib.adler32(data)
+        return zlib.adler32(byte_view(data))
 
 
 class CRC32C(Checksum):
@@ -418,7 +418,7 @@ class Base64(Coder):
         """See `Coder.encode`."""
         from base64 import standard_b64encode
 
-        return standard_b64encode(flat_bytes(data))
+        return standard_b64encode(byte_view(data))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """See `BytesToBytes.decode`."""
@@ -434,7 +434,7 @@ class Base64(Coder):
 
 
 class PackBits(Coder):
-    """``packbits``: booleans as bits, the first in the highest bit; before them the number of unused bits at the end."""
+    """``packbits``: the number of unused bits at the end, then booleans as bits, the first in the highest bit."""
 
     codec_id = "packbits"
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.numcodecs.coders import run
 from tessarr.codecs.numcodecs.elements import element_dtype
-from tessarr.codecs.raw import corrupt, flat_bytes
+from tessarr.codecs.raw import byte_view, corrupt, flat_bytes
 from tessarr.codecs.vlen import VLenBytesCodec, VLenUTF8Codec
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
@@ -50,7 +50,7 @@ class ObjectCodec(ArrayToBytes):
         return ObjectCodec, (self.config,)
 
     @classmethod
-    def from_json(cls, configuration: Mapping[str, JSON]) -> ObjectCodec:  # type: ignore[override]  # one class, many ids
+    def from_json(cls, configuration: Mapping[str, JSON]) -> ObjectCodec:  # noqa: ARG003
         """Object codecs have no v3 name of their own."""
         raise CodecError("object codecs are part of Zarr v2 only")
 
@@ -111,7 +111,7 @@ _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec()
 
 
 def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
-    name, view, count = "vlen-array", memoryview(data), prod(spec.shape)
+    name, view, count = "vlen-array", byte_view(data), prod(spec.shape)
     try:
         dtype = element_dtype(config.get("dtype"))
     except ValueError as error:
@@ -133,7 +133,7 @@ def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], s
 
 def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
     try:
-        text = str(memoryview(data), config.get("encoding", "utf-8"))
+        text = str(byte_view(data), config.get("encoding", "utf-8"))
         items = json.JSONDecoder(strict=config.get("strict", True)).decode(text)
     except (ValueError, RecursionError, LookupError) as error:
         raise corrupt("json2", error) from error
@@ -143,7 +143,7 @@ def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: C
 def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
     msgpack = _msgpack()
     try:
-        items = msgpack.unpackb(memoryview(data), raw=config.get("raw", False), strict_map_key=False)
+        items = msgpack.unpackb(byte_view(data), raw=config.get("raw", False), strict_map_key=False)
     except Exception as error:  # msgpack has several unrelated exceptions of its own
         raise corrupt("msgpack2", error) from error
     return _from_items("msgpack2", items, spec)

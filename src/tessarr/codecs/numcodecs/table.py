@@ -58,7 +58,7 @@ def refuse_pickle(codec_id: object) -> None:
 
 def config_id(config: Mapping[str, Any]) -> str:
     """The id of a numcodecs configuration. Raises `MetadataValidationError`, or refuses pickle."""
-    codec_id = config.get("id") if isinstance(config, Mapping) else None
+    codec_id = config.get("id")
     if not isinstance(codec_id, str):
         problem = Problem(("id",), "missing", f"a numcodecs configuration needs an id, got {config!r}")
         raise MetadataValidationError("invalid codec", [problem])

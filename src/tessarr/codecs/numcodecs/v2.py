@@ -53,7 +53,7 @@ class _FromV2(Codec):
         return type(self), (self.config,)
 
     @classmethod
-    def from_json(cls, configuration: Mapping[str, JSON]) -> NoReturn:
+    def from_json(cls, configuration: Mapping[str, JSON]) -> NoReturn:  # noqa: ARG003
         """A v2 configuration has no v3 form under this class; see `tessarr.codecs.numcodecs.v3`."""
         raise TypeError("codecs of Zarr v2 are made with v2_compressor and v2_filters")
 

@@ -46,7 +46,7 @@ class NumcodecsCodec(Codec):
             cls.name = f"numcodecs.{cls.codec_id}"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.coder.members == other.coder.members  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.coder.members == other.coder.members
 
     def __hash__(self) -> int:
         return hash((self.name, repr(sorted(self.coder.members.items(), key=lambda item: item[0]))))
@@ -328,7 +328,7 @@ class Pickle(_Bytes):
     codec_id = "pickle"
 
     @classmethod
-    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:  # noqa: ARG003
         """Raises `PickleCodecDisabledError`."""
         refuse_pickle(cls.codec_id)
         raise unknown(cls.codec_id)

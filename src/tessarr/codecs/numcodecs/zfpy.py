@@ -50,7 +50,7 @@ class ZFPY(Coder):
         "rate": -1,
         "precision": -1,
     }
-    _mode_members = {2: "rate", 3: "precision", 4: "tolerance"}
+    _mode_members: ClassVar[Mapping[int, str]] = {2: "rate", 3: "precision", 4: "tolerance"}
 
     def _options(self) -> dict[str, Any]:
         name = self._mode_members.get(self.members["mode"])

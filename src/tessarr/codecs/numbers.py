@@ -1,0 +1,39 @@
+"""What codecs that compute need to know of a data type: whether it is an integer or a float, and its range."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import numpy as np
+
+from tessarr.dtypes.base import DataType
+
+
+def number_kind(data_type: DataType) -> Literal["integer", "float"] | None:
+    """``"integer"`` or ``"float"``, types of `ml_dtypes` included; ``None`` for anything else."""
+    if re.fullmatch(r"u?int\d+", data_type.name):
+        return "integer"
+    return "float" if re.fullmatch(r"b?float\d+(_\w+)?", data_type.name) else None
+
+
+def limits(data_type: DataType) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    bits = int(data_type.name.lstrip("uint"))
+    return (0, (1 << bits) - 1) if data_type.name.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def largest(dtype: np.dtype[Any]) -> float:
+    """Largest finite value of a float dtype."""
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).max)
+    from ml_dtypes import finfo
+
+    return float(finfo(dtype).max)
+
+
+def holds(dtype: np.dtype[Any], value: float) -> bool:
+    """Whether a float dtype has the special `value` (infinity or NaN)."""
+    with np.errstate(all="ignore"):
+        cast = np.array([value]).astype(dtype).astype(np.float64)[0]
+    return bool(np.isnan(cast) if np.isnan(value) else cast == value)

@@ -1,0 +1,145 @@
+"""The ``scale_offset`` codec: (value − offset) × scale, in the arithmetic of the data type.
+
+Source: zarr-extensions, "scale_offset". v3 name ``scale_offset``; numcodecs' ``fixedscaleoffset`` is this, rounding and
+a cast in one, see `tessarr.codecs.numcodecs`.
+
+>>> ScaleOffsetCodec.from_json({"offset": 5, "scale": 0.1}).to_json()
+{'name': 'scale_offset', 'configuration': {'offset': 5, 'scale': 0.1}}
+
+Both members are written always; zarr-python leaves out an offset of 0 and a scale of 1, which is read. They are spelled
+as fill values of the array's type. The fill value goes through the codec too. A result that the type cannot hold is an
+error: an integer out of range, a quotient that is no integer (zarr-python rounds it down), a float that overflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToArray, ChunkSpec
+from tessarr.codecs.members import check_members, read_members
+from tessarr.codecs.numbers import limits, number_kind
+from tessarr.errors import CodecError, TessarrError
+from tessarr.types import JSON, JSONObject
+
+
+def _check_scalar(value: Any) -> str | None:
+    fine = isinstance(value, int | float | str) and not isinstance(value, bool)
+    return None if fine else f"must be a number, or a string that stands for one; got {value!r}"
+
+
+_CHECKS = {"offset": _check_scalar, "scale": _check_scalar}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleOffsetCodec(ArrayToArray):
+    """A linear map that stays within the data type."""
+
+    name = "scale_offset"
+    offset: int | float | str = 0
+    """Subtracted when encoding; spelled as a fill value in JSON."""
+    scale: int | float | str = 1
+    """Multiplied when encoding."""
+
+    def __post_init__(self) -> None:
+        for name in _CHECKS:
+            value = getattr(self, name)
+            object.__setattr__(self, name, value.item() if isinstance(value, np.generic) else value)
+        check_members(self.name, {"offset": self.offset, "scale": self.scale}, _CHECKS)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        return cls(**read_members(cls.name, configuration, _CHECKS))
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name, "configuration": {"offset": self.offset, "scale": self.scale}}
+
+    def _scalars(self, spec: ChunkSpec) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        try:
+            return spec.data_type.parse_fill(self.offset, 3), spec.data_type.parse_fill(self.scale, 3)
+        except (TessarrError, ValueError, TypeError) as error:
+            raise CodecError(
+                f"offset or scale is no value of {spec.data_type.name}: {error}", codec=self.name
+            ) from error
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """See `ArrayToArray.encoded_spec`."""
+        if number_kind(spec.data_type) is None:
+            raise CodecError(
+                f"scale_offset cannot compute with {spec.data_type.name}",
+                codec=self.name,
+                expected="integers or floats",
+            )
+        return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.encode`."""
+        offset, scale = self._scalars(spec)
+        if number_kind(spec.data_type) == "integer":
+            low, high = int(offset), int(scale)
+            self._check_range(chunk, spec, lambda x: x - low, lambda x: (x - low) * high)
+            return _wide((_wide(chunk) - _wide(offset)) * _wide(scale)).astype(spec.dtype)
+        with np.errstate(all="ignore"):
+            return self._check_finite(((chunk - offset) * scale).astype(spec.dtype, copy=False), chunk)
+
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.decode`."""
+        offset, scale = self._scalars(spec)
+        if number_kind(spec.data_type) == "float":
+            with np.errstate(all="ignore"):
+                return self._check_finite((chunk / scale + offset).astype(spec.dtype, copy=False), chunk)
+        divisor, shift = int(scale), int(offset)
+        if divisor == 0 or (_wide(chunk) % _wide(scale)).any():
+            raise self._unrepresentable(spec, f"a value that is no multiple of the scale {divisor}")
+        self._check_range(chunk, spec, lambda x: x // divisor, lambda x: x // divisor + shift)
+        return _wide(_wide(chunk) // _wide(scale) + _wide(offset)).astype(spec.dtype)
+
+    def _check_range(self, chunk: npt.NDArray[Any], spec: ChunkSpec, *steps: Any) -> None:
+        """Every step is monotonic, so the smallest and the largest value stand for all."""
+        if chunk.size == 0:
+            return
+        low, high = limits(spec.data_type)
+        wide = _wide(chunk)
+        for value in (int(wide.min()), int(wide.max())):
+            for step in steps:
+                if not low <= step(value) <= high:
+                    raise self._unrepresentable(spec, f"{step(value)} from {value}")
+
+    def _check_finite(self, result: npt.NDArray[Any], source: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        lost = ~np.isfinite(result) & np.isfinite(source)
+        if lost.any():
+            raise CodecError(
+                "a value does not fit the data type after scaling",
+                codec=self.name,
+                expected=f"finite values of {result.dtype}",
+                got=f"{source[lost].reshape(-1)[0]} × scale {self.scale}, offset {self.offset}",
+            )
+        return result
+
+    def _unrepresentable(self, spec: ChunkSpec, got: str) -> CodecError:
+        low, high = limits(spec.data_type)
+        return CodecError(
+            "a value does not fit the data type after scaling",
+            codec=self.name,
+            expected=f"integers from {low} to {high}",
+            got=got,
+            hint="Scale in a wider type: put cast_value before scale_offset",
+        )
+
+
+ScaleOffset = ScaleOffsetCodec
+
+
+def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Integers of 2 and 4 bits as int8, which NumPy computes with; others as they are, in native order."""
+    return (
+        values.astype(np.int8)
+        if values.dtype.kind == "V"
+        else values.astype(values.dtype.newbyteorder("="), copy=False)
+    )
