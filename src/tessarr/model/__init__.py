@@ -14,14 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.model.mapping import Mapped, to_v2, to_v3
-    from tessarr.model.schema import json_schema
-
     from tessarr.model.diff import Difference, diff, equal
     from tessarr.model.flat import flatten, unflatten
     from tessarr.model.json import from_json, to_json
+    from tessarr.model.mapping import Mapped, to_v2, to_v3
     from tessarr.model.match import Pattern, like, mismatches
     from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
+    from tessarr.model.schema import json_schema
     from tessarr.model.storing import from_store, to_store
     from tessarr.model.valid import NodeProblem, Rule, require_valid, validate
 
