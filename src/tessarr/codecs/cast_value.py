@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import Check, check_members, choice, optional, read_members
-from tessarr.codecs.numbers import holds, largest, limits, number_kind
+from tessarr.codecs.numbers import holds, is_foreign, largest, limits, number_kind
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, DataTypeValidationError, MetadataValidationError, Problem, TessarrError
 from tessarr.types import JSON, JSONObject
@@ -205,7 +205,7 @@ class CastValueCodec(ArrayToArray):
         return _stored(integers, target)
 
     def _to_float(self, values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
-        dtype = target.dtype.newbyteorder("=") if target.dtype.kind == "f" else target.dtype
+        dtype = target.dtype if is_foreign(target.dtype) else target.dtype.newbyteorder("=")
         if values.dtype.kind == "f" and np.isnan(values).any() and not holds(dtype, float("nan")):
             raise self._outside(float("nan"), target, "Map NaN in scalar_map")
         limit = largest(dtype)
@@ -261,7 +261,7 @@ def _pairs(scalar_map: Mapping[str, Any] | None, direction: str) -> Pairs | None
 
 def _plain(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:
     """In native order; types of `ml_dtypes` as the NumPy type that holds all their values."""
-    if values.dtype.kind == "V":
+    if is_foreign(values.dtype):
         return values.astype(np.int8 if number_kind(data_type) == "integer" else np.float32)
     if values.dtype.kind == "f" and values.dtype.itemsize == 2:
         return values.astype(np.float32)
@@ -270,7 +270,7 @@ def _plain(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:
 
 def _stored(values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
     """Integers within the target's range as the target."""
-    narrow = values if target.dtype.kind != "V" else values.astype(np.int8)
+    narrow = values.astype(np.int8) if is_foreign(target.dtype) else values
     return np.array(narrow.astype(target.dtype))
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import check_members, read_members
-from tessarr.codecs.numbers import limits, number_kind
+from tessarr.codecs.numbers import is_foreign, limits, number_kind
 from tessarr.errors import CodecError, TessarrError
 from tessarr.types import JSON, JSONObject
 
@@ -71,11 +71,7 @@ class ScaleOffsetCodec(ArrayToArray):
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         """See `ArrayToArray.encoded_spec`."""
         if number_kind(spec.data_type) is None:
-            raise CodecError(
-                f"scale_offset cannot compute with {spec.data_type.name}",
-                codec=self.name,
-                expected="integers or floats",
-            )
+            raise CodecError("scale_offset computes with integers and floats", codec=self.name, got=spec.data_type.name)
         return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
 
     def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
@@ -138,8 +134,5 @@ ScaleOffset = ScaleOffsetCodec
 
 def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Integers of 2 and 4 bits as int8, which NumPy computes with; others as they are, in native order."""
-    return (
-        values.astype(np.int8)
-        if values.dtype.kind == "V"
-        else values.astype(values.dtype.newbyteorder("="), copy=False)
-    )
+    native = np.dtype(np.int8) if is_foreign(values.dtype) else values.dtype.newbyteorder("=")
+    return values.astype(native, copy=False)
