@@ -58,7 +58,7 @@ def _load(store: Store, key: str, name: str) -> Any:
 
 
 def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]:
-    """What the store holds for each node below `path`: relative path → documents (v3: the one document)."""
+    """What the store holds for each node below `path`: relative path → documents."""
     found: dict[str, Any] = {}
     waiting = [path]
     names = [name for name in formats.KEYS[zarr_format].all]
@@ -75,7 +75,7 @@ def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]
             documents = {name: formats.loads(name, data, key=f"{child}/{name}") for name, data in stored.items()}
             if documents.keys() <= {".zattrs"}:
                 continue
-            found[child[len(nodes.prefix_of(path)) :]] = documents["zarr.json"] if zarr_format == 3 else documents
+            found[child[len(nodes.prefix_of(path)) :]] = documents
             if _is_group(documents):
                 waiting.append(child)
     return found

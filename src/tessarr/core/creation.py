@@ -23,7 +23,6 @@ from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrUserWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.grids.guess import guess_shards, normalize_chunks
-from tessarr.grids.rectilinear import RectilinearGrid
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata.array import ArrayMetadata
@@ -202,23 +201,18 @@ def _first_chunk(grid: ChunkGrid, shape: Shape) -> Shape:
 
 def _grids(shape: Shape, chunks: Any, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
     """The chunk grid, and the inner chunk shape when there are shards."""
-    given = chunks
-    chunks = normalize_chunks(chunks, shape, itemsize)
-    grid: ChunkGrid = chunks if isinstance(chunks, ChunkGrid) else RegularGrid(chunks)
+    grid = chunks if isinstance(chunks, ChunkGrid) else normalize_chunks(chunks, shape, itemsize)
     if shards is None or shards is False:
         return grid, None
     if grid.chunk_shape is None:
-        raise BaseZarrError("inner chunks must all have one shape", got=repr(given))
+        raise BaseZarrError("inner chunks must all have one shape", got=repr(chunks))
     inner = grid.chunk_shape
     if isinstance(shards, Mapping):
         shards = shards["shape"]
     if isinstance(shards, str) or shards is True:
         target = settings.get("array.target_shard_size_bytes", None)
-        outer: Any = guess_shards(shape, inner, itemsize, **({"target": target} if target else {}))
-    else:
-        outer = normalize_chunks(shards, shape, itemsize)
-    outer_grid = outer if isinstance(outer, RectilinearGrid) else RegularGrid(outer)
-    return outer_grid, inner
+        return RegularGrid(guess_shards(shape, inner, itemsize, **({"target_nbytes": target} if target else {}))), inner
+    return normalize_chunks(shards, shape, itemsize), inner
 
 
 def _shard_options(shards: Any) -> dict[str, Any]:
