@@ -4,7 +4,8 @@
 
 Every array under tests/fixtures that is small enough is a target. A round copies it, damages one of its files
 (flipped bits, cut, grown, numbers replaced in documents, values swapped between keys), opens it and reads it in a child
-process with bounded memory and time. Findings are printed with the seed that repeats them; the exit status is 1 when there are any.
+process with bounded memory and time. Findings are printed with the seed that repeats them; the exit status is 1 when
+there are any.
 """
 
 from __future__ import annotations
