@@ -1,0 +1,202 @@
+r"""From what a user gives to a store, and whether two stores are one place.
+
+| given | store |
+|---|---|
+| a `Store`, a `StorePath` | itself |
+| ``None`` | a new `MemoryStore` |
+| a dictionary, any mutable mapping | `MemoryStore`, `MappingStore` over it |
+| a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`, or `ZipStore` for a zip file and for a name in ``.zip`` |
+| ``memory://name/path`` | the `ManagedMemoryStore` of that name |
+| any other URL (``s3://…``, ``https://…``, ``sqlite:…``, ``zip::https://…``) | `tessarr.stores.remote` knows |
+| an fsspec map, a ``UPath``, an obstore store | `FsspecStore`, `ObjectStore` |
+
+A string is a URL when it has ``://`` or ``::`` after a scheme of at least two letters, or begins with a scheme of ours
+and a colon. All else is a path, with whatever characters: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home
+directory.
+
+Source: Zarr v3 stores (canonical URIs); zarr-python's ``StoreLike``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, TypeAlias
+
+from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.stores.base import Store
+from tessarr.stores.path import StorePath, join, path_of_file_url
+
+StoreLike: TypeAlias = "Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None"
+"""What `store_from` takes; also fsspec maps, ``UPath`` and obstore stores."""
+
+OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
+_SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def store_from(
+    store_like: Any,
+    *,
+    mode: OpenMode | str | None = None,
+    read_only: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> tuple[Store, str]:
+    """The store that `store_like` means, and the path in it.
+
+    ``mode="r"`` or `read_only` make a store that is opened here read-only; one that is given stays as it is.
+    `storage_options` are for URLs of remote stores.
+
+    Raises `TypeError` for what means no store, `StoreError` for a file that is no store, `MissingDependencyError`.
+
+    >>> store_from(None)[0]
+    MemoryStore('memory://...')
+    >>> store_from("memory://place/a/b")
+    (ManagedMemoryStore('memory://place'), 'a/b')
+    """
+    read_only = read_only or mode == "r"
+    if isinstance(store_like, Store):
+        return store_like, ""
+    if isinstance(store_like, StorePath):
+        return store_like.store, store_like.path
+    if isinstance(store_like, str):
+        return _from_string(store_like, mode, read_only, storage_options)
+    if storage_options and not hasattr(store_like, "__fspath__"):
+        raise TypeError("storage_options are for URLs; this store is open already")
+    if store_like is None:
+        from tessarr.stores.memory import MemoryStore
+
+        return MemoryStore(read_only=read_only), ""
+    foreign = _foreign(store_like, read_only)
+    if foreign is not None:
+        return foreign, ""
+    if isinstance(store_like, os.PathLike):
+        return _from_path(os.fspath(store_like), mode, read_only), ""
+    if isinstance(store_like, dict):
+        from tessarr.stores.memory import MemoryStore
+
+        return MemoryStore(store_like, read_only=read_only), ""
+    if isinstance(store_like, MutableMapping):
+        from tessarr.stores.mapping import MappingStore
+
+        return MappingStore(store_like, read_only=read_only), ""
+    raise TypeError(
+        f"cannot make a store of {type(store_like).__name__}; give a path, a URL, a mapping, or a tessarr Store"
+    )
+
+
+def is_url(text: str) -> bool:
+    r"""Whether a string is a URL rather than a path.
+
+    >>> is_url("s3://bucket/x"), is_url("C:\\x"), is_url("sqlite:x.db"), is_url("a:b")
+    (True, False, True, False)
+    """
+    return _URL(text) is not None or _SHORT_URL(text) is not None
+
+
+def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[str, Any] | None) -> tuple[Store, str]:
+    scheme = text.partition(":")[0].lower() if is_url(text) else ""
+    if scheme in ("", "file", "local") and "::" not in text:
+        if options:
+            raise TypeError(f"storage_options are for remote stores; {text!r} is a local path")
+        path = path_of_file_url(f"file:{text.partition(':')[2]}", windows=os.name == "nt") if scheme else text
+        return _from_path(path if scheme else os.path.expanduser(path), mode, read_only), ""
+    if scheme == "memory" and "::" not in text:
+        from urllib.parse import unquote
+
+        from tessarr.stores.memory import open_memory
+
+        name, _, path = text.partition(":")[2].lstrip("/").partition("/")
+        return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
+    return _module("tessarr.stores.remote").open_url(text, storage_options=options, read_only=read_only), ""
+
+
+def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
+    from tessarr.stores.local import LocalStore
+
+    if path == "":
+        raise StoreError("an empty path is no place for a store", hint='Give "." for the current directory')
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            start = file.read(4)
+        if start not in _ZIP_MAGIC and not (path.endswith(".zip") and start == b""):
+            raise StoreError(
+                "the path is a file, not a store", store=path, expected="a directory or a zip file", got=repr(start)
+            )
+    elif not path.endswith(".zip") or os.path.isdir(path) or read_only:
+        return LocalStore(path, read_only=read_only)
+    from tessarr.stores.zip import ZipStore
+
+    return ZipStore(path, mode="r" if read_only else "x" if mode in ("w-", "x") else "a")
+
+
+def _foreign(candidate: Any, read_only: bool) -> Store | None:
+    """A store over another library's object, recognised without importing the library."""
+    kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(candidate).__mro__}
+    if "fsspec.mapping.FSMap" in kinds:
+        made = _module("tessarr.stores.fsspec").FsspecStore.from_mapper(candidate, read_only=read_only)
+    elif any(kind.startswith("upath.") for kind in kinds) and not hasattr(candidate, "__fspath__"):
+        made = _module("tessarr.stores.fsspec").FsspecStore.from_upath(candidate, read_only=read_only)
+    elif any(kind.startswith("obstore.") for kind in kinds):
+        made = _module("tessarr.stores.object").ObjectStore(candidate, read_only=read_only)
+    else:
+        return None
+    return made  # type: ignore[no-any-return]
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except MissingDependencyError:
+        raise
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name} needs a package that is not installed: {error.name}",
+            hint="pip install 'tessarr[cloud,fsspec,kv]'",
+        ) from error
+
+
+# -- one place under two names ---------------------------------------------------------------------------------------
+
+
+def same_place(store_a: Store, store_b: Store) -> bool:
+    """Whether the two stores hold the same values: one object, one map, one directory whatever it is called, one URL.
+
+    >>> values = {}
+    >>> from tessarr.stores.memory import MemoryStore
+    >>> same_place(MemoryStore(values), MemoryStore(values)), same_place(MemoryStore(), MemoryStore())
+    (True, False)
+    """
+    return store_a is store_b or _place(store_a, "") == _place(store_b, "")
+
+
+def overlaps(store_a: Store, path_a: str, store_b: Store, path_b: str) -> bool:
+    """Whether one of two nodes lies in the other, also when their stores begin at different depths of one place."""
+    root_a, under_a = _place(store_a, path_a)
+    root_b, under_b = _place(store_b, path_b)
+    a, b = f"{under_a}/".lstrip("/"), f"{under_b}/".lstrip("/")
+    return root_a == root_b and (a.startswith(b) or b.startswith(a))
+
+
+def _place(store: Store, path: str) -> tuple[object, str]:
+    """What tells places apart, and the path from there. Wrappers are seen through."""
+    from tessarr.stores.local import LocalStore
+    from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
+    from tessarr.stores.wrappers import PrefixStore, WrapperStore
+
+    while isinstance(store, WrapperStore):
+        if isinstance(store, PrefixStore):
+            path = join(store.prefix.rstrip("/"), path)
+        store = store.store
+    if isinstance(store, LocalStore):
+        return "file", join(os.path.realpath(store.root).replace(os.sep, "/").strip("/"), path)
+    if isinstance(store, ManagedMemoryStore):
+        return ("memory", store.name), join(store.path, path)
+    if isinstance(store, MemoryStore):
+        return ("memory", store._identity), path
+    scheme, colon, rest = store.url.partition("://")
+    return (scheme, join(rest.rstrip("/"), path)) if colon else (store.url, path)
