@@ -141,11 +141,7 @@ pub fn entry(shard: &Shard, index: &[u8], coords: &[usize], nbytes: Option<u64>)
 // -- one chunk of plain elements -------------------------------------------------------------------------------------
 
 fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<()> {
-    if let Some(exact) = chain.encoded_size
-        && exact != source.len()
-    {
-        return Err(wrong_size(chain, exact, source.len()));
-    }
+    check_size(chain, source)?;
     if chain.after.is_empty() {
         return read_raw(chain, source, part, how.out);
     }
@@ -182,6 +178,14 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
     Ok(())
 }
 
+/// Refuses a stored chunk whose size is known beforehand and is another.
+pub fn check_size(chain: &Chain, source: Source) -> Result<()> {
+    match chain.encoded_size {
+        Some(exact) if exact != source.len() => Err(wrong_size(chain, exact, source.len())),
+        _ => Ok(()),
+    }
+}
+
 fn wrong_size(chain: &Chain, expected: usize, got: usize) -> Error {
     let name = chain.after.last().map_or("bytes", |(codec, _)| codec.name());
     Error::codec(name, "a stored chunk has the wrong size")
@@ -211,7 +215,7 @@ fn span(chain: &Chain, axes: &[Ax]) -> (usize, usize) {
 }
 
 /// Where the whole chunk lies in the output, when it is one run there, laid out as it is stored.
-fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
+pub fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
     let Part::Box(axes) = part else { return None };
     let mut place = 0;
     for ((ax, &n), &width) in axes.iter().zip(&chain.stored_shape).zip(&chain.stored_strides) {
@@ -279,7 +283,7 @@ fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Bytes<'a> {
     }
 }
 
-fn decode_into(chain: &Chain, source: Source, target: &mut [u8]) -> Result<()> {
+pub fn decode_into(chain: &Chain, source: Source, target: &mut [u8]) -> Result<()> {
     match chain.after.first() {
         None => source.read_into(target)?,
         Some((codec, _)) => {
@@ -351,7 +355,7 @@ fn scatter(chain: &Chain, data: &[u8], begin: usize, part: &Part, out: Memory) {
     }
 }
 
-fn point_offsets<'a>(chain: &'a Chain, ndim: usize, at: &'a [usize]) -> impl Iterator<Item = isize> + 'a {
+pub fn point_offsets<'a>(chain: &'a Chain, ndim: usize, at: &'a [usize]) -> impl Iterator<Item = isize> + 'a {
     let strides = &chain.stored_strides;
     at.chunks(ndim).map(move |point| point.iter().zip(strides).map(|(&p, &stride)| p as isize * stride).sum())
 }

@@ -7,6 +7,7 @@ mod cache;
 pub mod chain;
 pub mod codecs;
 pub mod decode;
+pub mod encode;
 pub mod error;
 pub mod part;
 mod pool;
@@ -15,5 +16,6 @@ mod read;
 pub mod region;
 mod scratch;
 pub mod store;
+mod write;
 
 pub use python::_native;

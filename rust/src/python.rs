@@ -17,6 +17,7 @@ use crate::pool;
 use crate::read::ReadJob;
 use crate::region::Memory;
 use crate::store::{Held, Object};
+use crate::write::WriteJob;
 
 /// A bound array. Immutable; safe to use from several threads.
 #[pyclass(frozen, name = "Array", module = "tessarr._native")]
@@ -50,9 +51,33 @@ impl PyArray {
         let part = self.points(py, coords, &buffer)?;
         self.read_part(py, &part, &buffer)
     }
+
+    /// Stores `value`, whose shape is that of the selection `dims`, in the array's local files.
+    fn write(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = self.buffer(value, false)?;
+        let part = self.outer(py, dims, &buffer)?;
+        self.write_part(py, &part, &buffer)
+    }
+
+    /// Stores the one-dimensional `value` at the points that the int64 arrays `coords` name.
+    fn write_points(&self, py: Python<'_>, coords: &Bound<'_, PyTuple>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let buffer = self.buffer(value, false)?;
+        let part = self.points(py, coords, &buffer)?;
+        self.write_part(py, &part, &buffer)
+    }
 }
 
 impl PyArray {
+    fn write_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {
+        let selected = part.len() * self.array.item;
+        if selected == 0 {
+            return Ok(());
+        }
+        // As in `read_part`: the buffer outlives every use of this.
+        let value = Memory::of_buffer(buffer);
+        Ok(py.detach(|| WriteJob::run(&self.array, part, value, selected, &mut poll()))?)
+    }
+
     fn buffer(&self, object: &Bound<'_, PyAny>, writable: bool) -> PyResult<PyUntypedBuffer> {
         let buffer = PyUntypedBuffer::get(object)?;
         if buffer.item_size() != self.array.item {

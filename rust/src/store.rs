@@ -1,11 +1,12 @@
 //! Stored values: local files, and bytes that were fetched.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, IoSlice, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 use crate::scratch::{self, Scratch};
@@ -37,6 +38,21 @@ impl Version {
 #[cfg(unix)]
 fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let n = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        bytes = &bytes[n..];
+        offset += n as u64;
+    }
+    Ok(())
 }
 
 #[cfg(windows)]
@@ -185,8 +201,23 @@ impl Deref for Bytes<'_> {
 pub const STALE: &str = "stale";
 
 fn is_missing(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
+
+/// Opens for reading; never waits for a writer when the name is a pipe.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
+    options.open(path)
+}
+
+/// `O_NONBLOCK`, which has no effect on files.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NONBLOCK: i32 = 0x800;
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+const NONBLOCK: i32 = 0x4;
 
 impl Local {
     /// `None` when there is no such file. With `lazy`, the file is looked at but not opened.
@@ -195,14 +226,14 @@ impl Local {
         let metadata = if lazy {
             fs::metadata(&path)
         } else {
-            File::open(&path).and_then(|file| {
+            open_file(&path).and_then(|file| {
                 let metadata = file.metadata();
                 let _ = cell.set(file);
                 metadata
             })
         };
         match metadata {
-            Ok(metadata) if metadata.is_dir() => Ok(None),
+            Ok(metadata) if !metadata.is_file() => Ok(None),
             Ok(metadata) => Ok(Some(Local { path, version: Version::of(&metadata), file: cell })),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(Error::store(format!("cannot open {}", path.display()), &error)),
@@ -215,7 +246,7 @@ impl Local {
             return Ok(file);
         }
         let failed = |error: &io::Error| Error::store(format!("cannot open {}", self.path.display()), error);
-        let file = match File::open(&self.path) {
+        let file = match open_file(&self.path) {
             Ok(file) => file,
             Err(error) if is_missing(&error) => return Err(Error::new(STALE, "the file vanished")),
             Err(error) => return Err(failed(&error)),
@@ -291,51 +322,66 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn unique() -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let time = std::time::SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
     format!("{:x}-{number:x}-{time:x}", std::process::id())
 }
 
-/// Runs `work`, and again after making the directory of `path` when that was missing.
+/// How often a directory that other processes keep removing is made again.
+const TRIES: usize = 100;
+
+/// Runs `work`, and again after making the directory of `path` as long as that is missing.
 fn in_directory<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    match work() {
-        Err(error) if is_missing(&error) => {
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            work()
+    for _ in 0..TRIES {
+        match work() {
+            Err(error) if is_missing(&error) => match path.parent().map(fs::create_dir_all) {
+                Some(Err(error)) if !is_missing(&error) => return Err(error),
+                _ => {}
+            },
+            done => return done,
         }
-        done => done,
     }
+    work()
+}
+
+/// What is at `path` now; `None` when there is no file.
+pub fn version_at(path: &Path) -> Option<Version> {
+    fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| Version::of(&metadata))
 }
 
 /// A temporary file that becomes the value when finished and is removed when not.
-pub struct Replacement<'a> {
-    path: &'a Path,
+pub struct Replacement {
+    path: Arc<Path>,
     temporary: PathBuf,
-    pub file: File,
-    done: bool,
+    file: File,
+    done: AtomicBool,
 }
 
-impl<'a> Replacement<'a> {
-    pub fn begin(path: &'a Path) -> Result<Replacement<'a>> {
+impl Replacement {
+    pub fn begin(path: &Arc<Path>) -> Result<Replacement> {
         let temporary = beside(path, &format!("{}.tessarr-tmp", unique()));
         let file = in_directory(path, || OpenOptions::new().write(true).create_new(true).open(&temporary));
         match file {
-            Ok(file) => Ok(Replacement { path, temporary, file, done: false }),
+            Ok(file) => Ok(Replacement { path: path.clone(), temporary, file, done: AtomicBool::new(false) }),
             Err(error) => Err(Error::store(format!("cannot write beside {}", path.display()), &error)),
         }
     }
 
-    pub fn finish(mut self, durable: bool) -> Result<()> {
+    /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
+    /// the error is `STALE`.
+    pub fn finish(&self, durable: bool, over: Option<Option<Version>>) -> Result<()> {
         let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
+        // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
+        self.file.set_modified(SystemTime::now()).map_err(failed)?;
         if durable {
             self.file.sync_all().map_err(failed)?;
         }
-        fs::rename(&self.temporary, self.path).map_err(failed)?;
-        self.done = true;
+        if over.is_some_and(|over| over != version_at(&self.path)) {
+            return Err(Error::new(STALE, "the value was replaced meanwhile"));
+        }
+        fs::rename(&self.temporary, &self.path).map_err(failed)?;
+        self.done.store(true, Ordering::Relaxed);
         #[cfg(unix)]
         if durable && let Some(parent) = self.path.parent() {
             File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
@@ -343,50 +389,63 @@ impl<'a> Replacement<'a> {
         Ok(())
     }
 
-    /// Writes all of `parts`, in order.
-    pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
-        let mut slices: Vec<IoSlice> = parts.iter().filter(|part| !part.is_empty()).map(|p| IoSlice::new(p)).collect();
-        let mut rest = &mut slices[..];
-        while !rest.is_empty() {
-            let many = rest.len().min(1024);
-            match self.file.write_vectored(&rest[..many]) {
-                Ok(0) => return Err(Error::new("store", format!("cannot write {}", self.path.display()))),
-                Ok(n) => IoSlice::advance_slices(&mut rest, n),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::store(format!("cannot write {}", self.path.display()), &error)),
-            }
-        }
-        Ok(())
+    /// Writes `bytes` at `offset`; several threads may do so at once.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        write_all_at(&self.file, bytes, offset)
+            .map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
+    }
+
+    /// Copies bytes `from..from + len` of `source` to `offset`, in the kernel where it can.
+    pub fn copy_from(&self, source: &File, from: u64, len: u64, offset: u64) -> Result<()> {
+        let copied = (|| {
+            let (mut source, mut target) = (source, &self.file);
+            source.seek(SeekFrom::Start(from))?;
+            target.seek(SeekFrom::Start(offset))?;
+            let n = io::copy(&mut source.take(len), &mut target)?;
+            if n == len { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        })();
+        copied.map_err(|error| Error::store(format!("cannot copy into {}", self.path.display()), &error))
     }
 }
 
-impl Drop for Replacement<'_> {
+impl Drop for Replacement {
     fn drop(&mut self) {
-        if !self.done {
+        if !self.done.load(Ordering::Relaxed) {
             let _ = fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// Removes a value; a missing one is no error.
-pub fn remove(path: &Path) -> Result<()> {
+/// Removes a value and the directories below `root` that are empty then; a missing value is no error.
+pub fn remove(path: &Path, root: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(error) if !is_missing(&error) && error.kind() != io::ErrorKind::NotADirectory => {
-            Err(Error::store(format!("cannot remove {}", path.display()), &error))
+        Ok(()) => prune(path, root),
+        Err(error) if is_missing(&error) => {}
+        Err(_) if path.is_dir() => {}
+        Err(error) => return Err(Error::store(format!("cannot remove {}", path.display()), &error)),
+    }
+    Ok(())
+}
+
+/// Removes the directories on the way from `root` to `path` that are empty.
+pub fn prune(path: &Path, root: &Path) {
+    for folder in path.ancestors().skip(1) {
+        if folder == root || !folder.starts_with(root) || fs::remove_dir(folder).is_err() {
+            return;
         }
-        _ => Ok(()),
     }
 }
 
 /// The lock of one stored value, over threads and processes: `.{name}.tessarr-lock` in its directory, locked with
 /// `flock`, removed by its holder. A waiter that gets the lock of a removed file tries again.
-pub struct Lock {
+pub struct Lock<'a> {
     path: PathBuf,
-    _file: File,
+    root: &'a Path,
+    file: File,
 }
 
-impl Lock {
-    pub fn hold(value: &Path) -> Result<Lock> {
+impl<'a> Lock<'a> {
+    pub fn hold(value: &Path, root: &'a Path) -> Result<Lock<'a>> {
         let path = beside(value, "tessarr-lock");
         let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
         loop {
@@ -398,7 +457,7 @@ impl Lock {
                 Ok(there) => {
                     let there = Version::of(&there);
                     if (there.device, there.inode) == (held.device, held.inode) {
-                        return Ok(Lock { path, _file: file });
+                        return Ok(Lock { path, root, file });
                     }
                 }
                 Err(error) if is_missing(&error) => {}
@@ -408,8 +467,10 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for Lock<'_> {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path); // while held; closing the file lets go
+        let _ = fs::remove_file(&self.path); // while it is held
+        let _ = self.file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
+        prune(&self.path, self.root);
     }
 }

@@ -1,0 +1,254 @@
+//! From the caller's memory to stored bytes, one chunk at a time.
+
+use crate::chain::{Chain, Middle, Shard};
+use crate::decode::{self, decode_into, finish, read_index};
+use crate::error::Result;
+use crate::part::{Part, Spread};
+use crate::region::{CopyAxis, Memory, Steps, copy};
+use crate::scratch::{self, Scratch};
+use crate::store::Source;
+
+/// What is written, and how.
+#[derive(Clone, Copy)]
+pub struct Writing {
+    pub value: Memory<'static>,
+    /// Store chunks that hold nothing but the fill value.
+    pub keep_empty: bool,
+}
+
+/// Whether `data` is `fill` over and over, bit for bit; the first element decides nearly always.
+pub fn is_fill(data: &[u8], fill: &[u8]) -> bool {
+    // The rest equals the beginning when the data equal themselves one element later.
+    data.starts_with(fill) && data[fill.len()..] == data[..data.len() - fill.len()] || data.is_empty()
+}
+
+/// Copies the values of `part` into the chunk `chunk` (whole, in stored order).
+pub fn gather(chain: &Chain, part: &Part, value: Memory, chunk: &mut [u8]) {
+    let target = Memory::of_mut(chunk);
+    match part {
+        Part::Box(axes) => {
+            let (at, place, axes) = Part::copy_axes(axes, &chain.stored_strides);
+            let turned = axes.into_iter().map(|CopyAxis { n, src, dst }| CopyAxis { n, src: dst, dst: src }).collect();
+            copy(value, place, target, at, turned, chain.item);
+        }
+        Part::Points { ndim, at, out } => {
+            let to: Vec<isize> = decode::point_offsets(chain, *ndim, at).collect();
+            let axis = CopyAxis { n: out.len(), src: Steps::Table(out.clone()), dst: Steps::Table(to) };
+            copy(value, 0, target, 0, vec![axis], chain.item);
+        }
+    }
+}
+
+fn fill_chunk(chain: &Chain, chunk: &mut [u8]) {
+    let axis = CopyAxis { n: chunk.len() / chain.item, src: Steps::Affine(0), dst: Steps::Affine(chain.item as isize) };
+    copy(Memory::of(&chain.fill), 0, Memory::of_mut(chunk), 0, vec![axis], chain.item);
+}
+
+/// The part of a chunk that lies inside the array: per stored axis, at most the chunk's length.
+pub fn clipped(shape: &[usize], inside: &[usize]) -> Vec<usize> {
+    shape.iter().zip(inside).map(|(&n, &m)| n.min(m)).collect()
+}
+
+/// Appends the encoded chunk that holds `old` (`None`: fill value) with `part` of the value laid over it; tells whether
+/// there is anything to store. `part` and `inside` are in stored order.
+pub fn merge(
+    chain: &Chain,
+    old: Option<Source>,
+    part: &Part,
+    inside: &[usize],
+    how: Writing,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    match &chain.middle {
+        Middle::Shard(shard) => merge_shard(shard, old, part, inside, how, out),
+        Middle::Bytes { .. } => merge_leaf(chain, old, part, inside, how, out),
+    }
+}
+
+/// `part` and `inside` in the order in which `chain` stores its axes.
+pub fn stored_order(chain: &Chain, part: Part, inside: &[usize]) -> (Part, Vec<usize>) {
+    match &chain.order {
+        None => (part, inside.to_vec()),
+        Some(order) => (part.permuted(order), order.iter().map(|&axis| inside[axis]).collect()),
+    }
+}
+
+fn merge_leaf(
+    chain: &Chain,
+    old: Option<Source>,
+    part: &Part,
+    inside: &[usize],
+    how: Writing,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    if let Some(place) = decode::contiguous(chain, part)
+        && let Some(chunk) = how.value.slice(place, chain.nbytes)
+    {
+        if !how.keep_empty && is_fill(chunk, &chain.fill) {
+            return Ok(false);
+        }
+        if chain.is_plain() {
+            encode_plain(chain, chunk, out)?;
+            return Ok(true);
+        }
+    }
+    let mut chunk = chunk_of(chain, old, part, inside)?;
+    gather(chain, part, how.value, &mut chunk);
+    if !how.keep_empty && is_fill(&chunk, &chain.fill) {
+        return Ok(false);
+    }
+    finish(chain, &mut chunk);
+    encode_plain(chain, &chunk, out)?;
+    Ok(true)
+}
+
+/// A chunk to write `part` into: arbitrary where the part covers it, else the old values, else fill.
+fn chunk_of(chain: &Chain, old: Option<Source>, part: &Part, inside: &[usize]) -> Result<Scratch> {
+    let mut chunk = scratch::take(chain.nbytes);
+    let clipped = clipped(&chain.stored_shape, inside);
+    if part.covers(&clipped) {
+        if clipped != chain.stored_shape {
+            fill_chunk(chain, &mut chunk);
+        }
+        return Ok(chunk);
+    }
+    match old {
+        None => fill_chunk(chain, &mut chunk),
+        Some(source) => {
+            decode::check_size(chain, source)?;
+            decode_into(chain, source, &mut chunk)?;
+        }
+    }
+    Ok(chunk)
+}
+
+/// Appends the elements `chunk` (already in stored byte order), encoded.
+fn encode_plain(chain: &Chain, chunk: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    match &chain.after[..] {
+        [] => out.extend_from_slice(chunk),
+        [(only, _)] => only.encode(chunk, out)?,
+        [(first, _), rest @ .., (last, _)] => {
+            let mut data = Vec::new();
+            first.encode(chunk, &mut data)?;
+            for (codec, _) in rest {
+                let mut next = Vec::new();
+                codec.encode(&data, &mut next)?;
+                data = next;
+            }
+            last.encode(&data, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn merge_shard(
+    shard: &Shard,
+    old: Option<Source>,
+    part: &Part,
+    inside: &[usize],
+    how: Writing,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let mut kept = match old {
+        None => Vec::new(),
+        Some(source) => stored_chunks(shard, &read_index(shard, source)?, source.len() as u64)?,
+    };
+    let spread = Spread::new(part, &shard.cuts);
+    let begin = out.len();
+    let base = if shard.at_start { shard.index_nbytes } else { 0 };
+    out.resize(begin + base, 0);
+    let mut index = vec![0xff; shard.index_chain().nbytes];
+    let mut any = false;
+    for number in 0..spread.len() {
+        let (coords, part) = spread.get(number);
+        let at = shard.number(&coords);
+        let before = kept.iter().position(|stored| stored.number == at).map(|i| kept.swap_remove(i));
+        let before = before.zip(old).map(|(stored, source)| source.part(stored.offset as usize, stored.len));
+        let start = out.len();
+        let inner_inside = inner_inside(shard, &coords, inside);
+        let (part, inner_inside) = stored_order(&shard.inner, part, &inner_inside);
+        if merge(&shard.inner, before, &part, &inner_inside, how, out)? {
+            set_entry(&mut index, at, (start - begin) as u64, (out.len() - start) as u64);
+            any = true;
+        } else {
+            out.truncate(start);
+        }
+    }
+    if let Some(source) = old {
+        kept.sort_by_key(|stored| stored.offset);
+        for stored in &kept {
+            let start = out.len();
+            out.extend_from_slice(&source.part(stored.offset as usize, stored.len).read()?);
+            set_entry(&mut index, stored.number, (start - begin) as u64, stored.len as u64);
+            any = true;
+        }
+    }
+    if !any {
+        out.truncate(begin);
+        return Ok(false);
+    }
+    let packed = encode_index(shard, index)?;
+    if shard.at_start {
+        out[begin..begin + base].copy_from_slice(&packed);
+    } else {
+        out.extend_from_slice(&packed);
+    }
+    Ok(true)
+}
+
+/// How much of inner chunk `coords` lies inside the array, given how much of the shard does (both in stored order).
+pub fn inner_inside(shard: &Shard, coords: &[usize], inside: &[usize]) -> Vec<usize> {
+    let starts = coords.iter().zip(&shard.inner.shape).map(|(&i, &n)| i * n);
+    starts.zip(inside).map(|(start, &n)| n.saturating_sub(start)).collect()
+}
+
+/// An inner chunk that a shard holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Stored {
+    pub number: usize,
+    pub offset: u64,
+    pub len: usize,
+}
+
+/// Every inner chunk that the index of a shard of `nbytes` names.
+pub fn stored_chunks(shard: &Shard, index: &[u8], nbytes: u64) -> Result<Vec<Stored>> {
+    let mut found = Vec::new();
+    let count = index.len() / 16;
+    let mut coords = vec![0; shard.grid.len()];
+    for number in 0..count {
+        if let Some((offset, len)) = decode::entry(shard, index, &coords, Some(nbytes))? {
+            found.push(Stored { number, offset, len });
+        }
+        for (i, &n) in coords.iter_mut().zip(&shard.grid).rev() {
+            *i += 1;
+            if *i < n {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    Ok(found)
+}
+
+pub fn set_entry(index: &mut [u8], number: usize, offset: u64, len: u64) {
+    index[number * 16..number * 16 + 8].copy_from_slice(&offset.to_ne_bytes());
+    index[number * 16 + 8..number * 16 + 16].copy_from_slice(&len.to_ne_bytes());
+}
+
+/// The stored form of an index of native uint64s in C order.
+pub fn encode_index(shard: &Shard, index: Vec<u8>) -> Result<Vec<u8>> {
+    let chain = shard.index_chain();
+    let mut stored = vec![0; chain.nbytes];
+    let strides = crate::part::strides(&chain.shape, 8);
+    let order: Vec<usize> = chain.order.clone().unwrap_or_else(|| (0..chain.shape.len()).collect());
+    let axes = order.iter().zip(&chain.stored_strides).map(|(&axis, &stride)| CopyAxis {
+        n: chain.shape[axis],
+        src: Steps::Affine(strides[axis]),
+        dst: Steps::Affine(stride),
+    });
+    copy(Memory::of(&index), 0, Memory::of_mut(&mut stored), 0, axes.collect(), 8);
+    finish(chain, &mut stored);
+    let mut out = Vec::with_capacity(shard.index_nbytes);
+    encode_plain(chain, &stored, &mut out)?;
+    Ok(out)
+}

@@ -1,0 +1,433 @@
+//! Writing a selection: chunks are shared out among threads; inside a shard, its inner chunks are.
+//!
+//! A chunk that is covered whole is replaced without reading. Any other is merged into what is stored, under the lock of
+//! its file. Encoded inner chunks of a shard go to the new file as they are made, in whatever order that is.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::array::{Array, Store};
+use crate::chain::{Chain, Middle, Shard};
+use crate::decode;
+use crate::encode::{self, Stored, Writing, merge, set_entry, stored_order};
+use crate::error::{Error, Result};
+use crate::part::{Part, Spread};
+use crate::pool::{Gate, Job, process, threads};
+use crate::read::SMALL_WORK;
+use crate::region::Memory;
+use crate::store::{Local, Lock, Object, Replacement, STALE, Source, Version, remove};
+
+thread_local! {
+    static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Encoded inner chunks that a thread collects before it writes them.
+const ARENA: usize = 512 << 10;
+
+/// A shard that is being made, for others to help with.
+struct OpenShard {
+    chain: Arc<Chain>,
+    spread: Spread,
+    coords: Vec<usize>,
+    key: String,
+    inside: Vec<usize>,
+    /// The shard as it was, and its inner chunks by number (`None` when it is replaced whole).
+    old: Option<(Object, Vec<Option<Stored>>)>,
+    path: Arc<Path>,
+    file: OnceLock<Replacement>,
+    next: AtomicUsize,
+    made: Mutex<Made>,
+    finished: Condvar,
+}
+
+/// What of a shard is done.
+struct Made {
+    index: Vec<u8>,
+    end: u64,
+    any: bool,
+    inside: usize,
+    failed: bool,
+}
+
+pub struct WriteJob {
+    array: Arc<Array>,
+    spread: Spread,
+    how: Writing,
+    next: AtomicUsize,
+    shards: Mutex<(Vec<Arc<OpenShard>>, usize)>,
+    opened: Condvar,
+    alone: bool,
+    stopped: AtomicBool,
+    error: Mutex<Option<Error>>,
+    gate: Gate,
+}
+
+type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl WriteJob {
+    /// Writes `part` of the array from `value`.
+    pub fn run(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
+        let spread = Spread::new(part, &array.cuts);
+        let chain = array.chain_at(&spread.get(0).0)?;
+        let pieces = match &chain.middle {
+            Middle::Shard(shard) => spread.len().max(selected / shard.inner.nbytes.max(1)),
+            Middle::Bytes { .. } => spread.len(),
+        };
+        let helpers = if selected < SMALL_WORK { 0 } else { threads().min(pieces).saturating_sub(1) };
+        let job = Arc::new(WriteJob {
+            array: array.clone(),
+            spread,
+            how: Writing { value, keep_empty: array.write_empty },
+            next: AtomicUsize::new(0),
+            shards: Mutex::default(),
+            opened: Condvar::new(),
+            alone: helpers == 0,
+            stopped: AtomicBool::new(false),
+            error: Mutex::new(None),
+            gate: Gate::default(),
+        });
+        process().run(job.clone(), helpers, poll);
+        let error = locked(&job.error).take();
+        error.map_or(Ok(()), Err)
+    }
+
+    fn root(&self) -> Result<&Path> {
+        match &self.array.store {
+            Store::Local(root) => Ok(root),
+            Store::Python => Err(Error::new("internal", "only local files are written")),
+        }
+    }
+
+    fn chunk(&self, number: usize, poll: Poll) -> Result<()> {
+        let (coords, part) = self.spread.get(number);
+        let chain = self.array.chain_at(&coords)?;
+        let key = self.array.key(&coords);
+        let inside = self.array.inside(&coords);
+        let covers = part.covers(&inside);
+        let (part, inside) = stored_order(&chain, part, &inside);
+        let whole = Whole { chain, coords, key, part, inside };
+        self.store(&whole, covers, poll).map_err(|error| error.at(&as_u64(&whole.coords), &whole.key))
+    }
+
+    fn store(&self, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
+        let root = self.root()?;
+        let path = self.array.path(&whole.key).ok_or_else(|| Error::new("internal", "no path"))?;
+        if covers {
+            return self.replace(whole, &path, None, None, &mut *poll);
+        }
+        let _lock = Lock::hold(&path, root)?;
+        for attempt in 0.. {
+            let old = Local::find(path.clone(), false)?;
+            let version = old.as_ref().map(|local| local.version);
+            match self.replace(whole, &path, old.map(Object::Local), Some(version), &mut *poll) {
+                // Somebody replaced the whole value without the lock, which is allowed: merge into that.
+                Err(Error::Fault(fault)) if fault.kind == STALE && attempt < 100 => {}
+                done => return done,
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(
+        &self,
+        whole: &Whole,
+        path: &Arc<Path>,
+        old: Option<Object>,
+        over: Option<Option<Version>>,
+        poll: Poll,
+    ) -> Result<()> {
+        if let Middle::Shard(shard) = &whole.chain.middle {
+            return self.replace_shard(whole, shard, path, old, over, poll);
+        }
+        ENCODED.with_borrow_mut(|encoded| {
+            encoded.clear();
+            let source = old.as_ref().map(Source::whole);
+            if !merge(&whole.chain, source, &whole.part, &whole.inside, self.how, encoded)? {
+                return remove(path, self.root()?);
+            }
+            let file = Replacement::begin(path)?;
+            file.write_at(encoded, 0)?;
+            if encoded.capacity() > 16 << 20 {
+                *encoded = Vec::new();
+            }
+            file.finish(self.array.durable, over)
+        })
+    }
+
+    // -- shards ----------------------------------------------------------------------------------------------------
+
+    fn replace_shard(
+        &self,
+        whole: &Whole,
+        shard: &Shard,
+        path: &Arc<Path>,
+        old: Option<Object>,
+        over: Option<Option<Version>>,
+        poll: Poll,
+    ) -> Result<()> {
+        let spread = Spread::new(&whole.part, &shard.cuts);
+        let total = spread.len();
+        let base = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
+        let mut made =
+            Made { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false, inside: 0, failed: false };
+        let mut open = OpenShard {
+            chain: whole.chain.clone(),
+            spread,
+            coords: whole.coords.clone(),
+            key: whole.key.clone(),
+            inside: whole.inside.clone(),
+            old: None,
+            path: path.clone(),
+            file: OnceLock::new(),
+            next: AtomicUsize::new(0),
+            made: Mutex::new(Made { index: Vec::new(), end: 0, any: false, inside: 0, failed: false }),
+            finished: Condvar::new(),
+        };
+        if let Some(object) = old {
+            open.keep_untouched(shard, object, &mut made)?;
+        }
+        open.made = Mutex::new(made);
+        let open = Arc::new(open);
+        if !self.alone && total > 1 {
+            locked(&self.shards).0.push(open.clone());
+            self.opened.notify_all();
+        }
+        self.inner_chunks(&open, &mut *poll)?;
+        let made = open.wait()?;
+        let Some(file) = open.file.get().filter(|_| made.any) else {
+            return remove(path, self.root()?);
+        };
+        let index = encode::encode_index(shard, made.index.clone())?;
+        file.write_at(&index, if shard.at_start { 0 } else { made.end })?;
+        file.finish(self.array.durable, over)
+    }
+
+    /// Makes inner chunks of an open shard until none is left to take.
+    fn inner_chunks(&self, open: &OpenShard, poll: Poll) -> Result<()> {
+        locked(&open.made).inside += 1;
+        let done = self.inner_loop(open, poll);
+        let mut made = locked(&open.made);
+        made.inside -= 1;
+        made.failed |= done.is_err();
+        open.finished.notify_all();
+        done
+    }
+
+    fn inner_loop(&self, open: &OpenShard, poll: Poll) -> Result<()> {
+        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
+        let total = open.spread.len();
+        let many = (ARENA / shard.inner.nbytes.max(1)).clamp(1, 64).min(total.div_ceil(threads())).max(1);
+        let mut arena = Vec::new();
+        loop {
+            let from = open.next.fetch_add(many, Ordering::Relaxed);
+            if from >= total {
+                return Ok(());
+            }
+            if self.stopped.load(Ordering::Relaxed) {
+                return Err(Error::new("internal", "another thread failed"));
+            }
+            let range = from..(from + many).min(total);
+            open.batch(shard, range, self.how, &mut arena)
+                .map_err(|error| error.at(&as_u64(&open.coords), &open.key))?;
+            poll()?;
+        }
+    }
+
+    fn helpable(&self) -> Option<Arc<OpenShard>> {
+        let mut shards = locked(&self.shards);
+        loop {
+            shards.0.retain(|open| open.next.load(Ordering::Relaxed) < open.spread.len());
+            if let Some(open) = shards.0.first() {
+                return Some(open.clone());
+            }
+            if shards.1 == 0 || self.stopped.load(Ordering::Relaxed) {
+                return None;
+            }
+            shards = self.opened.wait(shards).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn steps(&self, poll: Poll) -> Result<()> {
+        while !self.stopped.load(Ordering::Relaxed) {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.spread.len() {
+                break;
+            }
+            if self.alone {
+                self.chunk(number, &mut *poll)?;
+            } else {
+                locked(&self.shards).1 += 1;
+                let _opening = Opening(self);
+                self.chunk(number, &mut *poll)?;
+            }
+            poll()?;
+        }
+        if !self.alone {
+            while let Some(open) = self.helpable() {
+                self.inner_chunks(&open, &mut *poll)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One chunk of the plan; part and inside are in stored order.
+struct Whole {
+    chain: Arc<Chain>,
+    coords: Vec<usize>,
+    key: String,
+    part: Part,
+    inside: Vec<usize>,
+}
+
+impl OpenShard {
+    fn file(&self) -> Result<&Replacement> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = Replacement::begin(&self.path)?;
+        Ok(self.file.get_or_init(|| file)) // the loser's temporary file is removed by its drop
+    }
+
+    /// Copies the encoded inner chunks that will not be touched, and notes those that may be merged into.
+    fn keep_untouched(&mut self, shard: &Shard, object: Object, made: &mut Made) -> Result<()> {
+        let source = Source::whole(&object);
+        let index = decode::read_index(shard, source)?;
+        let stored = encode::stored_chunks(shard, &index, source.len() as u64)?;
+        let mut touched = vec![false; index.len() / 16];
+        for number in 0..self.spread.len() {
+            touched[shard.number(&self.spread.get(number).0)] = true;
+        }
+        let mut by_number = vec![None; touched.len()];
+        let mut kept = Vec::new();
+        for chunk in stored {
+            if touched[chunk.number] {
+                by_number[chunk.number] = Some(chunk);
+            } else {
+                kept.push(chunk);
+            }
+        }
+        kept.sort_by_key(|chunk| chunk.offset);
+        // Runs of touching ranges are copied as one; overlapping ones (legal, if odd) only once.
+        let mut rest = &kept[..];
+        while let Some(first) = rest.first() {
+            let (mut stop, mut n) = (first.offset, 0);
+            while let Some(chunk) = rest.get(n).filter(|chunk| chunk.offset <= stop) {
+                stop = stop.max(chunk.offset + chunk.len as u64);
+                n += 1;
+            }
+            let (run, later) = rest.split_at(n);
+            rest = later;
+            self.copy_run(&object, first.offset, stop - first.offset, made.end)?;
+            for chunk in run {
+                let at = made.end + (chunk.offset - first.offset);
+                set_entry(&mut made.index, chunk.number, at, chunk.len as u64);
+            }
+            made.end += stop - first.offset;
+            made.any = true;
+        }
+        self.old = Some((object, by_number));
+        Ok(())
+    }
+
+    fn copy_run(&self, object: &Object, from: u64, len: u64, to: u64) -> Result<()> {
+        let file = self.file()?;
+        match object.local() {
+            Some(local) => file.copy_from(local.open()?, from, len, to),
+            None => file.write_at(&object.read(from, len as usize)?, to),
+        }
+    }
+
+    /// Encodes some inner chunks and writes them with one call.
+    fn batch(
+        &self,
+        shard: &Shard,
+        range: std::ops::Range<usize>,
+        how: Writing,
+        arena: &mut Vec<u8>,
+    ) -> Result<()> {
+        arena.clear();
+        let mut entries = Vec::with_capacity(range.len());
+        for number in range {
+            let (coords, part) = self.spread.get(number);
+            let at = shard.number(&coords);
+            let old = self.old.as_ref().and_then(|(object, stored)| Some((object, stored[at]?)));
+            let old = old.map(|(object, chunk)| Source::Stored { object, offset: chunk.offset, len: chunk.len });
+            let inside = encode::inner_inside(shard, &coords, &self.inside);
+            let (part, inside) = stored_order(&shard.inner, part, &inside);
+            let start = arena.len();
+            if merge(&shard.inner, old, &part, &inside, how, arena)? {
+                entries.push((at, start as u64, (arena.len() - start) as u64));
+            } else {
+                arena.truncate(start);
+            }
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let file = self.file()?;
+        let begin = {
+            let mut made = locked(&self.made);
+            let begin = made.end;
+            made.end += arena.len() as u64;
+            made.any = true;
+            for (at, start, len) in entries {
+                set_entry(&mut made.index, at, begin + start, len);
+            }
+            begin
+        };
+        file.write_at(arena, begin)
+    }
+
+    /// Waits until no thread is at work on the shard any more.
+    fn wait(&self) -> Result<MutexGuard<'_, Made>> {
+        let mut made = locked(&self.made);
+        while made.inside > 0 {
+            made = self.finished.wait(made).unwrap_or_else(PoisonError::into_inner);
+        }
+        if made.failed { Err(Error::new("internal", "another thread failed")) } else { Ok(made) }
+    }
+}
+
+struct Opening<'a>(&'a WriteJob);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        locked(&self.0.shards).1 -= 1;
+        self.0.opened.notify_all();
+    }
+}
+
+impl Job for WriteJob {
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn work(&self, poll: Poll) {
+        if let Err(error) = self.steps(poll) {
+            self.stop(error);
+        }
+    }
+
+    fn stop(&self, error: Error) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let mut first = locked(&self.error);
+        // What a thread says that only gave up because of another says nothing.
+        if first.as_ref().is_none_or(|old| matches!(old, Error::Fault(fault) if fault.kind == "internal")) {
+            *first = Some(error);
+        }
+        drop(first);
+        let _shards = locked(&self.shards);
+        self.opened.notify_all();
+    }
+}
+
+fn as_u64(coords: &[usize]) -> Vec<u64> {
+    coords.iter().map(|&i| i as u64).collect()
+}
