@@ -57,7 +57,7 @@ class BoundChain:
     Raises `CodecError` on construction when a codec cannot apply to such chunks.
     """
 
-    __slots__ = ("_after", "_before", "_direct", "_sizes", "encoded_size", "middle", "middle_spec", "shard", "spec")
+    __slots__ = ("_after", "_before", "_direct", "_undo", "encoded_size", "middle", "middle_spec", "shard", "spec")
 
     spec: ChunkSpec
     """What `encode` takes and `decode` gives."""
@@ -80,14 +80,16 @@ class BoundChain:
         self.middle_spec = spec
         self.shard = ShardLayout(middle, spec) if isinstance(middle, ShardingCodec) else None
         self._after = after
-        self._sizes: list[int | None] = []
+        sizes: list[int | None] = []
         size = self.shard.encoded_size if self.shard is not None else middle.encoded_size(spec)
         for step in after:
-            self._sizes.append(size)
+            sizes.append(size)
             size = None if size is None else step.encoded_size(size)
         self.encoded_size = size
+        self._undo = list(zip(reversed(after), reversed(sizes), strict=True))
         self._direct = (
-            isinstance(middle, BytesCodec)
+            bool(after)
+            and isinstance(middle, BytesCodec)
             and spec.dtype.kind not in "bOT"
             and middle.stored_dtype(spec) == spec.dtype
             and all(isinstance(codec, TransposeCodec) for codec in before)
@@ -124,55 +126,51 @@ class BoundChain:
             data = step.encode(data)
         return data
 
+    @property
+    def direct(self) -> bool:
+        """Whether the last decompressor can write into memory laid out as the chunk's."""
+        return self._direct
+
     def decode(self, data: Buffer) -> npt.NDArray[Any]:
         """Decode one stored chunk to an array of ``spec.shape``, read-only or not, in any byte order.
 
         Raises `CodecError` for data that cannot be decoded to exactly one chunk.
         """
-        for step, size in zip(reversed(self._after), reversed(self._sizes), strict=True):
-            data = _decode_step(step, data, size)
-        return self._decode_array(data)
+        for step, size in self._undo:
+            data = step.decode(data, size)
+            if size is not None and memoryview(data).nbytes != size:
+                raise _wrong_size(step, size, data)
+        chunk = self.middle.decode(data, self.middle_spec) if self.shard is None else self.shard.decode(data)
+        for codec, spec in reversed(self._before):
+            chunk = codec.decode(chunk, spec)
+        return chunk
 
     def decode_into(self, data: Buffer, out: npt.NDArray[Any]) -> None:
         """Decode one stored chunk into `out` (shape ``spec.shape``, dtype ``spec.dtype``, any strides).
 
         Decompresses straight into `out` when its memory is laid out as the chunk's.
         """
-        if self._direct and self._after:
-            target = out
-            for codec, spec in self._before:
-                target = codec.encode(target, spec)
-            if target.flags.c_contiguous and target.nbytes:
-                for step, size in zip(reversed(self._after[1:]), reversed(self._sizes[1:]), strict=True):
-                    data = _decode_step(step, data, size)
-                if _decode_into(self._after[0], data, target):
-                    return
-                data = _decode_step(self._after[0], data, self._sizes[0])
-                out[...] = self._decode_array(data)
-                return
+        target = out
+        for codec, spec in self._before if self._direct else ():
+            target = codec.encode(target, spec)
+        if self._direct and target.flags.c_contiguous and target.nbytes:
+            for step, size in self._undo[:-1]:
+                data = step.decode(data, size)
+            last, size = self._undo[-1]
+            memory = memoryview(target.reshape(-1).view(np.uint8))
+            if not last.decode_into(data, memory):
+                data = last.decode(data, size)
+                if memoryview(data).nbytes != size:
+                    raise _wrong_size(last, size or 0, data)
+                memory[:] = memoryview(data).cast("B")
+            return
         out[...] = self.decode(data)
 
-    def _decode_array(self, data: Buffer) -> npt.NDArray[Any]:
-        if self.shard is not None:
-            chunk = self.shard.decode(data)
-        else:
-            chunk = self.middle.decode(data, self.middle_spec)
-        for codec, spec in reversed(self._before):
-            chunk = codec.decode(chunk, spec)
-        return chunk
 
-
-def _decode_step(step: BytesToBytes, data: Buffer, size: int | None) -> Buffer:
-    data = step.decode(data, size)
-    if size is not None and memoryview(data).nbytes != size:
-        raise CodecError(
-            "a chunk decodes to the wrong size",
-            codec=step.name,
-            expected=f"{size} bytes",
-            got=f"{memoryview(data).nbytes} bytes",
-        )
-    return data
-
-
-def _decode_into(step: BytesToBytes, data: Buffer, target: npt.NDArray[Any]) -> bool:
-    return step.decode_into(data, memoryview(target.reshape(-1).view(np.uint8)))
+def _wrong_size(step: BytesToBytes, size: int, data: Buffer) -> CodecError:
+    return CodecError(
+        "a chunk decodes to the wrong size",
+        codec=step.name,
+        expected=f"{size} bytes",
+        got=f"{memoryview(data).nbytes} bytes",
+    )

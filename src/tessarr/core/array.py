@@ -42,7 +42,15 @@ class Array(Selecting):
     [1, 2, 42]
     """
 
-    def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any):
+    _store: Store
+    _path: str
+    _metadata: ArrayMetadata
+    _options: RuntimeOptions
+    _read_only: bool
+
+    def __init__(
+        self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any
+    ) -> None:
         """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
         from tessarr.core.hierarchy import open_array
 
@@ -63,7 +71,7 @@ class Array(Selecting):
         self._metadata = metadata
         self._options = options
         self._read_only = read_only
-        self._order: Any = order or metadata.order
+        self._order = order or metadata.order
         return self
 
     # -- what it is --------------------------------------------------------------------------------------------------
@@ -101,7 +109,7 @@ class Array(Selecting):
         return self._metadata
 
     @property
-    def shape(self) -> Shape:  # type: ignore[override]
+    def shape(self) -> Shape:
         """Lengths of the axes. Assigning resizes the array."""
         return self._metadata.shape
 
@@ -252,7 +260,7 @@ class Array(Selecting):
     # -- engines -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _bound(self) -> BoundArray:  # type: ignore[override]
+    def _bound(self) -> BoundArray:
         return bind(self._store, self._path, self._metadata, self._options)
 
     @cached_property
@@ -261,7 +269,7 @@ class Array(Selecting):
         return choose(self._bound)
 
     @cached_property
-    def _engine(self) -> Any:  # type: ignore[override]
+    def _engine(self) -> Any:
         return self.engine.engine
 
     def _become(self, metadata: ArrayMetadata) -> None:

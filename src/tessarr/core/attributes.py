@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from tessarr import _json
@@ -114,7 +114,7 @@ class _LiveDict(dict[str, Any]):
 
 
 class _LiveList(list[Any]):
-    def __init__(self, value: list[Any], save: Save) -> None:
+    def __init__(self, value: Iterable[Any], save: Save) -> None:
         super().__init__(_live(item, self._save) for item in value)
         self._save_whole = save
 

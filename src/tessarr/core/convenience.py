@@ -248,7 +248,8 @@ def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree
         from tessarr.core.hierarchy import open_group
 
         grp = open_group(grp, mode="r")
-    return grp.tree(expand, level)
+    group: Group = grp
+    return group.tree(expand, level)
 
 
 # -- hierarchies ---------------------------------------------------------------------------------------------------------

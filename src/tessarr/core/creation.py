@@ -334,7 +334,7 @@ def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
         return next((i for i in ids if i in _OBJECT_IDS), None), filters
     config = _v2_config(object_codec)
     rest = [] if filters in ("auto", None) else _listed(filters)
-    return config["id"], [config, *rest]
+    return str(config["id"]), [config, *rest]
 
 
 _OBJECT_IDS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize", "pickle")

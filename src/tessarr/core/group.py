@@ -45,7 +45,12 @@ class Group(Grouping):
     (['a'], ['b'])
     """
 
-    def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, **legacy: Any):
+    _store: Store
+    _path: str
+    _metadata: GroupMetadata
+    _read_only: bool
+
+    def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, **legacy: Any) -> None:
         """Open the group at `path` of `store` (any store-like value). v2-era keywords are accepted, without effect."""
         from tessarr.core.hierarchy import open_group
 

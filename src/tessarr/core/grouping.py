@@ -13,20 +13,25 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array
     from tessarr.core.group import Group
     from tessarr.core.treeview import TreeView
+    from tessarr.stores.base import Store
 
 
 class Grouping:
     """Inherited by `Group`, which gives `members`, `create_array`, `require_array`, `create_group`, `require_group`."""
 
     if TYPE_CHECKING:
-        _store: Any
-        path: str
+        _store: Store
+
+        @property
+        def path(self) -> str: ...
 
         def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]: ...
         def create_array(self, name: str, **kwargs: Any) -> Array: ...
         def create(self, name: str, **kwargs: Any) -> Array: ...
         def require_array(self, name: str, *, shape: Any, **kwargs: Any) -> Array: ...
-        def create_group(self, name: str, **kwargs: Any) -> Group: ...
+        def create_group(
+            self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None
+        ) -> Group: ...
         def require_group(self, name: str, **kwargs: Any) -> Group: ...
         def __getitem__(self, path: str) -> Array | Group: ...
         def __contains__(self, path: object) -> bool: ...
@@ -87,9 +92,9 @@ class Grouping:
         """`require_group` for several names."""
         return tuple(self.require_group(name) for name in names)
 
-    def create_groups(self, *names: str, **kwargs: Any) -> tuple[Group, ...]:
+    def create_groups(self, *names: str, overwrite: bool = False) -> tuple[Group, ...]:
         """`create_group` for several names."""
-        return tuple(self.create_group(name, **kwargs) for name in names)
+        return tuple(self.create_group(name, overwrite=overwrite) for name in names)
 
     def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
         """Create nodes from their metadata, by path below this group; see `tessarr.create_hierarchy`."""

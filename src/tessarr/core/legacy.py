@@ -19,7 +19,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     Raises `TypeError` for a keyword that nobody knows.
     """
     rest = {name: value for name, value in given.items() if name not in _NO_EFFECT}
-    runtime = {name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest}
+    runtime: dict[str, Any] = {name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest}
     chunks = rest.pop("chunk_shape", None)
     legacy_chunks = rest.pop("chunks", None)
     chunks = chunks if chunks is not None else legacy_chunks

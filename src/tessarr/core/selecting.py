@@ -26,11 +26,18 @@ Fields = str | list[str] | None
 class Selecting:
     """Reading and writing by selection. Subclasses give `shape`, `_bound`, `_engine` and `_order`."""
 
+    _order: Any
+
     if TYPE_CHECKING:
-        shape: Shape
-        _bound: BoundArray
-        _engine: Engine
-        _order: Any
+
+        @property
+        def shape(self) -> Shape: ...
+
+        @property
+        def _bound(self) -> BoundArray: ...
+
+        @property
+        def _engine(self) -> Engine: ...
 
         def _why_read_only(self) -> str | None: ...
 

@@ -17,4 +17,5 @@ def sync(value: Coroutine[Any, Any, T] | T) -> T:
     if not inspect.iscoroutine(value):
         return value  # type: ignore[return-value]
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, value).result()
+        result: T = pool.submit(asyncio.run, value).result()
+        return result

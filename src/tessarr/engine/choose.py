@@ -40,11 +40,10 @@ def choose(bound: BoundArray) -> Choice:
     wanted = config.get("engine", "auto")
     if wanted == "reference":
         return Choice(_REFERENCE, "asked for by the configuration")
-    native, why_not = _native()
-    if native is not None:
-        why_not = native.supports(bound)
-        if why_not is None:
-            return Choice(native, "serves this array")
+    native, missing = _native()
+    why_not = missing if native is None else native.supports(bound)
+    if native is not None and why_not is None:
+        return Choice(native, "serves this array")
     if wanted == "native":
         raise UnsupportedOperationError(
             f"the native engine cannot serve this array: {why_not}", path="/" + bound.path, hint="Set engine to 'auto'"

@@ -7,7 +7,7 @@ thread, many in batched waves, or awaited (`tessarr.engine.reference`).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
@@ -43,7 +43,10 @@ def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
         if found is None:
             _fill(bound, part, out)
         elif part.covers and (target := _view(out, part.out_sel)) is not None and target.shape == shape:
-            chain.decode_into(found[0], target)
+            if chain.direct:
+                chain.decode_into(found[0], target)
+            else:
+                target[...] = chain.decode(found[0])
         else:
             out[part.out_sel] = chain.decode(found[0])[part.local.index]
     except BaseZarrError as error:
@@ -78,7 +81,7 @@ def _read_shard(
         return
     if whole:
         encoded = layout.split(found[0])
-        placed = [(inner, encoded.get(inner.coords)) for inner in parts]
+        placed: Sequence[tuple[Part, Buffer | None]] = [(inner, encoded.get(inner.coords)) for inner in parts]
     else:
         index = layout.parse_index(found[0])
         entries = [(inner, layout.entry(index, inner.coords)) for inner in parts]
@@ -165,7 +168,7 @@ def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None
 
 
 def _decode_inner(
-    layout: ShardLayout, placed: list[tuple[Part, Buffer | None]], target: Target, bound: BoundArray
+    layout: ShardLayout, placed: Sequence[tuple[Part, Buffer | None]], target: Target, bound: BoundArray
 ) -> None:
     inner_shape = layout.codec.chunk_shape
 

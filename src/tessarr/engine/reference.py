@@ -41,9 +41,13 @@ class ReferenceEngine:
     def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read`."""
         parts = plan(selection, bound.axes)
-        if not bound.store.is_remote:
-            store = bound.store
-            for_each(lambda part: _run(read_part(bound, part, out), store), parts)
+        store = bound.store
+        if not store.is_remote:
+            if len(parts) > 1:
+                for_each(lambda part: _run(read_part(bound, part, out), store), parts)
+                return
+            for part in parts:
+                _run(read_part(bound, part, out), store)
             return
         for group in _groups(bound, parts):
             waves = _Waves([read_part(bound, part, out) for part in group])
@@ -74,19 +78,16 @@ class ReferenceEngine:
 
 def _run(reading: Reading, store: Store) -> None:
     """Drive one chunk's generator on this thread."""
+    answer: Answer = None
     try:
-        request = next(reading)
         while True:
-            request = reading.send(_fetch(store, request))
+            key, ranges = reading.send(answer)
+            if ranges is not None:
+                answer = store.get_ranges(key, ranges)
+            else:
+                answer = None if (value := store.get(key)) is None else [value]
     except StopIteration:
         pass
-
-
-def _fetch(store: Store, request: Fetch) -> Answer:
-    if request.ranges is not None:
-        return store.get_ranges(request.key, request.ranges)
-    value = store.get(request.key)
-    return None if value is None else [value]
 
 
 class _Waves:

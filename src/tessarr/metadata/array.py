@@ -77,7 +77,8 @@ class ArrayMetadata:
         """The documents this array is written as: key relative to the node → JSON."""
         from tessarr.metadata import formats
 
-        return formats.module(self.zarr_format).dump_array(self)
+        documents: dict[str, JSONObject] = formats.module(self.zarr_format).dump_array(self)
+        return documents
 
     def to_dict(self) -> JSONObject:
         """The one document, attributes included (v1 and v2 keep theirs elsewhere when stored)."""

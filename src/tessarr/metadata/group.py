@@ -23,7 +23,8 @@ class GroupMetadata:
         """The documents this group is written as: key relative to the node → JSON."""
         from tessarr.metadata import formats
 
-        return formats.module(self.zarr_format).dump_group(self)
+        documents: dict[str, JSONObject] = formats.module(self.zarr_format).dump_group(self)
+        return documents
 
     def to_dict(self) -> JSONObject:
         """The one document, attributes included (v2 keeps them elsewhere when stored)."""

@@ -63,10 +63,10 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
     names = _dimension_names(doc, len(shape)) if shape_ok else None
     transformers = _storage_transformers(doc)
     extra = _extra(doc, (*_REQUIRED, *_OPTIONAL))
-    if not doc.problems:
+    if not doc.problems and grid is not None:
         _check_chain(doc, codecs, grid.axes(shape), data_type, fill)
     doc.finish()
-    assert data_type is not None and fill is not None
+    assert data_type is not None and fill is not None and grid is not None
     return ArrayMetadata(
         zarr_format=3,
         shape=shape,
