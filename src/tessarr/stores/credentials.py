@@ -142,6 +142,35 @@ def _from_elsewhere(recipe: Recipe) -> dict[str, dict[str, Any]]:
     return {"config": {}, "client_options": {}}
 
 
+def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` without what can hold a credential, which this process keeps for `recall_secrets`.
+
+    A value under the name ``secrets`` says which names were left out.
+    """
+    secret = {name: value for name, value in options.items() if is_secret(name)}
+    if not secret:
+        return dict(options)
+    _secrets[url] = {"config": secret}
+    return {**public_options(options), "secrets": sorted(secret)}
+
+
+def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The opposite of `remember_secrets`. Raises `StoreError` when this process does not know them."""
+    names = options.get("secrets")
+    found: dict[str, Any] = _secrets.get(url, {}).get("config", {})
+    for url_prefix, provided in _provided.items():
+        if url.startswith(url_prefix):
+            found = {**found, **provided}
+    if names and not found:
+        raise StoreError(
+            "a pickled store carries no credentials, and this process has none",
+            store=url,
+            expected=", ".join(names),
+            hint="Call tessarr.stores.credentials.provide_credentials",
+        )
+    return {**{name: value for name, value in options.items() if name != "secrets"}, **found}
+
+
 def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` without those that can hold a credential, at any depth."""
     return {

@@ -35,7 +35,8 @@ _TRANSPORT = re.compile(
 )
 _MULTIPART_FROM = 64 * 1024 * 1024
 _DELETE_PAGE = 1000
-_MARK = "tessarr-write"
+_MARK = "tessarrwrite"
+"""A C# identifier, because Azure allows no other names for metadata."""
 _CONDITIONAL = ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
 
 

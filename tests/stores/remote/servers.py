@@ -126,7 +126,14 @@ def gcs_server(root: Path) -> Iterator[Server]:
 def azure_server(root: Path) -> Iterator[Server]:
     """Azurite's blob service with one container, ``container``."""
     port = free_port()
-    command = [find_program("azurite-blob"), "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence"]
+    command = [
+        find_program("azurite-blob"),
+        "--blobHost",
+        "127.0.0.1",
+        "--blobPort",
+        str(port),
+        "--inMemoryPersistence",
+    ]
     with running([*command, "--skipApiVersionCheck", "--silent", "--disableTelemetry"], port, root) as server:
         _make_container(server, "container")
         yield server
@@ -138,7 +145,10 @@ def _make_container(server: Server, name: str) -> None:
     lines = ["PUT", *[""] * 11, *(f"{key}:{value}" for key, value in headers.items())]
     lines += [f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{name}", "restype:container"]
     digest = hmac.new(base64.b64decode(AZURE_KEY), "\n".join(lines).encode(), hashlib.sha256).digest()
-    headers |= {"Authorization": f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}", "Content-Length": "0"}
+    headers |= {
+        "Authorization": f"SharedKey {AZURE_ACCOUNT}:{base64.b64encode(digest).decode()}",
+        "Content-Length": "0",
+    }
     url = f"http://{server.address}/{AZURE_ACCOUNT}/{name}?restype=container"
     urllib.request.urlopen(urllib.request.Request(url, headers=headers, method="PUT")).close()
 
@@ -174,6 +184,16 @@ def http_server(root: Path) -> Iterator[Server]:
 def redis_server(root: Path) -> Iterator[Server]:
     """A Redis without persistence."""
     port = free_port()
-    command = [find_program("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(root)]
+    command = [
+        find_program("redis-server"),
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--dir",
+        str(root),
+    ]
     with running(command, port, root) as server:
         yield server

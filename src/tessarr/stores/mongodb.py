@@ -1,0 +1,228 @@
+"""A store in a MongoDB collection.
+
+One document per key: ``{"_id": key, "value": <bytes>, "revision": <unique>}``. A conditional write filters on the
+revision, which the server does atomically per document, so that no update is lost. A document holds at most 16 MB, and
+so does a value here. Needs pymongo.
+
+Differences: zarr-python 2 kept keys in a field of their own (``key``) beside a generated ``_id``; such collections are
+not read.
+
+Source: https://www.mongodb.com/docs/manual/core/write-operations-atomicity/.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
+
+from tessarr.errors import ConflictError, MissingDependencyError, StoreError
+from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.digest import as_bytes, cut
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+_List: TypeAlias = list
+_LIMIT = 16 * 1024 * 1024 - 4096
+_CAS_ROUNDS = 200
+
+
+class MongoDBStore(Store):
+    """A store in `collection` of `database`. `options` go to `pymongo.MongoClient`; `client` is used as it is."""
+
+    is_remote = True
+
+    def __init__(
+        self,
+        *,
+        database: str = "mongodb_zarr",
+        collection: str = "zarr_collection",
+        read_only: bool = False,
+        client: Any = None,
+        **options: Any,
+    ) -> None:
+        self.database = database
+        self.collection = collection
+        self.read_only = read_only
+        self._options = options
+        self._given = client
+        self._client_made: Any = None
+
+    @classmethod
+    def from_url(cls, url: str, *, read_only: bool = False, **options: Any) -> MongoDBStore:
+        """The store at ``mongodb://[user:password@]host[:port]/database/collection``."""
+        parts = urlsplit(url)
+        database, _, collection = parts.path.strip("/").partition("/")
+        names = {"database": database, "collection": collection}
+        found: dict[str, Any] = {name: value for name, value in names.items() if value}
+        found |= {"host": parts.hostname or "localhost", "port": parts.port or 27017}
+        if parts.username:
+            found |= {"username": parts.username, "password": parts.password}
+        return cls(read_only=read_only, **{**found, **options})
+
+    @property
+    def url(self) -> str:
+        place = f"{self._options.get('host', 'localhost')}:{self._options.get('port', 27017)}"
+        return urlunsplit(("mongodb", place, f"/{self.database}/{self.collection}", "", ""))
+
+    def __getstate__(self) -> dict[str, Any]:
+        from tessarr.stores.credentials import remember_secrets
+
+        options = remember_secrets(self.url, self._options)
+        return {**self.__dict__, "_client_made": None, "_given": None, "_options": options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from tessarr.stores.credentials import recall_secrets
+
+        self.__dict__.update(state)
+        self._options = recall_secrets(self.url, self._options)
+
+    def __copy__(self) -> MongoDBStore:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MongoDBStore) and (other.url, other.read_only) == (self.url, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def close(self) -> None:
+        if self._client_made is not None:
+            self._client_made.close()
+            self._client_made = None
+
+    def _call(self, key: str, command: Callable[[Any], Any]) -> Any:
+        client = self._given
+        if client is None and self._client_made is None:
+            try:
+                import pymongo
+            except ImportError as error:
+                raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install pymongo") from error
+            self._client_made = pymongo.MongoClient(**self._options)
+        import pymongo.errors
+
+        try:
+            return command((client or self._client_made)[self.database][self.collection])
+        except pymongo.errors.DuplicateKeyError:
+            raise
+        except pymongo.errors.PyMongoError as error:
+            text = f"{type(error).__name__}: {error}"
+        raise StoreError("MongoDB failed", store=self.url, key=key or None, got=text)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        keys = [request.key for request in requests]
+        for key in keys:
+            check_key(key)
+        found = {
+            item["_id"]: bytes(item["value"])
+            for item in self._call("", lambda collection: [*collection.find({"_id": {"$in": keys}}, {"value": 1})])
+        }
+        return [
+            None if key not in found else [cut(found[key], part) for part in ranges or (None,)]
+            if ranges is None or ranges
+            else []
+            for key, ranges in requests
+        ]
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
+        return None if found is None else found[0]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
+        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
+        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
+
+    def exists(self, key: str) -> bool:
+        return self.version(key) is not None
+
+    def version(self, key: str) -> Version | None:
+        check_key(key)
+        item = self._call(key, lambda collection: collection.find_one({"_id": key}, {"revision": 1}))
+        return None if item is None else str(item["revision"])
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        new = as_bytes(value)
+        if len(new) > _LIMIT:
+            raise StoreError(
+                "the value is too large for a MongoDB document",
+                store=self.url,
+                key=key,
+                expected=f"at most {_LIMIT} bytes",
+                got=len(new),
+                hint="Choose smaller chunks or shards",
+            )
+        revision = uuid.uuid4().hex
+        document = {"_id": key, "value": new, "revision": revision}
+        if isinstance(if_match, Any_):
+            self._call(key, lambda collection: collection.replace_one({"_id": key}, document, upsert=True))
+        elif if_match is None:
+            self._insert(key, document)
+        else:
+            wanted = {"_id": key, "revision": if_match}
+            result = self._call(key, lambda collection: collection.replace_one(wanted, document))
+            if result.matched_count == 0:
+                raise ConflictError("another writer was faster", store=self.url, key=key, expected=if_match)
+        return revision
+
+    def _insert(self, key: str, document: dict[str, Any]) -> None:
+        import pymongo.errors
+
+        try:
+            self._call(key, lambda collection: collection.insert_one(document))
+        except pymongo.errors.DuplicateKeyError:
+            raise ConflictError("another writer was faster", store=self.url, key=key, expected="no value") from None
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self._check_writable(key)
+        check_key(key)
+        with self.lock(key):
+            for number in range(_CAS_ROUNDS):
+                item = self._call(key, lambda collection: collection.find_one({"_id": key}))
+                new = change(None if item is None else bytes(item["value"]))
+                try:
+                    if new is not None:
+                        self.set(key, new, if_match=None if item is None else str(item["revision"]))
+                    elif item is not None:
+                        self._delete_revision(key, str(item["revision"]))
+                    return
+                except ConflictError:
+                    time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
+        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+
+    def _delete_revision(self, key: str, revision: str) -> None:
+        result = self._call(key, lambda collection: collection.delete_one({"_id": key, "revision": revision}))
+        if result.deleted_count == 0:
+            raise ConflictError("another writer was faster", store=self.url, key=key, expected=revision)
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        every = [*keys]
+        for key in every:
+            self._check_writable(key)
+            check_key(key)
+        if every:
+            self._call(every[0], lambda collection: collection.delete_many({"_id": {"$in": every}}))
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        wanted = {"_id": {"$regex": f"^{re.escape(prefix)}"}} if prefix else {}
+        return iter([item["_id"] for item in self._call("", lambda collection: [*collection.find(wanted, {"_id": 1})])])

@@ -1,0 +1,218 @@
+"""A whole hierarchy in one SQLite file.
+
+Values are rows of the table ``zarr(k TEXT PRIMARY KEY, v BLOB)``, as zarr-python 2 wrote them, so that its files open
+here and the reverse. Every write is a transaction: readers, other threads and other processes see old or new values,
+and updates exclude one another. SQLite allows one writer at a time; a value holds at most 1 GB.
+
+Source: https://www.sqlite.org/lang_transaction.html (BEGIN IMMEDIATE), https://www.sqlite.org/limits.html.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.digest import as_bytes, digest_version
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+_List: TypeAlias = list
+_CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
+_SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
+_BUSY_S = 60.0
+
+
+class SQLiteStore(Store):
+    """A store in the SQLite file at `path`, which is made when it is missing (unless `read_only`).
+
+    `options` go to `sqlite3.connect`; its ``timeout`` (60 s) is how long a writer waits for another.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self.read_only = read_only
+        self._options = {"timeout": _BUSY_S, **options}
+        self._local = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        if read_only:
+            if not os.path.exists(self.path):
+                raise StoreError("there is no such file", store=self.url)
+        else:
+            with self._transaction("") as connection:
+                connection.execute(_CREATE)
+
+    @property
+    def url(self) -> str:
+        return f"sqlite://{quote(Path(self.path).as_posix())}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "read_only": self.read_only, "_options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._local = threading.local()
+        self._open = []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SQLiteStore) and (other.path, other.read_only) == (self.path, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def close(self) -> None:
+        for connection in self._open:
+            connection.close()
+        self._open.clear()
+        self._local = threading.local()
+
+    # -- connections -------------------------------------------------------------------------------------------
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; a forked child makes its own, because SQLite's locks do not survive a fork."""
+        found: tuple[int, sqlite3.Connection] | None = getattr(self._local, "connection", None)
+        if found is not None and found[0] == os.getpid():
+            return found[1]
+        mode = "ro" if self.read_only else "rwc"
+        uri = f"{Path(self.path).as_uri()}?mode={mode}"
+        try:
+            # Used by one thread alone, and closed by whichever thread closes the store.
+            connection = sqlite3.connect(
+                uri, uri=True, isolation_level=None, check_same_thread=False, **self._options
+            )
+        except sqlite3.Error as error:
+            raise StoreError("the file does not open", store=self.url, got=str(error)) from error
+        self._local.connection = (os.getpid(), connection)
+        self._open.append(connection)
+        return connection
+
+    @contextmanager
+    def _transaction(self, key: str) -> Iterator[sqlite3.Connection]:
+        """A write transaction, begun at once: of two writers one waits, and neither works on old values."""
+        connection = self._connection()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error
+
+    def _rows(self, statement: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection().execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError("SQLite failed", store=self.url, got=str(error)) from error
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        check_key(key)
+        if byte_range is None:
+            rows = self._rows("SELECT v FROM zarr WHERE k = ?", key)
+        elif byte_range.start < 0:
+            rows = self._rows(
+                "SELECT substr(v, max(1, length(v) + 1 - ?)) FROM zarr WHERE k = ?", -byte_range.start, key
+            )
+        else:
+            stop = byte_range.stop if byte_range.stop is not None else 2**31
+            size = max(0, stop - byte_range.start)
+            rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", byte_range.start + 1, size, key)
+        return None if not rows else _blob(rows[0][0])
+
+    def exists(self, key: str) -> bool:
+        check_key(key)
+        return bool(self._rows("SELECT 1 FROM zarr WHERE k = ?", key))
+
+    def getsize(self, key: str) -> int | None:
+        check_key(key)
+        rows = self._rows("SELECT length(v) FROM zarr WHERE k = ?", key)
+        return int(rows[0][0]) if rows else None
+
+    def getsize_prefix(self, prefix: str) -> int:
+        where, values = _under(prefix)
+        return int(self._rows(f"SELECT coalesce(sum(length(v)), 0) FROM zarr WHERE {where}", *values)[0][0])
+
+    def version(self, key: str) -> Version | None:
+        value = self.get(key)
+        return None if value is None else digest_version(value)
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        with self._transaction(key) as connection:
+            if if_match is not ANY:
+                row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
+                found = None if row is None else digest_version(_blob(row[0]))
+                if found != if_match:
+                    raise ConflictError(
+                        "another writer was faster", store=self.url, key=key, expected=if_match, got=found
+                    )
+            connection.execute(_SET, (key, as_bytes(value)))
+        return digest_version(value)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self._check_writable(key)
+        check_key(key)
+        with self._transaction(key) as connection:
+            row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
+            new = change(None if row is None else _blob(row[0]))
+            if new is None:
+                connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
+            else:
+                connection.execute(_SET, (key, as_bytes(new)))
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._check_writable(prefix)
+        where, values = _under(prefix)
+        with self._transaction(prefix) as connection:
+            connection.execute(f"DELETE FROM zarr WHERE {where}", values)
+            connection.executemany(_SET, [(key, as_bytes(value)) for key, value in items.items()])
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        every = [(key,) for key in keys]
+        for (key,) in every:
+            self._check_writable(key)
+            check_key(key)
+        with self._transaction("") as connection:
+            connection.executemany("DELETE FROM zarr WHERE k = ?", every)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._check_writable(prefix)
+        where, values = _under(prefix)
+        with self._transaction(prefix) as connection:
+            connection.execute(f"DELETE FROM zarr WHERE {where}", values)
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        where, values = _under(prefix)
+        return (row[0] for row in self._rows(f"SELECT k FROM zarr WHERE {where}", *values))
+
+
+def _under(prefix: str) -> tuple[str, tuple[str, ...]]:
+    """A condition on the indexed column, and its values: ``/`` is followed by ``0`` in every encoding of ASCII."""
+    check_prefix(prefix)
+    return ("k >= ? AND k < ?", (prefix, prefix[:-1] + "0")) if prefix else ("1", ())
+
+
+def _blob(value: Any) -> bytes:
+    """zarr-python 2 stored some metadata documents as text."""
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
