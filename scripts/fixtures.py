@@ -82,8 +82,6 @@ def open_case(case: Case) -> Any:
     if case.entry["twin"]:
         return tessarr.open_array(str(path), mode="r", zarr_format=case.entry["zarr_format"])
     inner = case.entry.get("inner")
-    if path.is_file():
-        return tessarr.open_array(tessarr.storage.ZipStore(path, mode="r"), path=inner or "", mode="r")
     return tessarr.open_array(str(path), path=inner or "", mode="r")
 
 

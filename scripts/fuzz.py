@@ -25,6 +25,9 @@ from pathlib import Path
 
 from fixtures import Case, cases
 
+import tessarr
+from tessarr.errors import TessarrError
+
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 LARGEST_TARGET = 2_000_000
 MEMORY = 2 * 2**30
@@ -94,9 +97,6 @@ def limit_memory() -> None:
 
 def read_all(folder: str, channel: Connection) -> None:
     """In the child: open and read, and say what came of it. Large shapes are read in one corner only."""
-    import tessarr
-    from tessarr.errors import TessarrError
-
     warnings.simplefilter("ignore")
     limit_memory()
     try:
