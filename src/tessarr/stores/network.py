@@ -225,6 +225,14 @@ class NetworkStore(Store):
         jobs = await self._wave_async(requests)
         return [jobs[request.key].result(request.ranges) for request in requests]
 
+    def fetch_versioned(
+        self, requests: Sequence[Fetch]
+    ) -> tuple[list[list[Buffer] | None], list[Version | None]]:
+        """`fetch`, and the version of each value."""
+        jobs = self._wave(requests)
+        found = [jobs[request.key].result(request.ranges) for request in requests]
+        return found, [jobs[request.key].version for request in requests]
+
     def _absorb(
         self,
         jobs: dict[str, _Job],

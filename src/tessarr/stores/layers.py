@@ -1,0 +1,451 @@
+"""Layers: stores over a store. Here the caches of encoded bytes, and the layer that tries again.
+
+A cache layer answers from `cache_store` (memory, or a directory on disk) what it has read or written before, whole
+values and byte ranges alike; asks the store below for the rest in one wave; and after `max_age_seconds` asks only
+whether the version (ETag) is still the same. Writes go through. ZEP 1 calls this a runtime storage transformer.
+
+What other writers change is seen when an entry is older than `max_age_seconds`: with the default, "infinity", not at all;
+with 0 every read is checked by one request without a body. Missing keys are never remembered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+from tessarr.errors import ConflictError, ReadOnlyError, StoreError
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.retry import RequestError, RetryPolicy
+from tessarr.stores.wrappers import WrapperStore
+from tessarr.types import Buffer, ByteRange
+
+_List: TypeAlias = list
+_Slot: TypeAlias = tuple[str, ByteRange | None]
+
+
+class _Layer(WrapperStore):
+    """A wrapper that works on whole calls: its asynchronous methods run its own synchronous ones in threads."""
+
+    get_async = Store.get_async
+    get_ranges_async = Store.get_ranges_async
+    get_partial_values_async = Store.get_partial_values_async
+    fetch_async = Store.fetch_async
+    set_async = Store.set_async
+    set_if_not_exists_async = Store.set_if_not_exists_async
+    set_partial_values_async = Store.set_partial_values_async
+    update_async = Store.update_async
+    delete_async = Store.delete_async
+    delete_many_async = Store.delete_many_async
+    delete_prefix_async = Store.delete_prefix_async
+    replace_prefix_async = Store.replace_prefix_async
+    clear_async = Store.clear_async
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.store!r})"
+
+
+class CacheInfo(NamedTuple):
+    """How a cache is set, and how full it is."""
+
+    cache_store_type: str
+    max_age_seconds: float | Literal["infinity"]
+    max_size: int | None
+    current_size: int
+    cache_set_data: bool
+    tracked_keys: int
+
+
+class CacheStatistics(NamedTuple):
+    """What a cache has done. `revalidations` are hits that needed a request to be sure."""
+
+    hits: int
+    misses: int
+    evictions: int
+    revalidations: int
+
+    @property
+    def hit_rate(self) -> float:
+        """Hits per request; 0 before the first."""
+        total = self.hits + self.misses
+        return self.hits / total if total else 0.0
+
+
+class _Entry(NamedTuple):
+    nbytes: int
+    born: float
+    version: Version | None
+    name: str
+    """The key in the cache store."""
+
+
+class CacheStore(_Layer):
+    """A cache of encoded bytes over `store`, kept in `cache_store` (`MemoryStore` by default).
+
+    `cache_store` belongs to the cache: nothing else may write to it. `max_size` is in bytes; the least recently used
+    entries leave first. `cache_set_data` keeps what is written, too.
+
+    Example:
+        >>> cache = CacheStore(MemoryStore(), max_size=1000)
+        >>> _ = cache.set("a", b"0123")
+        >>> bytes(cache.get("a")), cache.cache_stats().hits
+        (b'0123', 1)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        cache_store: Store | None = None,
+        max_age_seconds: float | Literal["infinity"] = "infinity",
+        max_size: int | None = None,
+        cache_set_data: bool = True,
+    ) -> None:
+        super().__init__(store)
+        self.cache_store = cache_store if cache_store is not None else MemoryStore()
+        self.max_age_seconds = max_age_seconds
+        self.max_size = max_size
+        self.cache_set_data = cache_set_data
+        self._start()
+
+    def _start(self) -> None:
+        self._guard = threading.RLock()
+        self._entries: OrderedDict[_Slot, _Entry] = OrderedDict()
+        self._slots: dict[str, set[_Slot]] = {}
+        self._writes: dict[str, int] = {}
+        """Writes under way or done, per key: a value read before one of them must not be kept after it."""
+        self._size = self._number = self._hits = self._misses = self._evictions = self._revalidations = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_guard", "_entries", "_slots", "_writes", "_size", "_number", "_hits", "_misses", "_evictions")
+        return {name: value for name, value in self.__dict__.items() if name not in (*kept, "_revalidations")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.cache_store = MemoryStore() if isinstance(self.cache_store, MemoryStore) else self.cache_store
+        self._start()
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def cache_info(self) -> CacheInfo:
+        """How the cache is set, and how full it is."""
+        kind = type(self.cache_store).__name__
+        with self._guard:
+            return CacheInfo(
+                kind, self.max_age_seconds, self.max_size, self._size, self.cache_set_data, len(self._slots)
+            )
+
+    def cache_stats(self) -> CacheStatistics:
+        """What the cache has done since it was made or cleared."""
+        with self._guard:
+            return CacheStatistics(self._hits, self._misses, self._evictions, self._revalidations)
+
+    def clear_cache(self) -> None:
+        """Forgets everything, statistics included. The store below is left alone."""
+        with self._guard:
+            names = [entry.name for entry in self._entries.values()]
+            writes = self._writes
+            self._entries.clear()
+            self._slots.clear()
+            self._size = self._hits = self._misses = self._evictions = self._revalidations = 0
+            self._writes = {key: number + 1 for key, number in writes.items()}
+        self.cache_store.delete_many(names)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
+        return None if found is None else found[0]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return self.fetch([Fetch(key, tuple(ranges))])[0]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
+        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
+        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """What is cached from the cache, the rest from the store below in one wave."""
+        results = [self._cached(request) for request in requests]
+        wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
+        if wanted:
+            writes = self._writes_of(wanted)
+            self._fill(results, wanted, _fetch_versioned(self.store, wanted), writes)
+        return results
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        if self.max_age_seconds != "infinity" or not isinstance(self.cache_store, MemoryStore):
+            return await super().fetch_async(requests)  # looking into the cache may wait
+        results = [self._cached(request) for request in requests]
+        wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
+        if wanted:
+            writes = self._writes_of(wanted)
+            # Without an age versions are not asked for again, so that nobody needs them.
+            self._fill(results, wanted, (await self.store.fetch_async(wanted), [None] * len(wanted)), writes)
+        return results
+
+    def _writes_of(self, requests: Sequence[Fetch]) -> dict[str, int]:
+        with self._guard:
+            return {request.key: self._writes.get(request.key, 0) for request in requests}
+
+    def _fill(
+        self,
+        results: _List[_List[Buffer] | None],
+        wanted: Sequence[Fetch],
+        answers: tuple[Sequence[_List[Buffer] | None], Sequence[Version | None]],
+        writes: dict[str, int],
+    ) -> None:
+        """Puts `answers` into the empty places of `results`, and into the cache."""
+        empty = [number for number, found in enumerate(results) if found is None]
+        for number, (key, ranges), parts, version in zip(empty, wanted, *answers, strict=True):
+            results[number] = parts
+            for part, body in zip((None,) if ranges is None else ranges, parts or (), strict=parts is not None):
+                self._keep((key, part), body, version, writes[key])
+
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """Call `get` asynchronously."""
+        found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
+        return None if found is None else found[0]
+
+    def _cached(self, request: Fetch) -> _List[Buffer] | None:
+        found: _List[Buffer] = []
+        for part in (None,) if request.ranges is None else request.ranges:
+            body = self._lookup(request.key, part)
+            if body is None:
+                with self._guard:
+                    self._misses += 1
+                return None
+            found.append(body)
+        with self._guard:
+            self._hits += 1
+        return found
+
+    def _lookup(self, key: str, part: ByteRange | None) -> Buffer | None:
+        """The bytes of one slot, out of its own entry or that of the whole value."""
+        for slot, cut in (((key, part), None), ((key, None), part)):
+            with self._guard:
+                entry = self._entries.get(slot)
+                if entry is None:
+                    continue
+                self._entries.move_to_end(slot)
+            if not self._is_fresh(key, slot, entry):
+                return None
+            body = self.cache_store.get(entry.name, cut)
+            if body is not None:
+                return body
+            self._forget(slot)
+        return None
+
+    def _is_fresh(self, key: str, slot: _Slot, entry: _Entry) -> bool:
+        if self.max_age_seconds == "infinity" or time.monotonic() - entry.born <= self.max_age_seconds:
+            return True
+        if entry.version is not None and self.store.version(key) == entry.version:
+            with self._guard:
+                self._revalidations += 1
+                if self._entries.get(slot) is entry:
+                    self._entries[slot] = entry._replace(born=time.monotonic())
+            return True
+        self._forget_key(key)
+        return False
+
+    # -- what is kept ------------------------------------------------------------------------------------------
+
+    def _keep(self, slot: _Slot, body: Buffer, version: Version | None, writes: int) -> None:
+        nbytes = memoryview(body).nbytes
+        if self.max_size is not None and nbytes > self.max_size:
+            return
+        with self._guard:
+            if self._writes.get(slot[0], 0) != writes:
+                return
+            self._number += 1
+            name = f"{self._number:x}"
+        self.cache_store.set(name, body)
+        with self._guard:
+            late = self._writes.get(slot[0], 0) != writes
+            if not late:
+                self._forget(slot)
+                self._entries[slot] = _Entry(nbytes, time.monotonic(), version, name)
+                self._slots.setdefault(slot[0], set()).add(slot)
+                self._size += nbytes
+                while self.max_size is not None and self._size > self.max_size:
+                    self._evictions += 1
+                    self._forget(next(iter(self._entries)))
+        if late:
+            self.cache_store.delete(name)
+
+    def _forget(self, slot: _Slot) -> None:
+        with self._guard:
+            entry = self._entries.pop(slot, None)
+            if entry is None:
+                return
+            self._size -= entry.nbytes
+            slots = self._slots[slot[0]]
+            slots.discard(slot)
+            if not slots:
+                del self._slots[slot[0]]
+        self.cache_store.delete(entry.name)
+
+    def _forget_key(self, key: str) -> None:
+        with self._guard:
+            for slot in [*self._slots.get(key, ())]:
+                self._forget(slot)
+
+    def _written(self, key: str) -> int:
+        """Marks a write of `key`: what is being read just now will not be kept."""
+        with self._guard:
+            number = self._writes[key] = self._writes.get(key, 0) + 1
+            self._forget_key(key)
+            return number
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._written(key)
+        try:
+            version = self.store.set(key, value, if_match=if_match)
+        finally:
+            number = self._written(key)
+        if self.cache_set_data:
+            self._keep((key, None), value, version, number)
+        return version
+
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
+        return self._forgetting([key], lambda: self.store.set_if_not_exists(key, value))
+
+    def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
+        parts = [*key_start_values]
+        self._forgetting([key for key, _, _ in parts], lambda: self.store.set_partial_values(parts))
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self._forgetting([key], lambda: self.store.update(key, change))
+
+    def delete(self, key: str) -> None:
+        self._forgetting([key], lambda: self.store.delete(key))
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        every = [*keys]
+        self._forgetting(every, lambda: self.store.delete_many(every))
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._forgetting(self._tracked(prefix), lambda: self.store.delete_prefix(prefix))
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._forgetting([*self._tracked(prefix), *items], lambda: self.store.replace_prefix(prefix, items))
+
+    def _tracked(self, prefix: str) -> _List[str]:
+        with self._guard:
+            return [key for key in {*self._slots, *self._writes} if key.startswith(prefix)]
+
+    def _forgetting(self, keys: Sequence[str], write: Callable[[], Any]) -> Any:
+        """Runs `write`, with the entries of `keys` forgotten before and after."""
+        for key in keys:
+            self._written(key)
+        try:
+            return write()
+        finally:
+            for key in keys:
+                self._written(key)
+
+
+class LRUStoreCache(CacheStore):
+    """zarr-python 2's cache by its name: at most `max_size` bytes (``None``: without limit) in memory."""
+
+    def __init__(self, store: Store, max_size: int | None = None) -> None:
+        super().__init__(store, max_size=max_size)
+
+    @property
+    def hits(self) -> int:
+        """Requests answered from the cache."""
+        return self.cache_stats().hits
+
+    @property
+    def misses(self) -> int:
+        """Requests that went to the store below."""
+        return self.cache_stats().misses
+
+    def invalidate(self) -> None:
+        """Forgets everything."""
+        self.clear_cache()
+
+    def invalidate_values(self) -> None:
+        """Forgets everything."""
+        self.clear_cache()
+
+    def invalidate_keys(self) -> None:
+        """Does nothing: listings are not cached."""
+
+
+class RetryStore(_Layer):
+    """Tries again what a store below fails at, as `policy` says.
+
+    For stores that do not retry by themselves. What is certain is not tried again: `ReadOnlyError`, `ConflictError`,
+    and a `RequestError` with a status. A conditional write is sent once.
+    """
+
+    def __init__(self, store: Store, policy: RetryPolicy | None = None) -> None:
+        super().__init__(store)
+        self.policy = policy if policy is not None else RetryPolicy()
+
+    def _try(self, call: Callable[[], Any]) -> Any:
+        pause = self.policy.backoff_s
+        for _ in range(self.policy.attempts - 1):
+            try:
+                return call()
+            except (ReadOnlyError, ConflictError):
+                raise
+            except StoreError as error:
+                if isinstance(error, RequestError):
+                    raise
+            time.sleep(pause)
+            pause = min(pause * self.policy.base, self.policy.most_s)
+        return call()
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        return self._try(lambda: self.store.get(key, byte_range))  # type: ignore[no-any-return]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return self._try(lambda: self.store.get_ranges(key, ranges))  # type: ignore[no-any-return]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
+        wanted = [*key_ranges]
+        return self._try(lambda: self.store.get_partial_values(wanted))  # type: ignore[no-any-return]
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        return self._try(lambda: self.store.fetch(requests))  # type: ignore[no-any-return]
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        if if_match is not ANY:
+            return self.store.set(key, value, if_match=if_match)
+        return self._try(lambda: self.store.set(key, value))  # type: ignore[no-any-return]
+
+    def delete(self, key: str) -> None:
+        self._try(lambda: self.store.delete(key))
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        every = [*keys]
+        self._try(lambda: self.store.delete_many(every))
+
+    def list_dir(self, prefix: str) -> Listing:
+        return self._try(lambda: self.store.list_dir(prefix))  # type: ignore[no-any-return]
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return iter(self._try(lambda: [*self.store.list_prefix(prefix)]))
+
+
+def _fetch_versioned(
+    store: Store, requests: Sequence[Fetch]
+) -> tuple[_List[_List[Buffer] | None], Sequence[Version | None]]:
+    """The answers and their versions; a store that cannot tell both at once is asked for the versions first, which is
+    safe (an older version with newer bytes is merely fetched again) and, where nothing is remote, cheap."""
+    both = getattr(store, "fetch_versioned", None)
+    if both is not None:
+        return both(requests)  # type: ignore[no-any-return]
+    known = {request.key: None if store.is_remote else store.version(request.key) for request in requests}
+    return store.fetch(requests), [known[request.key] for request in requests]
