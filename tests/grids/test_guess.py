@@ -42,7 +42,7 @@ def test_shards_are_multiples_of_chunks(shape: tuple[int, ...], itemsize: int, d
         assert shard % chunk == 0
         assert chunk <= shard
         assert shard < length + chunk or not length
-    assert prod(shards) * max(1, itemsize) <= max(2**30, prod(chunks) * itemsize)
+    assert prod(shards) * max(1, itemsize) <= max(2**30, prod(chunks) * max(1, itemsize))
 
 
 def test_examples_of_guesses() -> None:

@@ -92,6 +92,28 @@ def test_of_repeated_points_the_last_write_wins() -> None:
     assert chunk[1, 2] == 40
 
 
+def test_of_many_repeated_indices_the_last_write_wins() -> None:
+    """Enough of them that an unstable sort would show."""
+    rows, columns = np.random.default_rng(0).integers(0, 40, (2, 5000))
+    value = np.arange(5000)
+    expected, ours = np.zeros((2, 40, 40), int)
+    expected[rows, columns] = value
+    for part in parts(Points((rows, columns)), (40, 8), (40, 8)):
+        i, j = (8 * k for k in part.coords)
+        ours[i : i + 8, j : j + 8][part.local.index] = value[part.out_sel]
+    assert np.array_equal(ours, expected)
+    line, mine = np.zeros((2, 40), int)
+    line[rows] = value
+    for part in parts(Outer((rows,)), (40, 8)):
+        mine[8 * part.coords[0] :][part.local.index] = value[part.out_sel]
+    assert np.array_equal(mine, line)
+
+
+def test_only_the_parts_taken_whole_cover() -> None:
+    assert [part.covers for part in parts(Outer((slice(0, 35, 1),)), (40, 10))] == [True, True, True, False]
+    assert [part.covers for part in parts(Outer((slice(3, 40, 1),)), (40, 10))] == [False, True, True, True]
+
+
 @pytest.mark.parametrize("size", [1, 3, 2**40])
 def test_the_size_of_the_grid_does_not_matter(size: int) -> None:
     length = 2**62
