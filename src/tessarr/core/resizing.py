@@ -78,7 +78,7 @@ def _with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
 
 def _shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
     members: dict[str, Any] = {"shape": list(metadata.shape)}
-    if metadata.chunk_grid.chunk_shape is None:
+    if hasattr(metadata.chunk_grid, "covering"):
         members["chunk_grid"] = metadata.chunk_grid.to_json()
     return members
 

@@ -33,7 +33,7 @@ def write_part(bound: BoundArray, part: Part, value: Values) -> None:
     chain = bound.chain(shape)
     key = bound.key(part.coords)
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
-    mine = value[part.out_sel]
+    mine = _part_of(value, part)
     try:
         if part.covers:
             _store(bound, key, merge(chain, None, part.local, mine, keep_empty))
@@ -41,6 +41,13 @@ def write_part(bound: BoundArray, part: Part, value: Values) -> None:
             bound.store.update(key, lambda old: merge(chain, old, part.local, mine, keep_empty))
     except BaseZarrError as error:
         raise error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+
+
+def _part_of(value: Values, part: Part) -> Values:
+    """The part's values; always an array (a 0-d one would turn into a scalar without the Ellipsis)."""
+    where = part.out_sel if isinstance(part.out_sel, tuple) else (part.out_sel,)
+    mine: Values = value[(*where, ...)]
+    return mine
 
 
 def _store(bound: BoundArray, key: str, data: Buffer | None) -> None:
@@ -86,7 +93,7 @@ def _merge_shard(
 
     def encode(part: Part) -> None:
         before = None if part.covers else stored.get(part.coords)
-        chunks[part.coords] = merge(layout.inner, before, part.local, value[part.out_sel], keep_empty)
+        chunks[part.coords] = merge(layout.inner, before, part.local, _part_of(value, part), keep_empty)
 
     for_each(encode, list(plan(where, inner_axes)))
     return layout.pack({coords: data for coords, data in chunks.items() if data is not None})

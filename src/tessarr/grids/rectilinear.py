@@ -193,6 +193,18 @@ class RectilinearGrid(ChunkGrid):
             axes.append(VariedAxis(length, runs) if only is None else RegularAxis(length, only))
         return tuple(axes)
 
+    def covering(self, shape: Shape) -> RectilinearGrid:
+        """The grid for an array grown to `shape`: an axis that would not reach its end gets one more chunk.
+
+        >>> RectilinearGrid([[2, 3], 4]).covering((9, 9))
+        RectilinearGrid([[2, 3, 4], 4])
+        """
+        grown: list[Any] = []
+        for length, runs, axis in zip(shape, self._runs, self._spelling, strict=True):
+            total = _total(runs)
+            grown.append(axis if total is None or total >= length else [*axis, length - total])
+        return self if grown == list(self._spelling) else RectilinearGrid(grown)
+
     @property
     def chunk_shape(self) -> Shape | None:
         """The one shape that all chunks have, or ``None`` when they differ."""

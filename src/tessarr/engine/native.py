@@ -1,0 +1,287 @@
+"""The native engine: one call into Rust per request.
+
+A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (`describe`); every read and
+write is then one call, in which planning, I/O, decoding and scattering happen without the GIL. `NativeEngine.supports`
+says what it leaves to the reference engine: variable-length elements, codecs that compute on elements, codecs of other
+packages, and every store but a local directory.
+
+Decoded chunks of compressed local files that were read in part are kept in one cache per process
+(``config["cache.nbytes"]``, 64 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
+modification time and size are those it was read with.
+
+Raises `ImportError` on import where the Rust module was not built.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr import _native
+from tessarr.codecs.base import BytesToBytes, ChunkSpec
+from tessarr.codecs.bytes import BytesCodec
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.transpose import TransposeCodec
+from tessarr.engine.bound import BoundArray
+from tessarr.errors import (
+    ChecksumError,
+    ChunkNotFoundError,
+    CodecError,
+    ShardIndexError,
+    StoreError,
+    TessarrError,
+)
+from tessarr.grids.base import Axis
+from tessarr.indexing.selection import Points, Selection
+from tessarr.stores.local import LocalStore
+from tessarr.types import JSON, JSONObject
+
+_ERRORS: dict[str, type[TessarrError]] = {
+    error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
+}
+_KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
+
+
+class Unsupported(Exception):
+    """The array holds something that the native engine does not know; the text says what."""
+
+
+class _Handle:
+    """A bound array and what stands for it in Rust."""
+
+    __slots__ = ("array", "bound", "plain", "view")
+
+    def __init__(self, bound: BoundArray) -> None:
+        self.bound = bound
+        self.view = _view_dtype(bound.dtype)
+        self.plain = self.view is None and bool(bound.shape)
+        try:
+            self.array = _native.Array(json.dumps(describe(bound)))
+        except _native.NativeError as error:
+            kind, what, _ = error.args
+            raise Unsupported(what if kind == "unsupported" else f"{kind}: {what}") from error
+
+    def buffer(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """`array` as something whose memory the buffer protocol gives out; a 0-d array as one element."""
+        if self.view is not None:
+            array = array.view(self.view)
+        return array if array.ndim else array.reshape(1)
+
+
+class NativeEngine:
+    """See `tessarr.engine.base.Engine`. An instance remembers the array that it served last."""
+
+    name = "native"
+    __slots__ = ("_handle",)
+
+    def __init__(self) -> None:
+        self._handle: _Handle | None = None
+
+    def supports(self, bound: BoundArray) -> str | None:
+        """See `Engine.supports`."""
+        try:
+            self._bind(bound)
+        except Unsupported as reason:
+            return str(reason)
+        return None
+
+    def _bind(self, bound: BoundArray) -> _Handle:
+        handle = self._handle
+        if handle is None or handle.bound is not bound:
+            _apply_settings()
+            handle = self._handle = _Handle(bound)
+        return handle
+
+    def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+        """See `Engine.read`."""
+        handle = self._handle
+        if handle is None or handle.bound is not bound:
+            handle = self._bind(bound)
+        if not handle.plain:
+            out = handle.buffer(out)
+        try:
+            if isinstance(selection, Points):
+                handle.array.read_points(selection.coords, out)
+            else:
+                handle.array.read(selection.dims, out)
+        except _native.NativeError as error:
+            _raise(error, bound)
+
+    async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+        """See `Engine.read_async`."""
+        await asyncio.to_thread(self.read, bound, selection, out)
+
+    def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+        """See `Engine.write`."""
+        handle = self._bind(bound)
+        bound.store._check_writable(bound.path)
+        value = handle.buffer(np.broadcast_to(value, selection.shape))
+        try:
+            if isinstance(selection, Points):
+                handle.array.write_points(selection.coords, value)
+            else:
+                handle.array.write(selection.dims, value)
+        except _native.NativeError as error:
+            _raise(error, bound)
+
+    async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+        """See `Engine.write_async`."""
+        await asyncio.to_thread(self.write, bound, selection, value)
+
+
+def _apply_settings() -> None:
+    from tessarr.settings import config
+
+    _native.set_threads(config.get("threading.max_workers", None) or 0)
+    _native.set_cache_bytes(config.get("cache.nbytes", _native.DEFAULT_CACHE_BYTES))
+
+
+def _raise(error: _native.NativeError, bound: BoundArray) -> NoReturn:
+    """The typed error for one of the Rust module."""
+    kind, what, facts = error.args
+    errno = facts.pop("errno")
+    chunk = facts.pop("chunk")
+    known = {name: value for name, value in facts.items() if value is not None}
+    if chunk is not None:
+        known["chunk"] = tuple(chunk)
+    typed = _ERRORS.get(kind, TessarrError)(what, store=bound.store.url, path="/" + bound.path, **known)
+    if errno is not None and isinstance(typed, OSError):
+        typed.errno = errno
+    raise typed from None
+
+
+def _view_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The dtype to view elements as where NumPy does not give out their own as a buffer (dates, other packages')."""
+    plain = dtype.kind in "biufc" and dtype.num <= np.dtype(np.float16).num
+    return None if plain else np.dtype((np.void, dtype.itemsize))
+
+
+# -- the description -----------------------------------------------------------------------------------------------------
+
+
+def describe(bound: BoundArray) -> JSONObject:
+    """What `tessarr._native.Array` is made from. Raises `Unsupported`."""
+    data_type = bound.metadata.data_type
+    if data_type.itemsize is None or bound.dtype.hasobject:
+        raise Unsupported(f"elements of the data type {data_type.name} differ in size")
+    encoding = bound.metadata.chunk_key_encoding
+    if type(encoding).__module__ not in _KEYS:
+        raise Unsupported(f"the chunk key encoding {encoding.name!r}")
+    first = encoding.encode((0,))
+    prefix = f"{bound.path}/" if bound.path else ""
+    shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
+    key: JSONObject = {
+        "prefix": prefix + first.removesuffix("0"),
+        "separator": encoding.encode((0, 0)).removeprefix(first).removesuffix("0"),
+        "empty": prefix + encoding.encode(()),
+    }
+    return {
+        "shape": list(bound.shape),
+        "axes": [_axis(axis) for axis in bound.axes],
+        "item": data_type.itemsize,
+        "fill": list(bound.fill.astype(bound.dtype).tobytes()),
+        "key": key,
+        "codecs": _chain(bound.chain(shape)),
+        "store": _store(bound),
+        "write_empty_chunks": bound.options.write_empty_chunks,
+        "read_missing": bound.options.read_missing_chunks,
+        "durable": bool(getattr(bound.store, "durable", False)),
+    }
+
+
+def _store(bound: BoundArray) -> JSONObject:
+    store = bound.store
+    local = isinstance(store, LocalStore) and all(
+        getattr(type(store), name) is getattr(LocalStore, name) for name in ("get", "set", "delete", "lock", "update")
+    )
+    if not local:
+        raise Unsupported(f"a store of the type {type(store).__name__}")
+    assert isinstance(store, LocalStore)
+    if not store.file_locks:
+        raise Unsupported("a local store without file locks")
+    return {"kind": "local", "root": store._base}
+
+
+def _axis(axis: Axis) -> JSONObject:
+    if axis.uniform is not None or not axis.nchunks:
+        return {"size": axis.uniform or 1}
+    last = axis.nchunks - 1
+    return {"offsets": [*(axis.start(index) for index in range(axis.nchunks)), axis.start(last) + axis.size(last)]}
+
+
+def _chain(chain: BoundChain) -> list[JSON]:
+    codecs: list[JSON] = []
+    for codec, spec in chain.before:
+        if not isinstance(codec, TransposeCodec):
+            raise Unsupported(f"the codec {codec.name!r}, which computes on elements")
+        codecs.append(_named("transpose", {"order": list(codec.permutation(len(spec.shape)))}))
+    middle, spec = chain.middle, chain.middle_spec
+    if chain.shard is not None:
+        layout = chain.shard
+        codecs.append(
+            _named(
+                "sharding_indexed",
+                {
+                    "chunk_shape": list(layout.codec.chunk_shape),
+                    "codecs": _chain(layout.inner),
+                    "index_codecs": _chain(layout._index_chain),
+                    "index_location": layout.codec.index_location,
+                },
+            )
+        )
+    elif isinstance(middle, BytesCodec):
+        swap = _swap(spec.dtype, middle.stored_dtype(spec))
+        codecs.append(_named("bytes", {"swap": swap, "boolean": spec.dtype.kind == "b"}))
+    else:
+        raise Unsupported(f"the codec {middle.name!r}")
+    codecs.extend(_step(step, spec, first=number == 0) for number, step in enumerate(chain.after))
+    return codecs
+
+
+def _named(name: str, configuration: JSONObject) -> JSONObject:
+    return {"name": name, "configuration": configuration}
+
+
+_STEPS = frozenset(
+    ("blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "shuffle", "crc32c", "crc32", "adler32", "fletcher32")
+)
+
+
+def _step(codec: BytesToBytes, spec: ChunkSpec, *, first: bool) -> JSONObject:
+    """A bytes → bytes codec: one of the specification, or numcodecs' of the same name (`coder` holds its members)."""
+    coder = getattr(codec, "coder", None)
+    name = codec.name if coder is None else coder.codec_id
+    if name not in _STEPS or type(codec).__module__.partition(".")[0] != "tessarr":
+        raise Unsupported(f"the codec {codec.name!r}")
+    if coder is None:
+        configuration = codec.to_json().get("configuration", {})
+        members = dict(configuration) if isinstance(configuration, dict) else {}
+    else:
+        members = dict(coder.members)
+    if name == "blosc":
+        typesize = members.get("typesize") or (spec.dtype.itemsize if first else 1)
+        members["typesize"] = typesize if isinstance(typesize, int) and typesize <= 255 else 1
+    return _named("numcodecs.crc32c" if coder is not None and name == "crc32c" else name, members)
+
+
+def _swap(memory: np.dtype[Any], stored: np.dtype[Any], at: int = 0) -> list[JSON]:
+    """What is reversed between two dtypes that differ in byte order only: ``[offset, unit, count]`` each."""
+    if memory == stored:
+        return []
+    if memory.subdtype is not None and stored.subdtype is not None:
+        base, shape = memory.subdtype
+        width, count = base.itemsize, int(np.prod(shape))
+        return [item for i in range(count) for item in _swap(base, stored.subdtype[0], at + i * width)]
+    if memory.fields is not None and stored.fields is not None:
+        found: list[JSON] = []
+        for name, (field, offset, *_) in memory.fields.items():
+            found += _swap(field, stored.fields[name][0], at + offset)
+        return found
+    parts = {"c": 2, "U": memory.itemsize // 4}.get(memory.kind, 1)
+    if memory.kind not in "iufcmMU" or stored.kind != memory.kind:
+        raise Unsupported(f"elements of {memory}, stored as {stored}")
+    return [[at, memory.itemsize // parts, parts]]
