@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.model.diff import Difference, diff, equal
+    from tessarr.model.comparison import Difference, diff, equal
     from tessarr.model.flat import flatten, unflatten
     from tessarr.model.json import from_json, to_json
     from tessarr.model.mapping import Mapped, to_v2, to_v3
@@ -28,7 +28,7 @@ _HOME = {
     **dict.fromkeys(("ArraySpec", "ArraySpecV2", "ArraySpecV3", "GroupSpec", "Spec"), "node"),
     **dict.fromkeys(("from_json", "to_json"), "json"),
     **dict.fromkeys(("flatten", "unflatten"), "flat"),
-    **dict.fromkeys(("Difference", "diff", "equal"), "diff"),
+    **dict.fromkeys(("Difference", "diff", "equal"), "comparison"),
     **dict.fromkeys(("Pattern", "like", "mismatches"), "match"),
     **dict.fromkeys(("NodeProblem", "Rule", "require_valid", "validate"), "valid"),
     **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "mapping"),

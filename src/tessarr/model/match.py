@@ -26,7 +26,7 @@ import numpy as np
 
 from tessarr.errors import TessarrError
 from tessarr.model.canonical import canonical
-from tessarr.model.diff import diff, own_json, same
+from tessarr.model.comparison import diff, own_json, same
 from tessarr.model.node import ArraySpec, GroupSpec, Spec
 from tessarr.model.valid import NodeProblem
 

@@ -99,7 +99,7 @@ class ArraySpec(Generic[TAttrs]):
         return replace(self, **changes)  # type: ignore[type-var]
 
     def __eq__(self, other: object) -> bool:
-        from tessarr.model.diff import equal
+        from tessarr.model.comparison import equal
 
         return equal(self, other) if isinstance(other, ArraySpec) else NotImplemented
 
@@ -285,7 +285,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
         return replace(self, **changes)
 
     def __eq__(self, other: object) -> bool:
-        from tessarr.model.diff import equal
+        from tessarr.model.comparison import equal
 
         return equal(self, other) if isinstance(other, GroupSpec) else NotImplemented
 

@@ -108,12 +108,31 @@ def _v3(members: bool) -> Schema:
     }
 
 
+def _v2_fills() -> list[Schema]:
+    """The fill values of the kinds of dtype; strings and bytes are left to the parser."""
+    number = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+    kinds: dict[str, Schema] = {
+        "^.[iu]": {"type": ["integer", "null"]},
+        "^.f": number,
+        "^.b": {"enum": [True, False, 0, 1, None]},
+    }
+    fills = [({"type": "string", "pattern": pattern}, fill) for pattern, fill in kinds.items()]
+    fills.append(({"type": "array"}, {"anyOf": [{"type": ["string", "null"]}, {"const": 0}]}))
+    return [
+        {
+            "if": {"properties": {"dtype": dtype}, "required": ["dtype"]},
+            "then": {"properties": {"fill_value": fill}},
+        }
+        for dtype, fill in fills
+    ]
+
+
 def _v2(members: bool) -> Schema:
     codec = {"type": "object", "properties": {"id": {"type": "string", "not": {"const": "pickle"}}}, "required": ["id"]}
-    name = {"type": "string"}
+    name, positive = {"type": "string"}, {"type": "integer", "minimum": 1}
     field = {
         "type": "array",
-        "prefixItems": [name, {"$ref": "#/$defs/Dtype"}, {"type": "array", "items": {"type": "integer", "minimum": 1}}],
+        "prefixItems": [name, {"$ref": "#/$defs/Dtype"}, {"anyOf": [positive, {"type": "array", "items": positive}]}],
         "items": False,
         "minItems": 2,
     }
@@ -140,6 +159,7 @@ def _v2(members: bool) -> Schema:
             "members": False,
         },
         "required": ["zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters"],
+        "allOf": _v2_fills(),
     }
     group = {
         "type": "object",

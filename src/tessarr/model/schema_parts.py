@@ -24,8 +24,8 @@ _FLOAT_BYTES = {
     "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1, "float6_e2m3fn": 1, "float6_e3m2fn": 1,
     "float4_e2m1fn": 1,
 }  # fmt: skip
-_NO_INFINITY = ("float4", "float6", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
-_NO_NAN = ("float4", "float6")
+_NO_INFINITY = ("float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
+_NO_NAN = ("float4_", "float6_")
 
 
 def closed(properties: Schema, required: Iterable[str] = (), **more: Any) -> Schema:
@@ -110,10 +110,11 @@ def data_types() -> tuple[Schema, list[Schema]]:
     alternatives: list[Schema] = []
     conditions: list[Schema] = []
     known = fills()
-    for name, (fill, configuration, short) in known.items():
-        schema = named({"const": name}, configuration, short=short)
-        alternatives.append(schema)
-        when = {"properties": {"data_type": {"anyOf": [{"const": name}, _with_name(name)]}}, "required": ["data_type"]}
+    for configuration, short, names in _grouped([(name, known[name][1:]) for name in known]):
+        alternatives.append(named({"enum": names}, configuration, short=short))
+    for fill, names in _grouped([(name, known[name][:1]) for name in known]):
+        with_name = {"type": "object", "properties": {"name": {"enum": names}}, "required": ["name"]}
+        when = {"properties": {"data_type": {"anyOf": [{"enum": names}, with_name]}}, "required": ["data_type"]}
         conditions.append({"if": when, "then": {"properties": {"fill_value": fill}}})
     raw = {"type": "string", "pattern": _multiples_of_eight()}
     alternatives.append(named(raw, _EMPTY, short=True))
@@ -126,8 +127,17 @@ def data_types() -> tuple[Schema, list[Schema]]:
     return {"anyOf": alternatives}, conditions
 
 
-def _with_name(name: str) -> Schema:
-    return {"type": "object", "properties": {"name": {"const": name}}, "required": ["name"]}
+def _grouped(items: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """What several names share, once, with the names at the end: validators try alternatives one after another."""
+    groups: list[tuple[tuple[Any, ...], list[str]]] = []
+    for name, value in items:
+        for other, names in groups:
+            if other == value:
+                names.append(name)
+                break
+        else:
+            groups.append((value, [name]))
+    return [(*value, names) for value, names in groups]
 
 
 # -- codecs ------------------------------------------------------------------------------------------------------------
@@ -167,7 +177,7 @@ def _codecs() -> dict[str, Schema]:
         "transpose": closed({"order": {"anyOf": [order, {"enum": ["C", "F"]}]}}, ["order"]),
         "blosc": blosc,
         "gzip": closed({"level": level}, ["level"]),
-        "zstd": closed({"level": zstd_level, "checksum": {"type": "boolean"}}, ["level"]),
+        "zstd": closed({"level": zstd_level, "checksum": {"type": "boolean"}}),
         "crc32c": _EMPTY,
         "vlen-utf8": _EMPTY,
         "vlen-bytes": _EMPTY,
@@ -183,16 +193,19 @@ def _needs(configuration: Schema) -> bool:
 
 
 def codecs() -> Schema:
-    """Definitions: ``Codecs`` (array → array, then one array → bytes, then bytes → bytes) and the kinds it is made of."""
+    """Definitions: ``Codecs`` (array → array, one array → bytes, bytes → bytes) and the kinds it is made of."""
     configurations = _codecs()
     kinds: dict[str, list[Schema]] = {"array_to_array": [], "array_to_bytes": [], "bytes_to_bytes": []}
     names = [name for name in registry.names("codec") if name != "numcodecs.pickle"]
+    items = []
     for name in names:
         implementation = registry.get("codec", name)
         assert implementation is not None
         configuration = configurations.get(name, _ANY)
         short = name not in configurations or not _needs(configuration)
-        kinds[implementation.kind].append(named({"const": name}, configuration, short=short))
+        items.append((name, (implementation.kind, configuration, short)))
+    for kind, configuration, short, group in _grouped(items):
+        kinds[kind].append(named({"enum": group}, configuration, short=short))
     unknown = closed(
         {
             "name": {"type": "string", "not": {"enum": names}},
