@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +33,6 @@ from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import (
-    case_collision,
     check_key,
     check_prefix,
     file_url,
@@ -300,8 +298,9 @@ class LocalStore(Store):
         while self.durable and not os.path.isdir(folder):
             missing.append(folder)
             folder = os.path.dirname(folder)
-        # Another process may remove an empty directory between two of these steps: then the caller tries again.
-        with contextlib.suppress(FileNotFoundError):
+        # Another process may remove an empty directory between two of these steps: then the caller tries again. A
+        # file in the way is found when the value is created.
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
             os.makedirs(missing[0] if missing else folder, exist_ok=True)
             for made in missing:
                 localtree.sync_directory(os.path.dirname(made))
@@ -313,18 +312,15 @@ class LocalStore(Store):
             self._case_blind = os.path.lexists(os.path.join(folder, name.upper()))
             if not self._case_blind:
                 return
-        folder = self._base
-        for name in key.split("/"):
-            other = None if name.lower() == name.upper() else case_collision(name, os.listdir(folder))
-            if other is not None:
-                raise StoreError(
-                    "this file system is blind to case, and another name differs in case only",
-                    store=self.url,
-                    key=key,
-                    got=f"{name!r} beside {other!r}",
-                    hint="Choose another name, or another kind of store",
-                )
-            folder = os.path.join(folder, name)
+        found = localtree.colliding(self._base, key)
+        if found is not None:
+            raise StoreError(
+                "this file system is blind to case, and another name differs in case only",
+                store=self.url,
+                key=key,
+                got=f"{found[0]!r} beside {found[1]!r}",
+                hint="Choose another name, or another kind of store",
+            )
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads, processes and, through shared file systems, machines."""
@@ -419,15 +415,7 @@ class LocalStore(Store):
         Younger ones than `older_than_s` may still be in use.
         """
         self._check_writable("")
-        count = 0
-        for path in localtree.leftovers(self._base, older_than_s, time.time()):
-            if os.path.isdir(path):
-                shutil.rmtree(path)
-            else:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
-            count += 1
-        return count
+        return localtree.remove_leftovers(self._base, older_than_s, time.time())
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -454,10 +442,6 @@ class LocalStore(Store):
         except OSError as error:
             raise self._trouble("list", prefix, error) from error
         return Listing(sorted(prefix + name for name in files), sorted(f"{prefix}{name}/" for name in folders))
-
-    def getsize_prefix(self, prefix: str) -> int:
-        """See `Store.getsize_prefix`."""
-        return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
 
     # -- paths and errors ------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from tessarr.stores.filelock import is_hidden, temporary_name
 from tessarr.stores.partial import byte_view
-from tessarr.stores.path import is_unicode
+from tessarr.stores.path import case_collision, is_unicode
 from tessarr.types import Buffer
 
 
@@ -188,16 +188,31 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def leftovers(base: str, older_than_s: float, now_s: float) -> Iterator[str]:
-    """The paths of hidden temporaries last changed more than `older_than_s` seconds before `now_s`."""
+def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
+    """Removes hidden names last changed more than `older_than_s` seconds before `now_s`; tells how many."""
+    count = 0
     for folder, folders, files in os.walk(base):
-        hidden = [name for name in (*files, *folders) if is_hidden(name)]
+        hidden = [os.path.join(folder, name) for name in (*files, *folders) if is_hidden(name)]
         folders[:] = [name for name in folders if not is_hidden(name)]
-        for name in hidden:
-            path = os.path.join(folder, name)
+        for path in hidden:
             with contextlib.suppress(FileNotFoundError):
-                if now_s - os.lstat(path).st_mtime > older_than_s:
-                    yield path
+                status = os.lstat(path)
+                if now_s - status.st_mtime > older_than_s:
+                    (shutil.rmtree if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
+                    count += 1
+    return count
+
+
+def colliding(base: str, key: str) -> tuple[str, str] | None:
+    """The first name on the way to `key` that is there in another case only, and that other; ``None``: there is none."""
+    folder = base
+    for name in key.split("/"):
+        # Names without letters, as most chunks have, need no look into what may be a large directory.
+        other = None if name.lower() == name.upper() else case_collision(name, os.listdir(folder))
+        if other is not None:
+            return name, other
+        folder = os.path.join(folder, name)
+    return None
 
 
 def _is_directory(path: str) -> bool:

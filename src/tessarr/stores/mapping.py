@@ -100,7 +100,8 @@ class MappingStore(Store):
 
     def list(self) -> Iterator[str]:
         """See `Store.list`. Keys that are no store keys (not strings, say) are left out."""
-        return (key for key in [*self._mapping] if isinstance(key, str) and key)
+        found: _List[object] = [*self._mapping]
+        return (key for key in found if isinstance(key, str) and key)
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """See `Store.list_prefix`."""

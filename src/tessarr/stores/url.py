@@ -5,7 +5,7 @@ r"""From what a user gives to a store, and whether two stores are one place.
 | a `Store`, a `StorePath` | itself |
 | ``None`` | a new `MemoryStore` |
 | a dictionary, any mutable mapping | `MemoryStore`, `MappingStore` over it |
-| a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`, or `ZipStore` for a zip file and for a name in ``.zip`` |
+| a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`; `ZipStore` for a zip file, and a new ``….zip`` |
 | ``memory://name/path`` | the `ManagedMemoryStore` of that name |
 | any other URL (``s3://…``, ``https://…``, ``sqlite:…``, ``zip::https://…``) | `tessarr.stores.remote` knows |
 | an fsspec map, a ``UPath``, an obstore store | `FsspecStore`, `ObjectStore` |
@@ -112,7 +112,8 @@ def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[
 
         name, _, path = text.partition(":")[2].lstrip("/").partition("/")
         return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
-    return _module("tessarr.stores.remote").open_url(text, storage_options=options, read_only=read_only), ""
+    remote: Store = _module("tessarr.stores.remote").open_url(text, storage_options=options, read_only=read_only)
+    return remote, ""
 
 
 def _from_path(path: str, mode: str | None, read_only: bool) -> Store:

@@ -261,7 +261,8 @@ class LoggingStore(CountingStore):
         self._open_log()
 
     def _open_log(self) -> None:
-        self.logger = logging.Logger(f"tessarr.{type(self.store).__name__}", self.log_level)
+        # Not `getLogger`: the handler and level are this store's, not those of every store of its kind.
+        self.logger = logging.Logger(f"tessarr.{type(self.store).__name__}", self.log_level)  # noqa: LOG001
         self.logger.addHandler(self.log_handler)
 
     def __getstate__(self) -> dict[str, Any]:
