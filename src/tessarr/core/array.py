@@ -261,7 +261,7 @@ class Array(Selecting):
 
     @cached_property
     def _bound(self) -> BoundArray:
-        return bind(self._store, self._path, self._metadata, self._options)
+        return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
 
     @cached_property
     def engine(self) -> Choice:

@@ -39,8 +39,6 @@ class Selecting:
         @property
         def _engine(self) -> Engine: ...
 
-        def _why_read_only(self) -> str | None: ...
-
     # -- brackets --------------------------------------------------------------------------------------------------
 
     def __getitem__(self, selection: Any) -> Any:
@@ -267,19 +265,18 @@ class Selecting:
 
     def _prepared(self, request: Request, value: Any, fields: Fields) -> npt.NDArray[Any]:
         """`value` in the array's dtype, broadcast to the selection."""
-        reason = self._why_read_only()
-        if reason is not None:
-            bound = self._bound
-            raise ReadOnlyError(f"the array is read-only: {reason}", store=bound.store.url, path=f"/{bound.path}")
+        bound = self._bound
+        if bound.read_only is not None:
+            raise ReadOnlyError(f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}")
         if fields:
-            whole = np.empty(request.selection.shape, self._bound.dtype)
-            self._engine.read(self._bound, request.selection, whole)
+            whole = np.empty(request.selection.shape, bound.dtype)
+            self._engine.read(bound, request.selection, whole)
             names = [fields] if isinstance(fields, str) else fields
             for name in names:
                 part = value if len(names) == 1 else np.asarray(value)[name]
                 request.result(whole)[name] = part
             return whole
-        return request.value(as_elements(value, self._bound.dtype))
+        return request.value(as_elements(value, bound.dtype))
 
     def _put(self, request: Request, value: Any, fields: Fields) -> None:
         self._engine.write(self._bound, request.selection, self._prepared(request, value, fields))

@@ -43,17 +43,13 @@ class BoundArray:
     axes: tuple[Axis, ...]
     fill: Scalar
     """0-d, dtype `dtype`: what a missing chunk holds."""
+    shape: Shape
+    """Shape of the array."""
+    dtype: np.dtype[Any]
+    """NumPy dtype of elements in memory."""
+    read_only: str | None = None
+    """Why the array must not be written; ``None`` when it may."""
     _chains: dict[Shape, BoundChain] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of the array."""
-        return self.metadata.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of elements in memory."""
-        return self.metadata.data_type.dtype
 
     def key(self, coords: Coords) -> str:
         """Store key of the chunk at `coords`."""
@@ -73,7 +69,9 @@ class BoundArray:
         return chain
 
 
-def bind(store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptions) -> BoundArray:
+def bind(
+    store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptions, read_only: str | None = None
+) -> BoundArray:
     """Bind an array's metadata to the store that holds it.
 
     Raises `CodecError` when the codec chain cannot encode the array's chunks, before anything is read or written.
@@ -82,7 +80,8 @@ def bind(store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptio
 
     fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
     axes = metadata.chunk_grid.axes(metadata.shape)
-    bound = BoundArray(transformed(store, metadata), path, metadata, options, axes, fill)
+    where = transformed(store, metadata)
+    bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     bound.chain(first)
     return bound
