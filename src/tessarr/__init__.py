@@ -47,7 +47,12 @@ _NAMES = {name: module for module, names in _HOME.items() for name in names.spli
 _DOORS = ("abc api buffer codecs core dtype errors experimental registry storage testing").split()
 
 __all__ = sorted(  # noqa: PLE0605 - the table above is the list
-    [name for module, names in _HOME.items() if module not in ("core.oldnames", "storage", "oldcodecs") for name in names.split()]
+    [
+        name
+        for module, names in _HOME.items()
+        if module not in ("core.oldnames", "storage", "oldcodecs")
+        for name in names.split()
+    ]
     + ["__version__"]
 )
 

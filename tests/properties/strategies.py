@@ -69,7 +69,13 @@ def _numcodec(codec: dict[str, Any]) -> dict[str, Any] | None:
     name, options = codec["name"], codec.get("configuration", {})
     if name == "blosc":
         shuffle = {"shuffle": 1, "bitshuffle": 2}[options["shuffle"]]
-        return {"id": "blosc", "cname": options["cname"], "clevel": options["clevel"], "shuffle": shuffle, "blocksize": 0}
+        return {
+            "id": "blosc",
+            "cname": options["cname"],
+            "clevel": options["clevel"],
+            "shuffle": shuffle,
+            "blocksize": 0,
+        }
     if name in ("zstd", "gzip"):
         return {"id": name, "level": options["level"]}
     return {"id": "zlib", "level": 1}

@@ -147,7 +147,9 @@ class AsyncGroup:
         """Whether there is such a member."""
         return await self._group.contains_async(member)
 
-    async def members(self, max_depth: int | None = 0, **kwargs: Any) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
+    async def members(
+        self, max_depth: int | None = 0, **kwargs: Any
+    ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
         """See `Group.members`."""
         for name, node in await self._group.members_async(max_depth):
             yield name, _wrapped(node)

@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from tessarr.core import nodes
 from tessarr.core.attributes import Attributes
-from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
-from tessarr.codecs.sharding import ShardingCodec
+from tessarr.core.layout import Layout
+from tessarr.core.selecting import Selecting
+from tessarr.core.twins import twin
+from tessarr.core.views import Blocks, OIndex, VIndex
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.core.selecting import Selecting
 from tessarr.stores.base import Store
-from tessarr.core.twins import twin
 from tessarr.types import Shape
-from tessarr.core.views import Blocks, OIndex, VIndex
 
 if TYPE_CHECKING:
     from tessarr.core.aio import AsyncArray
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
 
 
-class Array(Selecting):
+class Array(Selecting, Layout):
     """An N-dimensional array in a store, chunked and usually compressed.
 
     Made by `tessarr.open`, `tessarr.create_array` and their kin; ``Array(store, path)`` opens an existing one. Safe to use
@@ -62,7 +61,14 @@ class Array(Selecting):
 
     @classmethod
     def _make(
-        cls, store: Store, path: str, metadata: ArrayMetadata, options: RuntimeOptions, *, read_only: bool, order: str | None
+        cls,
+        store: Store,
+        path: str,
+        metadata: ArrayMetadata,
+        options: RuntimeOptions,
+        *,
+        read_only: bool,
+        order: str | None,
     ) -> Self:
         """An array whose metadata is known already."""
         self = cls.__new__(cls)
@@ -179,83 +185,6 @@ class Array(Selecting):
         if self._store.read_only:
             return "its store is read-only"
         return "it was opened with mode='r'" if self._read_only else self._metadata.not_writable
-
-    # -- chunks and codecs -------------------------------------------------------------------------------------------
-
-    @property
-    def _sharding(self) -> ShardingCodec | None:
-        codecs = self._metadata.codecs
-        return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
-
-    @property
-    def chunks(self) -> Shape:
-        """Shape of a chunk (an inner chunk, where there are shards).
-
-        Raises `NotImplementedError` when chunks differ in shape; see `read_chunk_sizes`.
-        """
-        return self._sharding.chunk_shape if self._sharding else self._metadata.chunks
-
-    @property
-    def shards(self) -> Shape | None:
-        """Shape of a shard; ``None`` without shards. Raises `NotImplementedError` when shards differ in shape."""
-        return self._metadata.chunks if self._sharding else None
-
-    @property
-    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Sizes, along each axis, of what is stored as one value, clipped to the array."""
-        return tuple(_sizes(axis) for axis in self._bound.axes)
-
-    @property
-    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Sizes, along each axis, of what can be read alone, clipped to the array."""
-        return tuple(_sizes(axis) for axis in self._block_axes())
-
-    @property
-    def cdata_shape(self) -> Shape:
-        """Number of chunks along each axis."""
-        return tuple(axis.nchunks for axis in self._block_axes())
-
-    @property
-    def nchunks(self) -> int:
-        """Number of chunks."""
-        return prod(self.cdata_shape)
-
-    @property
-    def nshards(self) -> int | None:
-        """Number of shards; ``None`` without shards."""
-        return prod(axis.nchunks for axis in self._bound.axes) if self._sharding else None
-
-    @property
-    def _stages(self) -> tuple[Any, ...]:
-        return self._sharding.codecs if self._sharding else self._metadata.codecs
-
-    @property
-    def filters(self) -> tuple[Any, ...]:
-        """v3: the array → array codecs (of inner chunks, where there are shards); v1, v2: the numcodecs filters."""
-        if self.zarr_format != 3:
-            return tuple(_numcodec(config) for config in self._metadata.filters or ())
-        return tuple(codec for codec in self._stages if isinstance(codec, ArrayToArray))
-
-    @property
-    def serializer(self) -> ArrayToBytes | None:
-        """v3: the array → bytes codec (of inner chunks, where there are shards); ``None`` in v1 and v2."""
-        if self.zarr_format != 3:
-            return None
-        return next(codec for codec in self._stages if isinstance(codec, ArrayToBytes))
-
-    @property
-    def compressors(self) -> tuple[Any, ...]:
-        """v3: the bytes → bytes codecs (of inner chunks, where there are shards); v1, v2: the numcodecs compressor."""
-        if self.zarr_format != 3:
-            return () if self._metadata.compressor is None else (_numcodec(self._metadata.compressor),)
-        return tuple(codec for codec in self._stages if isinstance(codec, BytesToBytes))
-
-    @property
-    def compressor(self) -> Any:
-        """The compressor of a v1 or v2 array; ``None`` when it has none. Raises `TypeError` for v3; see `compressors`."""
-        if self.zarr_format == 3:
-            raise TypeError("`compressor` is not defined for Zarr v3 arrays, which may have several; use `compressors`")
-        return next(iter(self.compressors), None)
 
     # -- engines -------------------------------------------------------------------------------------------------------
 
@@ -433,8 +362,10 @@ class Array(Selecting):
         return f"<Array {self._store.url.rstrip('/')}{self.name if self._path else ''} shape={self.shape} dtype={self.dtype}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Array) and (self._path, self._metadata) == (other._path, other._metadata) and (
-            self._store is other._store or self._store.url == other._store.url
+        return (
+            isinstance(other, Array)
+            and (self._path, self._metadata) == (other._path, other._metadata)
+            and (self._store is other._store or self._store.url == other._store.url)
         )
 
     def __hash__(self) -> int:
@@ -492,13 +423,3 @@ class Array(Selecting):
     info_complete_async = twin(info_complete)
     nbytes_stored_async = twin(nbytes_stored)
     close_async = twin(close)
-
-
-def _sizes(axis: Any) -> tuple[int, ...]:
-    return tuple(min(axis.size(i), axis.length - axis.start(i)) for i in range(axis.nchunks))
-
-
-def _numcodec(config: Any) -> Any:
-    import numcodecs
-
-    return numcodecs.get_codec(dict(config))

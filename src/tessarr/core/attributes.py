@@ -145,7 +145,18 @@ def _saving(name: str, base: type[Any]) -> Callable[..., Any]:
 
 for _name in ("__setitem__", "__delitem__", "update", "pop", "popitem", "setdefault", "clear", "__ior__"):
     setattr(_LiveDict, _name, _saving(_name, dict))
-for _name in (
-    "__setitem__ __delitem__ append extend insert pop remove clear sort reverse __iadd__ __imul__".split()
-):
+for _name in [
+    "__setitem__",
+    "__delitem__",
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "sort",
+    "reverse",
+    "__iadd__",
+    "__imul__",
+]:
     setattr(_LiveList, _name, _saving(_name, list))

@@ -12,11 +12,11 @@ from tessarr.core.array import Array
 from tessarr.core.creation import DEFAULT, array_config
 from tessarr.core.group import Group
 from tessarr.core.hierarchy import create, create_array, create_group, locate, open_array
+from tessarr.core.treeview import TreeView
+from tessarr.core.twins import twin
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.core.treeview import TreeView
-from tessarr.core.twins import twin
 
 
 def array(data: Any, **kwargs: Any) -> Array:
@@ -118,8 +118,16 @@ def from_array(
     """
     source = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
     kept = _kept(source, zarr_format)
-    given = {"chunks": chunks, "shards": shards, "filters": filters, "compressors": compressors, "serializer": serializer}
-    arguments = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
+    given = {
+        "chunks": chunks,
+        "shards": shards,
+        "filters": filters,
+        "compressors": compressors,
+        "serializer": serializer,
+    }
+    arguments = {
+        key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()
+    }
     if fill_value is DEFAULT:
         fill_value = kept["fill_value"]
     made = create_array(
@@ -280,7 +288,11 @@ def _metadata(node: Any) -> ArrayMetadata | GroupMetadata:
 
 def _create(store: Any, path: str, metadata: ArrayMetadata | GroupMetadata, overwrite: bool) -> Array | Group:
     present = nodes.read_node(store, path)
-    if isinstance(present, GroupMetadata) and isinstance(metadata, GroupMetadata) and present.attributes == metadata.attributes:
+    if (
+        isinstance(present, GroupMetadata)
+        and isinstance(metadata, GroupMetadata)
+        and present.attributes == metadata.attributes
+    ):
         return Group._make(store, path, present, read_only=False)
     nodes.create_node(store, path, metadata, overwrite=overwrite)
     if isinstance(metadata, GroupMetadata):

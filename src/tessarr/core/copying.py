@@ -11,10 +11,10 @@ import numpy as np
 
 from tessarr.core import nodes
 from tessarr.core.array import Array
-from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
 from tessarr.core.group import Group
-from tessarr.stores.base import Store
 from tessarr.core.twins import twin
+from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
+from tessarr.stores.base import Store
 
 _PIECE_NBYTES = 64 << 20
 """About so much is held in memory while values are copied."""
@@ -50,7 +50,10 @@ def boxes(array: Array, nbytes: int = _PIECE_NBYTES) -> Iterator[tuple[slice, ..
         yield tuple(
             slice(axis.start(i), min(axis.length, axis.start(j) + axis.size(j)))
             for axis, i, j in zip(
-                axes, first, (min(i + s, a.nchunks) - 1 for i, s, a in zip(first, steps, axes, strict=True)), strict=True
+                axes,
+                first,
+                (min(i + s, a.nchunks) - 1 for i, s, a in zip(first, steps, axes, strict=True)),
+                strict=True,
             )
         )
 
@@ -170,7 +173,9 @@ def _copy_foreign(
     if name in dest and if_exists in ("skip", "skip_initialized"):
         return CopyCounts(0, 1, 0)
     if not dry_run:
-        made = dest.create_array(name, shape=source.shape, dtype=source.dtype, overwrite=if_exists == "replace", **options)
+        made = dest.create_array(
+            name, shape=source.shape, dtype=source.dtype, overwrite=if_exists == "replace", **options
+        )
         write_values(source, made)
         made.attrs.update(dict(getattr(source, "attrs", {})))
     return CopyCounts(1, 0, int(np.dtype(source.dtype).itemsize * np.prod(source.shape)))

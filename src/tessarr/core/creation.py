@@ -16,7 +16,6 @@ from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.parse import codec_from
 from tessarr.codecs.sharding import ShardingCodec
-from tessarr.settings import config as settings
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import from_numpy
 from tessarr.engine.bound import RuntimeOptions
@@ -27,6 +26,7 @@ from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.v2 import DIMENSIONS, chain_from_v2
+from tessarr.settings import config as settings
 from tessarr.types import JSONObject, Shape, ZarrFormat
 
 
@@ -240,7 +240,9 @@ def from_numpy_dtype(dtype: Any) -> Any:
         return None
 
 
-def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any, endian: str | None) -> tuple[Codec, ...]:
+def _chain(
+    data_type: DataType, filters: Any, serializer: Any, compressors: Any, endian: str | None
+) -> tuple[Codec, ...]:
     before = [codec_from(f) for f in ([] if filters in ("auto", None) else _listed(filters))]
     misplaced = [c for c in before if not isinstance(c, ArrayToArray)]
     if misplaced and len(misplaced) == 1 and isinstance(misplaced[0], ArrayToBytes) and serializer in ("auto", None):
@@ -254,7 +256,9 @@ def _chain(data_type: DataType, filters: Any, serializer: Any, compressors: Any,
         after: list[Codec] = [ZstdCodec()]
     else:
         after = [codec_from(c) for c in ([] if compressors is None else _listed(compressors))]
-    wrong = [c for c in before if not isinstance(c, ArrayToArray)] + [c for c in after if not isinstance(c, BytesToBytes)]
+    wrong = [c for c in before if not isinstance(c, ArrayToArray)] + [
+        c for c in after if not isinstance(c, BytesToBytes)
+    ]
     if wrong:
         raise BaseZarrError(
             f"{wrong[0].name} is a codec of kind {wrong[0].kind}",
@@ -279,7 +283,8 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
     if data_type.dtype.kind == "O" and data_type.object_codec in (None, "vlen-bytes"):
         return VLenBytesCodec()
     raise BaseZarrError(
-        f"Zarr v3 cannot store {data_type.name}", hint="Use a serializer that can, or zarr_format=2 with an object codec"
+        f"Zarr v3 cannot store {data_type.name}",
+        hint="Use a serializer that can, or zarr_format=2 with an object codec",
     )
 
 
@@ -364,8 +369,14 @@ def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | N
 
 def _v2_compressor(compressors: Any, zarr_format: int) -> JSONObject | None:
     if isinstance(compressors, str) and compressors in ("auto", "default"):
-        return {"id": "zstd", "level": 0} if zarr_format == 2 else {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}
+        return (
+            {"id": "zstd", "level": 0}
+            if zarr_format == 2
+            else {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}
+        )
     given = [c for c in _listed(compressors) if c is not None]
     if len(given) > 1:
-        raise BaseZarrError(f"Zarr v{zarr_format} has one compressor", got=f"{len(given)} of them", hint="Use zarr_format=3")
+        raise BaseZarrError(
+            f"Zarr v{zarr_format} has one compressor", got=f"{len(given)} of them", hint="Use zarr_format=3"
+        )
     return _v2_config(given[0]) if given else None

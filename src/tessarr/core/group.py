@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr.core import nodes
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation import array_config
+from tessarr.core.grouping import Grouping
+from tessarr.core.nodes import NodeMetadata
+from tessarr.core.twins import twin
 from tessarr.errors import (
     ArrayNotFoundError,
     ContainsArrayError,
@@ -16,13 +19,9 @@ from tessarr.errors import (
     ReadOnlyError,
     UnsupportedOperationError,
 )
-from tessarr.core.grouping import Grouping
-from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.core.nodes import NodeMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
-from tessarr.core.twins import twin
 
 if TYPE_CHECKING:
     from tessarr.core.aio import AsyncGroup
@@ -260,7 +259,9 @@ class Group(Grouping):
 
     def _require_writable(self) -> None:
         if self.read_only:
-            raise ReadOnlyError("the group is read-only", store=self._store.url, path=self.name, hint="Open it with mode='r+'")
+            raise ReadOnlyError(
+                "the group is read-only", store=self._store.url, path=self.name, hint="Open it with mode='r+'"
+            )
 
     def _will_change(self) -> None:
         """Check that members may be changed; from then on they are read from the store, not from a consolidated copy."""
@@ -377,8 +378,10 @@ class Group(Grouping):
         return f"<Group {self._store.url.rstrip('/')}{self.name if self._path else ''}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and self._path == other._path and (
-            self._store is other._store or self._store.url == other._store.url
+        return (
+            isinstance(other, Group)
+            and self._path == other._path
+            and (self._store is other._store or self._store.url == other._store.url)
         )
 
     def __hash__(self) -> int:

@@ -80,7 +80,9 @@ class Grouping:
         """The arrays."""
         return (node for _, node in self.arrays())
 
-    def tree(self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False) -> TreeView:
+    def tree(
+        self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
+    ) -> TreeView:
         """The hierarchy below as a drawing, `level` levels deep, of at most `max_nodes` nodes."""
         from tessarr.core.treeview import TreeView
 

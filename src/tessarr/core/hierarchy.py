@@ -23,20 +23,20 @@ import numpy as np
 from tessarr import _json
 from tessarr.core import nodes
 from tessarr.core.array import Array
-from tessarr.settings import config as settings
 from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
-from tessarr.engine.bound import RuntimeOptions
-from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
 from tessarr.core.group import Group
 from tessarr.core.legacy import creation_arguments
+from tessarr.core.nodes import NodeMetadata
+from tessarr.core.twins import twin
+from tessarr.engine.bound import RuntimeOptions
+from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.core.nodes import NodeMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
 from tessarr.stores.url import store_from
-from tessarr.core.twins import twin
 from tessarr.types import ZarrFormat
 
 _MODES = ("r", "r+", "a", "w", "w-", "x")
@@ -69,7 +69,7 @@ def _format(zarr_format: int | None) -> ZarrFormat | None:
 
 
 def _new_format(zarr_format: int | None) -> ZarrFormat:
-    return _format(zarr_format) or settings.get("default_zarr_format", 3)  # type: ignore[no-any-return]
+    return _format(zarr_format) or settings.get("default_zarr_format", 3)
 
 
 def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: Any = None) -> Array | Group:
@@ -118,7 +118,9 @@ def open(  # noqa: A001 - zarr-python's name
         found = nodes.read_node(where, here, number)
         if found is not None:
             if isinstance(found, GroupMetadata):
-                return open_group(where, mode=mode, path=here, zarr_format=number, use_consolidated=kwargs.get("use_consolidated"))
+                return open_group(
+                    where, mode=mode, path=here, zarr_format=number, use_consolidated=kwargs.get("use_consolidated")
+                )
             return _node(where, here, found, mode, _config_of(config, kwargs))
         if mode != "a":
             nodes.require_node(where, here, number, None)
@@ -156,7 +158,7 @@ def open_array(
         found = nodes.require_node(where, here, number, ArrayMetadata)
     elif mode == "a":
         found = nodes.read_node(where, here, number)
-        if found is not None or "shape" not in kwargs and "data" not in kwargs:
+        if found is not None or ("shape" not in kwargs and "data" not in kwargs):
             found = nodes.require_node(where, here, number, ArrayMetadata)
     if found is not None:
         return _node(where, here, _separated(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
@@ -242,20 +244,14 @@ def create_array(
     storage_transformers: Any = (),
     object_codec: Any = None,
 ) -> Array:
-    """Create an array.
+    """Create an array of `shape` and `dtype`, or of `data` (array-like), which is then written.
 
-    - `shape` and `dtype`, or `data` (array-like) that gives both and is written.
-    - `chunks`: a shape (-1 for a whole axis), "auto", a size such as "8MB", or nested lists of sizes per axis for a
-      rectilinear grid. `shards`: a shape, "auto", or a dict with ``shape`` and ``index_location``; then `chunks` are the
-      inner chunks.
-    - `filters` (array → array), `serializer` (array → bytes) and `compressors` (bytes → bytes): codecs, their JSON, their
-      names, or numcodecs codecs; "auto" is none, the data type's own, and Zstandard.
-    - `fill_value`: what elements never written hold; by default 0, False, empty, NaT.
-    - `zarr_format`: 3 (default), 2, or 1 (deprecated, with a warning).
-    - `overwrite` replaces a node that is there, once the new one is valid and staged.
+    `chunks`: a shape (-1: a whole axis), "auto", a size such as "8MB", or a list of sizes per axis (a rectilinear grid).
+    `shards`: a shape, "auto", or a dict with ``shape`` and ``index_location``; `chunks` are then the inner chunks. `filters`
+    (array → array), `serializer` (array → bytes) and `compressors` (bytes → bytes): codecs, their JSON or names, or numcodecs
+    codecs; "auto": none, the data type's own, Zstandard. `overwrite` replaces a node once the new one is staged.
 
     Raises `ContainsArrayError`, `ContainsGroupError`, `BaseZarrError` (a `ValueError`) for arguments that do not fit.
-
     Source: Zarr v3.1 core, "Array metadata"; the surface is zarr-python's.
 
     >>> import tessarr, numpy as np
@@ -299,7 +295,9 @@ def create_array(
 def _warn_v1() -> None:
     import warnings
 
-    warnings.warn("Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning, 3)
+    warnings.warn(
+        "Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning, 3
+    )
 
 
 def _create(
@@ -414,7 +412,9 @@ def group(
     try:
         return open_group(store, mode="r+", path=path, zarr_format=number, storage_options=storage_options)
     except GroupNotFoundError:
-        return create_group(store, path=path, zarr_format=number, attributes=attributes, storage_options=storage_options)
+        return create_group(
+            store, path=path, zarr_format=number, attributes=attributes, storage_options=storage_options
+        )
 
 
 def array_from_document(store_path: Any, document: Mapping[str, Any]) -> Array:

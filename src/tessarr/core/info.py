@@ -110,8 +110,8 @@ def digest(array: Array, hashname: str) -> bytes:
     """A digest over the metadata, attributes and every stored chunk, in key order."""
     import hashlib
 
-    from tessarr.metadata import formats
     from tessarr.core.nodes import prefix_of
+    from tessarr.metadata import formats
 
     total: Any = hashlib.new(hashname)
     documents = formats.dumps(array.metadata.documents())

@@ -7,10 +7,18 @@ from typing import Any
 
 from tessarr.core.creation import DEFAULT
 
-_NO_EFFECT = (
-    "synchronizer chunk_store cache_metadata cache_attrs read_only meta_array mode use_consolidated "
-    "normalize_keys partial_decompress"
-).split()
+_NO_EFFECT = [
+    "synchronizer",
+    "chunk_store",
+    "cache_metadata",
+    "cache_attrs",
+    "read_only",
+    "meta_array",
+    "mode",
+    "use_consolidated",
+    "normalize_keys",
+    "partial_decompress",
+]
 
 
 def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -19,7 +27,9 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     Raises `TypeError` for a keyword that nobody knows.
     """
     rest = {name: value for name, value in given.items() if name not in _NO_EFFECT}
-    runtime: dict[str, Any] = {name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest}
+    runtime: dict[str, Any] = {
+        name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest
+    }
     chunks = rest.pop("chunk_shape", None)
     legacy_chunks = rest.pop("chunks", None)
     chunks = chunks if chunks is not None else legacy_chunks
@@ -37,7 +47,15 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     }
     if arguments["fill_value"] is None and zarr_format == 3:
         arguments["fill_value"] = DEFAULT
-    for name in ("shards", "serializer", "order", "attributes", "dimension_names", "object_codec", "storage_transformers"):
+    for name in (
+        "shards",
+        "serializer",
+        "order",
+        "attributes",
+        "dimension_names",
+        "object_codec",
+        "storage_transformers",
+    ):
         if name in rest:
             arguments[name] = rest.pop(name)
     if rest:

@@ -43,9 +43,7 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
     return read_nodes(store, [path], zarr_format)[0]
 
 
-def read_nodes(
-    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None
-) -> list[NodeMetadata | None]:
+def read_nodes(store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None) -> list[NodeMetadata | None]:
     """`read_node` for several paths, in one request to the store."""
     wanted: list[tuple[str, list[str]]] = []
     for path in paths:
@@ -77,7 +75,9 @@ def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
         message = f"{prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
         warnings.warn(message, ZarrUserWarning, 5)
     documents = {
-        name: formats.loads(name, stored[name], key=prefix + name) for name in formats.KEYS[found[0]].all if name in stored
+        name: formats.loads(name, stored[name], key=prefix + name)
+        for name in formats.KEYS[found[0]].all
+        if name in stored
     }
     return formats.parse_node(found[0], documents)
 
@@ -230,9 +230,7 @@ def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: d
     _change_document(store, path, name, lambda document: {**document, **changes})
 
 
-def _change_document(
-    store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> None:
+def _change_document(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     key = prefix_of(path) + name
     store._check_writable(key)
 

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.core import nodes
+from tessarr.core.selecting import as_elements
 from tessarr.engine.bound import BoundArray, bind
 from tessarr.errors import BaseZarrError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.core.selecting import as_elements
 from tessarr.types import Coords, Shape
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def resize(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: b
     new_shape = tuple(_length(n) for n in new_shape)
     if len(new_shape) != len(old_shape):
         raise BaseZarrError(
-            "an array keeps its number of dimensions", path=array.name, expected=f"{len(old_shape)} lengths", got=new_shape
+            "an array keeps its number of dimensions",
+            path=array.name,
+            expected=f"{len(old_shape)} lengths",
+            got=new_shape,
         )
     metadata = _with_shape(array.metadata, new_shape)
     old_bound = array._bound

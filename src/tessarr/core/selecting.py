@@ -6,6 +6,7 @@ the result as asked. `Array` inherits them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tessarr.indexing.base import Request
 if TYPE_CHECKING:
     from tessarr.engine.base import Engine
     from tessarr.engine.bound import BoundArray
+    from tessarr.grids.base import Axis
     from tessarr.types import Shape
 
 Fields = str | list[str] | None
@@ -38,6 +40,9 @@ class Selecting:
 
         @property
         def _engine(self) -> Engine: ...
+
+        @property
+        def _block_axes(self) -> Sequence[Axis]: ...
 
     # -- brackets --------------------------------------------------------------------------------------------------
 
@@ -65,7 +70,7 @@ class Selecting:
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
         """
         fields, selection = requests.pop_fields(selection)
-        self._put(requests.getitem(selection, self.shape), value, fields or None)
+        self._put(requests.getitem(selection, self._bound.shape), value, fields or None)
 
     def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
@@ -94,7 +99,9 @@ class Selecting:
         """
         return self._get(requests.basic(selection, self.shape), out, fields)
 
-    async def get_basic_selection_async(self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None) -> Any:
+    async def get_basic_selection_async(
+        self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None
+    ) -> Any:
         """Call `get_basic_selection` asynchronously."""
         return await self._get_async(requests.basic(selection, self.shape), out, fields)
 
@@ -180,21 +187,21 @@ class Selecting:
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
         """The elements of whole blocks, selected by integers and slices of the chunk grid."""
-        return self._get(requests.block(selection, self._block_axes()), out, fields)
+        return self._get(requests.block(selection, self._block_axes), out, fields)
 
     async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
         """Call `get_block_selection` asynchronously."""
-        return await self._get_async(requests.block(selection, self._block_axes()), out, fields)
+        return await self._get_async(requests.block(selection, self._block_axes), out, fields)
 
     def set_block_selection(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write whole blocks."""
-        self._put(requests.block(selection, self._block_axes()), value, fields)
+        self._put(requests.block(selection, self._block_axes), value, fields)
 
     async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
         """Call `set_block_selection` asynchronously."""
-        await self._put_async(requests.block(selection, self._block_axes()), value, fields)
+        await self._put_async(requests.block(selection, self._block_axes), value, fields)
 
     def get_point_selection(self, selection: Any) -> Any:
         """What `vindex` means: a mask, or coordinate arrays."""
@@ -209,16 +216,6 @@ class Selecting:
         self._put(self._points(selection), value, None)
 
     # -- how -----------------------------------------------------------------------------------------------------------
-
-    def _block_axes(self) -> Any:
-        """The axes whose intervals `blocks` counts: inner chunks where there are shards."""
-        from tessarr.grids.regular import RegularAxis
-
-        shard = self._bound.metadata.codecs
-        inner = next((codec for codec in shard if codec.name == "sharding_indexed"), None)
-        if inner is None or len(shard) != 1:
-            return self._bound.axes
-        return [RegularAxis(n, m) for n, m in zip(self.shape, inner.chunk_shape, strict=True)]  # type: ignore[attr-defined]
 
     def _points(self, selection: Any) -> Request:
         fields, selection = requests.pop_fields(selection)
@@ -267,7 +264,9 @@ class Selecting:
         """`value` in the array's dtype, broadcast to the selection."""
         bound = self._bound
         if bound.read_only is not None:
-            raise ReadOnlyError(f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}")
+            raise ReadOnlyError(
+                f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}"
+            )
         if fields:
             whole = np.empty(request.selection.shape, bound.dtype)
             self._engine.read(bound, request.selection, whole)

@@ -1,9 +1,9 @@
 """A hierarchy as a drawing.
 
-    /
-    ├── air (2920, 25, 53) int16
-    └── coords
-        └── lat (25,) float32
+/
+├── air (2920, 25, 53) int16
+└── coords
+    └── lat (25,) float32
 """
 
 from __future__ import annotations

@@ -90,7 +90,9 @@ def _read_shard(
             _scatter(target, part, out, chain)
             return
         wanted = [entry for _, entry in entries if entry is not None]
-        pieces = iter((yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))) or ()) if wanted else iter(())
+        pieces = (
+            iter((yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))) or ()) if wanted else iter(())
+        )
         placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
     _decode_inner(layout, placed, target, bound)
     _scatter(target, part, out, chain)

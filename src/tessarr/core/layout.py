@@ -1,0 +1,126 @@
+"""How an array is cut and encoded: chunks, shards and codecs, in zarr-python's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
+from tessarr.codecs.sharding import ShardingCodec
+from tessarr.grids.base import Axis
+from tessarr.grids.regular import RegularAxis
+from tessarr.types import Shape
+
+if TYPE_CHECKING:
+    from tessarr.engine.bound import BoundArray
+    from tessarr.metadata.array import ArrayMetadata
+
+
+class Layout:
+    """What `Array` says about its chunks and codecs. Subclasses give `_metadata`, `_bound`, `shape` and `zarr_format`."""
+
+    _metadata: ArrayMetadata
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> Shape: ...
+
+        @property
+        def zarr_format(self) -> int: ...
+
+        @property
+        def _bound(self) -> BoundArray: ...
+
+    @property
+    def _block_axes(self) -> Sequence[Axis]:
+        """The axes whose intervals are chunks: inner chunks, where there are shards."""
+        if self._sharding is None:
+            return self._bound.axes
+        return [RegularAxis(n, m) for n, m in zip(self.shape, self._sharding.chunk_shape, strict=True)]
+
+    @property
+    def _sharding(self) -> ShardingCodec | None:
+        codecs = self._metadata.codecs
+        return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
+
+    @property
+    def chunks(self) -> Shape:
+        """Shape of a chunk (an inner chunk, where there are shards).
+
+        Raises `NotImplementedError` when chunks differ in shape; see `read_chunk_sizes`.
+        """
+        return self._sharding.chunk_shape if self._sharding else self._metadata.chunks
+
+    @property
+    def shards(self) -> Shape | None:
+        """Shape of a shard; ``None`` without shards. Raises `NotImplementedError` when shards differ in shape."""
+        return self._metadata.chunks if self._sharding else None
+
+    @property
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Sizes, along each axis, of what is stored as one value, clipped to the array."""
+        return tuple(_sizes(axis) for axis in self._bound.axes)
+
+    @property
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Sizes, along each axis, of what can be read alone, clipped to the array."""
+        return tuple(_sizes(axis) for axis in self._block_axes)
+
+    @property
+    def cdata_shape(self) -> Shape:
+        """Number of chunks along each axis."""
+        return tuple(axis.nchunks for axis in self._block_axes)
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks."""
+        return prod(self.cdata_shape)
+
+    @property
+    def nshards(self) -> int | None:
+        """Number of shards; ``None`` without shards."""
+        return prod(axis.nchunks for axis in self._bound.axes) if self._sharding else None
+
+    @property
+    def _stages(self) -> tuple[Any, ...]:
+        return self._sharding.codecs if self._sharding else self._metadata.codecs
+
+    @property
+    def filters(self) -> tuple[Any, ...]:
+        """v3: the array → array codecs (of inner chunks, where there are shards); v1, v2: the numcodecs filters."""
+        if self.zarr_format != 3:
+            return tuple(_numcodec(config) for config in self._metadata.filters or ())
+        return tuple(codec for codec in self._stages if isinstance(codec, ArrayToArray))
+
+    @property
+    def serializer(self) -> ArrayToBytes | None:
+        """v3: the array → bytes codec (of inner chunks, where there are shards); ``None`` in v1 and v2."""
+        if self.zarr_format != 3:
+            return None
+        return next(codec for codec in self._stages if isinstance(codec, ArrayToBytes))
+
+    @property
+    def compressors(self) -> tuple[Any, ...]:
+        """v3: the bytes → bytes codecs (of inner chunks, where there are shards); v1, v2: the numcodecs compressor."""
+        if self.zarr_format != 3:
+            return () if self._metadata.compressor is None else (_numcodec(self._metadata.compressor),)
+        return tuple(codec for codec in self._stages if isinstance(codec, BytesToBytes))
+
+    @property
+    def compressor(self) -> Any:
+        """The compressor of a v1 or v2 array; ``None`` when it has none. Raises `TypeError` for v3; see `compressors`."""
+        if self.zarr_format == 3:
+            raise TypeError("`compressor` is not defined for Zarr v3 arrays, which may have several; use `compressors`")
+        return next(iter(self.compressors), None)
+
+
+def _sizes(axis: Any) -> tuple[int, ...]:
+    return tuple(min(axis.size(i), axis.length - axis.start(i)) for i in range(axis.nchunks))
+
+
+def _numcodec(config: Any) -> Any:
+    import numcodecs
+
+    return numcodecs.get_codec(dict(config))
