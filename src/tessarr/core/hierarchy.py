@@ -271,22 +271,11 @@ def create_array(
     if number == 1:
         _warn_v1()
     chosen = array_config(config)
+    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": chunk_key_encoding}
+    coded = {"filters": filters, "compressors": compressors, "serializer": serializer, "object_codec": object_codec}
+    told = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
     metadata = new_array_metadata(
-        shape=shape,
-        dtype=dtype,
-        zarr_format=number,
-        chunks=chunks,
-        shards=shards,
-        filters=filters,
-        compressors=compressors,
-        serializer=serializer,
-        fill_value=fill_value,
-        order=order,
-        attributes=attributes,
-        chunk_key_encoding=chunk_key_encoding,
-        dimension_names=dimension_names,
-        storage_transformers=storage_transformers,
-        object_codec=object_codec,
+        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, order=order, **cut, **coded, **told
     )
     layout = order or chosen.order
     return _create(where, here, metadata, chosen.options, overwrite, data if write_data else None, layout)
