@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import BytesToBytes, ChunkSpec
 from tessarr.codecs.members import check_members, choice, integer, optional, plain_value, read_members
-from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, byte_view, corrupt, flat_bytes, size_error
+from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, byte_view, corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
 
@@ -66,7 +66,7 @@ class BloscCodec(BytesToBytes):
     shuffle: Shuffle | None = None
     """``None``: bitshuffle for elements of one byte, shuffle otherwise."""
     blocksize: int = 0
-    """Bytes per block; 0: the library decides."""
+    """Bytes per block; 0: the library decides. It makes small blocks larger for compressors whose blocks it splits."""
 
     def __post_init__(self) -> None:
         for name in ("cname", "shuffle"):
@@ -155,8 +155,8 @@ def read_header(source: npt.NDArray[np.uint8], nbytes: int | None) -> Header:
         raise corrupt("blosc", f"the data is {kind} (version {version}, flags {flags:#04x})")
     if nbytes is not None and content != nbytes:
         raise size_error("blosc", nbytes, f"{content} bytes by its header")
-    if content > UNKNOWN_SIZE_LIMIT:
-        raise size_error("blosc", nbytes, f"{content} bytes by its header")
+    if content > UNKNOWN_SIZE_LIMIT or content > len(source) * MAX_RATIO:
+        raise size_error("blosc", nbytes, f"{content} bytes by its header, from {len(source)}")
     if stored != len(source):
         raise corrupt("blosc", f"the header says {stored} bytes are stored, there are {len(source)}")
     if flags & 8 or typesize == 0 or (content and not 0 < blocksize <= content):

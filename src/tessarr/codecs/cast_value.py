@@ -6,10 +6,11 @@ Source: zarr-extensions, "cast_value". v3 name ``cast_value``; none in v2 (numco
 {'name': 'cast_value', 'configuration': {'data_type': 'uint8', 'out_of_range': 'clamp'}}
 
 A value that ``scalar_map`` names becomes what the map says. Any other keeps its value if the target has it, is rounded
-as ``rounding`` says if not, and is clamped or wrapped, as ``out_of_range`` says, or an error, if it lies outside. NaN
-where the target has none is an error. The fill value must come back from the round trip. Integers and floats only,
-those of `ml_dtypes` included; float64 to a type of `ml_dtypes` is rounded by that package. Decoding follows the same
-rules.
+as ``rounding`` says if not, and is clamped or wrapped, as ``out_of_range`` says, or an error, if it lies outside. The
+limits of a float type that has infinities are these for clamping, as zarr-python's implementation has it. NaN where the
+target has none is an error. The fill value must come back from the round trip. Integers and floats only, those of
+`ml_dtypes` included; float64 to a type of `ml_dtypes` is rounded by that package. Decoding follows the same rules.
+zarr-python's implementation refuses to clamp infinities to integers, against the registered text.
 
 On reading, ``"out_of_range": "error"`` of drafts is taken for what its absence means.
 """
@@ -208,21 +209,18 @@ class CastValueCodec(ArrayToArray):
         dtype = target.dtype if is_foreign(target.dtype) else target.dtype.newbyteorder("=")
         if values.dtype.kind == "f" and np.isnan(values).any() and not holds(dtype, float("nan")):
             raise self._outside(float("nan"), target, "Map NaN in scalar_map")
-        limit = largest(dtype)
         with np.errstate(all="ignore"):
             out = values.astype(dtype)
-            if self.rounding != "nearest-even":
-                _direct(values, out, self.rounding)
-            wide = out.astype(np.float64)
+            finite = np.isfinite(out.astype(np.float64)) & ~_saturated(values, dtype)
         infinite = np.isinf(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
-        lost = ~np.isfinite(wide) & ~(np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool))
-        if holds(dtype, float("inf")):
-            lost &= ~infinite
-        else:
-            lost |= infinite
+        unbounded = holds(dtype, float("inf"))
+        lost = (~finite & ~np.isnan(values) & ~infinite) | (infinite & (not unbounded))
+        if self.rounding != "nearest-even":
+            _direct(values, out, self.rounding, lost, ~infinite)
         if lost.any():
             if self.out_of_range is None:
                 raise self._outside(values[lost].reshape(-1)[0], target)
+            limit = np.inf if unbounded else largest(dtype)
             out[lost] = np.where(values[lost] < 0, -limit, limit).astype(dtype)
         return out
 
@@ -296,39 +294,59 @@ def _round(values: npt.NDArray[Any], rounding: Rounding) -> npt.NDArray[Any]:
     return how[rounding](wide)
 
 
-def _direct(values: npt.NDArray[Any], out: npt.NDArray[Any], rounding: Rounding) -> None:
-    """Move results of rounding to nearest, in place, to where `rounding` wants them.
+def _saturated(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Where `ml_dtypes` gives the largest number for a value that rounds past it, in types without infinity."""
+    if not is_foreign(dtype) or holds(dtype, float("inf")):
+        return np.zeros(values.shape, bool)
+    limit, step = largest(dtype), _last_step(dtype)
+    magnitude, end = np.abs(values.astype(np.float64)), limit + step / 2
+    return (magnitude >= end) if limit / step % 2 else (magnitude > end)  # ties go to even
 
-    Element by element with exact fractions, for those that are not exact: this is a rare wish.
+
+def _last_step(dtype: np.dtype[Any]) -> float:
+    """Distance of the two largest finite values."""
+    below = np.nextafter(np.array(largest(dtype), dtype), np.array(0, dtype))
+    return largest(dtype) - float(below)
+
+
+def _direct(
+    values: npt.NDArray[Any],
+    out: npt.NDArray[Any],
+    rounding: Rounding,
+    lost: npt.NDArray[np.bool_],
+    where: npt.NDArray[np.bool_],
+) -> None:
+    """Move results of rounding to nearest, in place, to where `rounding` wants them; `lost`: outside the range.
+
+    Element by element with exact fractions, for those that are not exact: this is a rare wish. A value is outside when
+    rounding it, as if exponents had no end, leads past the largest number.
     """
-    flat_in, flat_out = values.reshape(-1), out.reshape(-1)
-    for index in range(len(flat_in)):
-        if flat_in.dtype.kind == "f" and not np.isfinite(flat_in[index]):
-            continue
+    flat_in, flat_out, flat_lost = values.reshape(-1), out.reshape(-1), lost.reshape(-1)
+    limit = Fraction(largest(out.dtype))
+    step = Fraction(_last_step(out.dtype))
+    for index in np.flatnonzero(where & ~np.isnan(values)).tolist():
         exact = Fraction(int(flat_in[index]) if flat_in.dtype.kind in "iu" else float(flat_in[index]))
         got = float(flat_out[index])
         if np.isfinite(got) and Fraction(got) == exact:
             continue
+        up_wanted = rounding == "towards-positive" or (rounding == "towards-zero" and exact < 0)
+        if abs(exact) > limit:
+            nearest, outward = rounding == "nearest-away", up_wanted == (exact > 0)
+            flat_lost[index] = abs(exact) >= limit + (step / 2 if nearest else step) or (outward and not nearest)
+            flat_out[index] = float(limit) if exact > 0 else -float(limit)
+            continue
         up = _neighbour(flat_out, index, exact, above=True)
         down = _neighbour(flat_out, index, exact, above=False)
-        if rounding == "nearest-away":
-            if not (np.isfinite(float(up)) and np.isfinite(float(down))):
-                continue
-            middle = (Fraction(float(up)) + Fraction(float(down))) / 2
-            if exact == middle:
-                flat_out[index] = up if exact > 0 else down
-            continue
-        to_top = rounding == "towards-positive" or (rounding == "towards-zero" and exact < 0)
-        flat_out[index] = up if to_top else down
+        if rounding != "nearest-away":
+            flat_out[index] = up if up_wanted else down
+        elif exact == (Fraction(float(up)) + Fraction(float(down))) / 2:
+            flat_out[index] = up if exact > 0 else down
 
 
 def _neighbour(flat: npt.NDArray[Any], index: int, exact: Fraction, *, above: bool) -> Any:
-    """The closest value of the dtype on one side of `exact`, next to the rounded one."""
+    """The closest value of the dtype on one side of `exact`, given that ``flat[index]`` is next to it on some side."""
     got = flat[index]
-    side = float(got)
-    beyond = side == float("inf") if above else side == float("-inf")
-    past = np.isinf(side) or (Fraction(side) > exact if above else Fraction(side) < exact)
-    if beyond or (past and not np.isinf(side)):
+    if Fraction(float(got)) > exact if above else Fraction(float(got)) < exact:
         return got
     goal = np.array(np.inf if above else -np.inf).astype(flat.dtype)
     return np.nextafter(got, goal)

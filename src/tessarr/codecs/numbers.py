@@ -12,7 +12,12 @@ from tessarr.dtypes.base import DataType
 
 
 def number_kind(data_type: DataType) -> Literal["integer", "float"] | None:
-    """``"integer"`` or ``"float"``, types of `ml_dtypes` included; ``None`` for anything else."""
+    """``"integer"`` or ``"float"``, types of `ml_dtypes` included; ``None`` for anything else.
+
+    ``float8_e8m0fnu`` holds powers of two and neither zero nor signs: nothing to compute with.
+    """
+    if data_type.name == "float8_e8m0fnu":
+        return None
     if re.fullmatch(r"u?int\d+", data_type.name):
         return "integer"
     return "float" if re.fullmatch(r"b?float\d+(_\w+)?", data_type.name) else None

@@ -17,6 +17,9 @@ UNKNOWN_SIZE_LIMIT = 1 << 31
 Blosc, the default of v2, cannot hold more either; a chunk of more than 2 GiB of text is in practice a bomb.
 """
 
+MAX_RATIO = 1 << 15
+"""No byte of zstd, lz4, blosclz or deflate decodes to more: a run of 128 KiB takes zstd four bytes."""
+
 _PIECE = 1 << 16
 
 

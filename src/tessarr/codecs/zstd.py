@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.members import boolean, check_members, integer, read_members
-from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, byte_view, corrupt, flat_bytes, size_error
+from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, byte_view, corrupt, flat_bytes, size_error
 from tessarr.types import JSON, Buffer, JSONObject
 
 _CHECKS = {"level": integer(-131072, 22), "checksum": boolean}
@@ -102,6 +102,8 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
 def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
     """Refuse frames that say, or by their blocks cannot but, decode to another size than `nbytes`."""
     view = byte_view(source)
+    if nbytes > len(source) * MAX_RATIO:
+        raise corrupt("zstd", f"{len(source)} bytes cannot decode to {nbytes}")
     if nbytes and _frame_header(view, 0).content == nbytes:
         return  # further frames, if any, are added up by numcodecs, which refuses more than the output holds
     extent = _walk(view)

@@ -1,0 +1,334 @@
+"""Filters and compressors of Zarr v2."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import struct
+
+import numcodecs
+import numpy as np
+import pytest
+
+from tessarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, VLenUTF8Codec, ZstdCodec
+from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec
+from tessarr.codecs.numcodecs import UnknownV2Codec, V2Codec, as_codec, v2_compressor, v2_config, v2_filters
+from tessarr.codecs.parse import codec_from
+from tessarr.dtypes.parse import from_numpy
+from tessarr.errors import (
+    CodecError,
+    MetadataValidationError,
+    MissingDependencyError,
+    PickleCodecDisabledError,
+    UnknownCodecError,
+)
+from tests.codecs.samples import data
+
+FLOATS = from_numpy("<f4")
+
+
+def objects(codec_id: str) -> ChunkSpec:
+    data_type = from_numpy(object, object_codec=codec_id)
+    return ChunkSpec((3,), data_type, data_type.default_fill())
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [
+        numcodecs.Blosc(),
+        numcodecs.Blosc("zstd", 3, -1, 256),
+        numcodecs.Zstd(3),
+        numcodecs.GZip(2),
+        numcodecs.Zlib(),
+        numcodecs.BZ2(),
+        numcodecs.LZMA(),
+        numcodecs.LZ4(),
+        numcodecs.CRC32(),
+        numcodecs.CRC32("end"),
+        numcodecs.CRC32C(),
+        numcodecs.Adler32(),
+        numcodecs.Fletcher32(),
+        numcodecs.Shuffle(8),
+        numcodecs.Base64(),
+        numcodecs.PackBits(),
+        numcodecs.Delta("<i4", "<i2"),
+        numcodecs.Delta("i4"),
+        numcodecs.FixedScaleOffset(1.5, 10, "<f8", "u1"),
+        numcodecs.Quantize(3, "f4"),
+        numcodecs.AsType("<f4", "<f8"),
+        numcodecs.BitRound(3),
+    ],
+    ids=repr,
+)
+def test_objects_of_numcodecs_are_taken_and_their_configuration_is_written(codec):
+    made = as_codec(codec, zarr_format=2)
+    assert isinstance(made, BytesToBytes)
+    assert made.to_v2() == codec.get_config()
+    assert v2_config(dict(codec.get_config())) == codec.get_config()
+    assert json.loads(json.dumps(made.to_v2())) == made.to_v2()
+    assert pickle.loads(pickle.dumps(made)) == made == copy.copy(made)
+
+
+def test_a_configuration_is_completed_for_writing_and_kept_as_it_was_when_read():
+    assert v2_config({"id": "zlib"}) == {"id": "zlib", "level": 1}
+    assert v2_compressor({"id": "zlib"}).to_v2() == {"id": "zlib"}
+    short = {"id": "delta", "dtype": "<i4"}
+    assert v2_compressor(short).to_v2() == short
+
+
+@pytest.mark.spec("UPG-06")
+def test_for_v3_they_become_the_codecs_of_the_specification_where_the_bytes_are_the_same():
+    assert as_codec(numcodecs.GZip(2)) == GzipCodec(level=2)
+    assert as_codec(numcodecs.Zstd(2, checksum=True)) == ZstdCodec(level=2, checksum=True)
+    assert as_codec(numcodecs.Blosc("lz4", 3, 2)) == BloscCodec(None, "lz4", 3, "bitshuffle")
+    assert as_codec(numcodecs.Blosc("lz4", 3, -1)).shuffle is None
+    assert as_codec({"id": "crc32c"}) == Crc32cCodec()
+    assert as_codec({"id": "crc32c", "location": "start"}).name == "numcodecs.crc32c"
+    assert as_codec({"id": "vlen-utf8"}) == VLenUTF8Codec()
+    assert codec_from(numcodecs.Zlib(4)).to_json() == {"name": "numcodecs.zlib", "configuration": {"level": 4}}
+
+
+@pytest.mark.spec("V2-45")
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<i2", "|u1", "<M8[s]"])
+@pytest.mark.parametrize("shuffle", [-1, 0, 1, 2])
+def test_blosc_takes_the_stride_from_the_elements_as_numcodecs_does(dtype, shuffle):
+    array = np.arange(2000).astype(dtype)
+    ours = v2_compressor({"id": "blosc", "shuffle": shuffle}).encode(array)
+    assert data(ours) == numcodecs.Blosc(shuffle=shuffle).encode(array)
+
+
+@pytest.mark.spec("V2-46")
+def test_lz4_has_a_size_in_front():
+    encoded = data(v2_compressor({"id": "lz4"}).encode(b"x" * 100))
+    assert struct.unpack("<i", encoded[:4]) == (100,)
+    for size in (-1, -100, 0, 99, 101, 2**31 - 1):
+        with pytest.raises(CodecError):
+            v2_compressor({"id": "lz4"}).decode(struct.pack("<i", size) + encoded[4:], 100)
+        with pytest.raises(CodecError):
+            v2_compressor({"id": "lz4"}).decode(struct.pack("<i", size) + encoded[4:], None)
+
+
+@pytest.mark.spec("V2-15")
+def test_the_example_of_the_specification_is_delta_then_blosc():
+    none, filters = v2_filters([{"id": "delta", "dtype": "<f8", "astype": "<f4"}], from_numpy("<f8"))
+    assert none is None
+    compressor = v2_compressor({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1})
+    array = np.arange(100, dtype="<f8").reshape(10, 10)
+    stored = compressor.encode(filters[0].encode(array))
+    by_hand = numcodecs.Delta("<f8", "<f4").decode(numcodecs.Blosc().decode(stored))
+    assert by_hand.tolist() == array.ravel().tolist()
+    sizes = [800, filters[0].encoded_size(800)]
+    assert sizes[1] == 400
+    decoded = filters[0].decode(compressor.decode(stored, sizes[1]), sizes[0])
+    assert data(decoded) == array.tobytes()
+
+
+def test_filters_that_compute_need_not_know_the_shape():
+    _, (scale, bits) = v2_filters(
+        [
+            {"id": "fixedscaleoffset", "scale": 10, "offset": 0, "dtype": "<f4", "astype": "<f4"},
+            {"id": "bitround", "keepbits": 23},
+        ],
+        FLOATS,
+    )
+    array = np.arange(6, dtype="<f4").reshape(2, 3)
+    stored = bits.encode(scale.encode(array))
+    assert (
+        np.frombuffer(data(scale.decode(bits.decode(data(stored), 24), 24)), "<f4").tolist() == array.ravel().tolist()
+    )
+
+
+class TestWhatCannotBeUsed:
+    @pytest.mark.spec("V2-08", "V2-09")
+    @pytest.mark.parametrize("config", [{}, {"level": 1}, {"id": None}, {"id": 3}])
+    def test_a_configuration_without_id_is_refused(self, config):
+        with pytest.raises(MetadataValidationError, match="id"):
+            v2_compressor(config)
+        with pytest.raises(MetadataValidationError, match="id"):
+            v2_filters([config], FLOATS)
+
+    @pytest.mark.spec("V2-08")
+    @pytest.mark.parametrize(
+        ("config", "says"),
+        [
+            ({"id": "nonesuch"}, "nonesuch"),
+            ({"id": "imagecodecs_jpeg2k", "level": 3}, "imagecodecs"),
+            ({"id": "zlib", "turbo": 9}, "turbo"),
+            ({"id": "blosc", "cname": "brotli"}, "brotli"),
+            ({"id": "delta"}, "dtype"),
+            ({"id": "delta", "dtype": "|O"}, "type string"),
+            ({"id": "delta", "dtype": "os.system"}, "type string"),
+            ({"id": "vlen-utf8"}, "objects"),
+        ],
+    )
+    def test_other_trouble_waits_for_the_first_chunk(self, config, says):
+        codec = v2_compressor(config)
+        assert codec.to_v2() == config
+        if isinstance(codec, UnknownV2Codec):
+            assert pickle.loads(pickle.dumps(codec)).to_v2() == config
+            assert codec.encoded_size(10) is None
+        error = UnknownCodecError if isinstance(codec, UnknownV2Codec) else CodecError
+        for use in (lambda: codec.decode(b"12345678", 8), lambda: codec.encode(b"12345678")):
+            with pytest.raises(error, match=says):
+                use()
+
+    @pytest.mark.parametrize("codec_id", ["pickle", "Pickle", "pickle2", "dill"])
+    def test_pickle_is_refused_at_every_position_before_anything_is_made(self, codec_id):
+        bad = {"id": codec_id, "protocol": 5}
+        for filters in ([bad], [{"id": "zlib"}, bad], [bad, {"id": "zlib"}], [{"id": "vlen-utf8"}, bad]):
+            for data_type in (FLOATS, from_numpy(str)):
+                with pytest.raises(PickleCodecDisabledError):
+                    v2_filters(filters, data_type)
+        for use in (v2_compressor, v2_config, as_codec, lambda config: as_codec(config, zarr_format=2)):
+            with pytest.raises(PickleCodecDisabledError):
+                use(bad)
+
+    def test_pickle_is_refused_as_an_object_and_as_a_v3_name(self):
+        for zarr_format in (2, 3):
+            with pytest.raises(PickleCodecDisabledError):
+                as_codec(numcodecs.Pickle(), zarr_format=zarr_format)
+        for value in ("numcodecs.pickle", {"name": "numcodecs.pickle", "configuration": {"protocol": 5}}):
+            with pytest.raises(PickleCodecDisabledError):
+                codec_from(value)
+
+    def test_a_codec_that_somebody_registered_is_used_and_its_size_checked(self, monkeypatch):
+        class Doubler(numcodecs.abc.Codec):
+            codec_id = "test-doubler"
+
+            def encode(self, buf):
+                return bytes(buf) * 2
+
+            def decode(self, buf, out=None):
+                return bytes(buf)[: len(bytes(buf)) // 2]
+
+        monkeypatch.setitem(numcodecs.registry.codec_registry, "test-doubler", Doubler)
+        codec = v2_compressor({"id": "test-doubler"})
+        assert isinstance(codec, V2Codec)
+        assert data(codec.decode(codec.encode(b"abcd"), 4)) == b"abcd"
+        with pytest.raises(CodecError):
+            codec.decode(b"abcdabcd", 5)
+
+
+@pytest.mark.spec("V2-29")
+class TestObjects:
+    CONFIGS = (
+        {"id": "json2"},
+        {"id": "msgpack2"},
+        {"id": "vlen-utf8"},
+        {"id": "categorize", "labels": ["a", "ž"], "dtype": "|O", "astype": "|u1"},
+    )
+
+    @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config["id"])
+    def test_text_comes_back_and_numcodecs_reads_it(self, config):
+        spec = objects(config["id"])
+        codec, rest = v2_filters([config, {"id": "zlib"}], spec.data_type)
+        assert isinstance(codec, ArrayToBytes)
+        assert len(rest) == 1
+        chunk = np.array(["a", "ž", ""], spec.dtype)
+        stored = data(codec.encode(chunk, spec))
+        assert codec.decode(stored, spec).tolist() == ["a", "ž", ""]
+        assert numcodecs.get_codec(dict(config)).decode(stored).tolist() == ["a", "ž", ""]
+        assert codec.to_v2() == config
+        assert pickle.loads(pickle.dumps(codec)) == codec
+
+    @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config["id"])
+    def test_every_prefix_is_an_error(self, config):
+        spec = objects(config["id"])
+        codec, _ = v2_filters([config], spec.data_type)
+        stored = data(codec.encode(np.array(["a", "ž", ""], spec.dtype), spec))
+        for cut in range(len(stored)):
+            with pytest.raises(CodecError):
+                codec.decode(stored[:cut], spec)
+        with pytest.raises(CodecError):
+            codec.decode(stored + b"\x01", spec)
+
+    def test_ragged_arrays_come_back(self):
+        data_type = from_numpy(object, object_codec="vlen-array:<i2")
+        spec = ChunkSpec((3,), data_type, data_type.default_fill())
+        codec, _ = v2_filters([{"id": "vlen-array", "dtype": "<i2"}], data_type)
+        chunk = np.empty(3, object)
+        chunk[:] = [np.array(row, "<i2") for row in ([1, 2], [], [3])]
+        stored = data(codec.encode(chunk, spec))
+        assert [row.tolist() for row in codec.decode(stored, spec)] == [[1, 2], [], [3]]
+        for cut in range(len(stored)):
+            with pytest.raises(CodecError):
+                codec.decode(stored[:cut], spec)
+
+    def test_two_dimensional_json_comes_back(self):
+        data_type = from_numpy(object, object_codec="json2")
+        spec = ChunkSpec((2, 2), data_type, data_type.default_fill())
+        codec, _ = v2_filters([{"id": "json2"}], data_type)
+        chunk = np.empty((2, 2), object)
+        chunk[:] = [[1, {"a": [1, 2]}], [None, "x"]]
+        assert codec.decode(codec.encode(chunk, spec), spec).tolist() == chunk.tolist()
+
+    @pytest.mark.parametrize(
+        "stored",
+        [
+            b"[",
+            b"{}",
+            b"[1]",
+            b'["|O",[3]]',
+            b'[1,2,3,"|O",[1000000000000]]',
+            b'[1,2,3,"|O",[-3]]',
+            b'[1,2,3,"|O",["3"]]',
+            b'[[1,2,3],"|O",[1,3,1]]',
+            b"[" * 100_000,
+            b"\xff",
+        ],
+    )
+    def test_hostile_json_is_an_error(self, stored):
+        codec, _ = v2_filters([{"id": "json2"}], objects("json2").data_type)
+        with pytest.raises(CodecError):
+            codec.decode(stored, objects("json2"))
+
+    def test_a_category_that_has_no_label_is_an_error(self):
+        config = self.CONFIGS[-1]
+        codec, _ = v2_filters([config], objects("categorize").data_type)
+        with pytest.raises(CodecError, match="2 labels"):
+            codec.decode(b"\0\1\3", objects("categorize"))
+
+    def test_an_object_array_needs_an_object_codec_first(self):
+        data_type = from_numpy(str)
+        for filters in (None, []):
+            with pytest.raises(MetadataValidationError, match="object codec"):
+                v2_filters(filters, data_type)
+        codec, _ = v2_filters([{"id": "nonesuch"}], data_type)
+        with pytest.raises(UnknownCodecError, match="nonesuch"):
+            codec.decode(b"", objects("vlen-utf8"))
+
+    def test_a_missing_package_is_named_with_its_extra(self, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "msgpack", None)
+        codec, _ = v2_filters([{"id": "msgpack2"}], objects("msgpack2").data_type)
+        with pytest.raises(MissingDependencyError, match=r"tessarr\[v2\]"):
+            codec.decode(b"\x90", objects("msgpack2"))
+
+
+@pytest.mark.parametrize(("codec_id", "module"), [("zfpy", "zfpy"), ("pcodec", "pcodec")])
+def test_a_missing_compressor_is_named_with_its_extra(codec_id, module, monkeypatch):
+    codec = v2_compressor({"id": codec_id})
+    stored = codec.encode(np.arange(20, dtype="f4"))
+    monkeypatch.setitem(__import__("sys").modules, module, None)
+    with pytest.raises(MissingDependencyError, match=r"tessarr\[codecs\]"):
+        codec.decode(stored, 80)
+
+
+def test_a_zfp_header_that_claims_another_shape_is_refused():
+    codec = v2_compressor({"id": "zfpy", "mode": 4, "tolerance": 0.01})
+    stored = bytearray(data(codec.encode(np.arange(64, dtype="f4").reshape(8, 8))))
+    stored[5] = 0xFF
+    with pytest.raises(CodecError, match="wrong size"):
+        codec.decode(bytes(stored), 256)
+    for wrong in (b"", b"zfp", b"zfq" + bytes(20)):
+        with pytest.raises(CodecError):
+            codec.decode(wrong, 256)
+
+
+def test_an_lzma_stream_may_not_ask_for_any_amount_of_memory():
+    import lzma
+
+    huge = lzma.compress(b"abc", lzma.FORMAT_ALONE, filters=[{"id": lzma.FILTER_LZMA1, "dict_size": 1 << 16}])
+    stored = huge[:1] + struct.pack("<I", 0xFFFFFFFF) + huge[5:]
+    with pytest.raises(CodecError, match="corrupt"):
+        v2_compressor({"id": "lzma", "format": 2}).decode(stored, 3)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec
+from tessarr.errors import CodecError, MetadataValidationError
+from tests.codecs.samples import data, spec_of
+
+TEXTS = ["", "a", "žluťoučký kůň", "日本語", "a\0b", "\U0001f600" * 50]
+
+
+def text_array(texts: list[str]) -> np.ndarray:
+    return np.array(texts, dtype=np.dtypes.StringDType())
+
+
+def test_neither_has_a_configuration():
+    for codec in (VLenUTF8Codec, VLenBytesCodec):
+        assert codec.from_json({}) == codec()
+        with pytest.raises(MetadataValidationError):
+            codec.from_json({"level": 1})
+
+
+def test_the_layout_is_count_then_length_and_bytes():
+    encoded = data(VLenUTF8Codec().encode(text_array(["ab", "é"]), spec_of("string", (2,))))
+    assert encoded == struct.pack("<II2sI2s", 2, 2, b"ab", 2, "é".encode())
+
+
+@pytest.mark.parametrize("dtype", [object, np.dtypes.StringDType()])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_text_of_any_memory_layout_comes_back(dtype, order):
+    spec = spec_of("string", (2, 3))
+    chunk = np.array(TEXTS, dtype=dtype).reshape(2, 3).copy(order=order)
+    decoded = VLenUTF8Codec().decode(VLenUTF8Codec().encode(chunk, spec), spec)
+    assert decoded.dtype == spec.dtype
+    assert decoded.tolist() == [TEXTS[:3], TEXTS[3:]]
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=9))
+def test_any_bytes_come_back(values):
+    spec = spec_of("bytes", (len(values),))
+    chunk = np.empty(len(values), object)
+    chunk[:] = values
+    assert VLenBytesCodec().decode(VLenBytesCodec().encode(chunk, spec), spec).tolist() == values
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=9))
+def test_any_text_comes_back(values):
+    values = [value.encode("utf-8", "replace").decode() for value in values]
+    spec = spec_of("string", (len(values),))
+    assert VLenUTF8Codec().decode(VLenUTF8Codec().encode(text_array(values), spec), spec).tolist() == values
+
+
+@pytest.mark.spec("V3-CHAIN-03")
+def test_other_data_types_are_refused_when_the_chain_is_bound():
+    for codec, data_type in ((VLenUTF8Codec(), "int32"), (VLenUTF8Codec(), "bytes"), (VLenBytesCodec(), "string")):
+        with pytest.raises(CodecError, match="cannot store"):
+            codec.encoded_size(spec_of(data_type, (1,)))
+
+
+@pytest.mark.parametrize(("codec", "data_type"), [(VLenUTF8Codec(), "string"), (VLenBytesCodec(), "bytes")])
+class TestHostileBytes:
+    def encoded(self, codec, data_type) -> bytes:
+        values = ["ab", "", "xyz"]
+        chunk = text_array(values) if data_type == "string" else np.array([v.encode() for v in values], object)
+        return data(codec.encode(chunk, spec_of(data_type, (3,))))
+
+    def test_every_prefix_and_extension_is_an_error(self, codec, data_type):
+        encoded = self.encoded(codec, data_type)
+        for wrong in [encoded[:cut] for cut in range(len(encoded))] + [encoded + b"\0"]:
+            with pytest.raises(CodecError):
+                codec.decode(wrong, spec_of(data_type, (3,)))
+
+    @pytest.mark.parametrize("count", [0, 2, 4, 2**31, 2**32 - 1])
+    def test_another_count_is_refused_before_memory_is_taken(self, codec, data_type, count):
+        encoded = struct.pack("<I", count) + self.encoded(codec, data_type)[4:]
+        with pytest.raises(CodecError, match="number of elements"):
+            codec.decode(encoded, spec_of(data_type, (3,)))
+
+    @pytest.mark.parametrize("length", [1, 3, 100, 2**31, 2**32 - 1])
+    def test_a_length_past_the_end_or_short_of_it_is_refused(self, codec, data_type, length):
+        encoded = bytearray(self.encoded(codec, data_type))
+        encoded[4:8] = struct.pack("<I", length)
+        with pytest.raises(CodecError):
+            codec.decode(bytes(encoded), spec_of(data_type, (3,)))
+
+
+def test_text_that_is_no_utf_8_is_an_error():
+    for body in (b"\xff", b"\xc3", b"\xed\xa0\x80"):
+        stored = struct.pack("<II", 1, len(body)) + body
+        with pytest.raises(CodecError, match="corrupt"):
+            VLenUTF8Codec().decode(stored, spec_of("string", (1,)))
+
+
+def test_a_lone_surrogate_cannot_be_stored():
+    chunk = np.array(["\ud800"], object)
+    with pytest.raises(CodecError, match="cannot encode"):
+        VLenUTF8Codec().encode(chunk, spec_of("string", (1,)))
+
+
+def test_what_is_no_text_cannot_be_stored():
+    with pytest.raises(CodecError, match="cannot encode"):
+        VLenUTF8Codec().encode(np.array([3.5], object), spec_of("string", (1,)))
