@@ -95,7 +95,8 @@ impl PyArray {
 
     fn outer(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, buffer: &PyUntypedBuffer) -> PyResult<Part> {
         let shape = &self.array.shape;
-        if dims.len() != shape.len() || buffer.dimensions() != shape.len() {
+        // NumPy exports 0-d arrays without a shape, which PyO3 refuses: they come as one element.
+        if dims.len() != shape.len() || buffer.dimensions() != shape.len().max(1) {
             return Err(PyValueError::new_err(format!("the array has {} dimensions", shape.len())));
         }
         let mut axes = Vec::with_capacity(shape.len());

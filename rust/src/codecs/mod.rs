@@ -98,6 +98,7 @@ impl Codec {
                 if data.len() != out.len() {
                     return Err(Error::size("shuffle", out.len(), data.len()));
                 }
+                whole_elements(*elementsize, data)?;
                 shuffle::unshuffle(*elementsize, data, out);
                 Ok(())
             }
@@ -118,6 +119,7 @@ impl Codec {
                 Ok(())
             }
             Codec::Shuffle { elementsize } => {
+                whole_elements(*elementsize, data)?;
                 let start = out.len();
                 out.resize(start + data.len(), 0);
                 shuffle::shuffle(*elementsize, data, &mut out[start..]);
@@ -125,6 +127,15 @@ impl Codec {
             }
         }
     }
+}
+
+fn whole_elements(width: usize, data: &[u8]) -> Result<()> {
+    if data.len() % width.max(1) == 0 {
+        return Ok(());
+    }
+    Err(Error::codec("shuffle", "shuffle needs whole elements")
+        .expected(format!("a multiple of {width} bytes"))
+        .got(format!("{} bytes", data.len())))
 }
 
 /// Appends up to `bound` bytes that `write` makes (it tells how many).
