@@ -338,7 +338,7 @@ def test_attributes_may_be_a_type_of_ones_own() -> None:
     assert typed == v2_array(attributes={"_ARRAY_DIMENSIONS": ["y"]})
 
 
-TYPED = '''
+TYPED = """
 from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -361,7 +361,7 @@ spec: XGroupSpec = GroupSpec(
         )
     }},
 )
-'''
+"""
 
 
 @pytest.mark.spec("ZOM-19")

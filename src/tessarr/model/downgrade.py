@@ -177,5 +177,3 @@ def _config(codec: Codec, problems: list[Problem]) -> list[JSONObject]:
     kind = "compressor" if isinstance(codec, BytesToBytes) else "filter"
     problems.append(Problem(("codecs",), "unsupported", f"v2 has no {kind} {codec.name}"))
     return []
-
-

@@ -179,5 +179,3 @@ def _v2(members: bool) -> Schema:
         "Dtype": {"anyOf": [{"type": "string", "pattern": f"^({'|'.join(kinds)})$"}, structured]},
         "Codec": codec,
     }
-
-

@@ -33,8 +33,10 @@ class ReadableStore(Protocol):
 
     def get(self, key: str) -> Buffer | None:
         """The value, or ``None``."""
+
     def fetch(self, requests: Any) -> Any:
         """Several values at once."""
+
     def list_dir(self, prefix: str) -> Any:
         """Direct children, with ``keys`` and ``prefixes``."""
 
@@ -44,8 +46,10 @@ class WritableStore(ReadableStore, Protocol):
 
     def set(self, key: str, value: Buffer) -> Any:
         """Replace a value."""
+
     def delete_many(self, keys: Iterable[str]) -> None:
         """Remove several keys."""
+
     def list_prefix(self, prefix: str) -> Iterable[str]:
         """Every key under a prefix."""
 
@@ -60,8 +64,18 @@ class _Fetch(NamedTuple):
 _NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
 
 
+def place_of(store: Any, path: str) -> tuple[Any, str]:
+    """A store and the path in it, from a store, or from an array or group and a path below it."""
+    path = path.strip("/")
+    if hasattr(store, "list_dir"):
+        return store, path
+    if hasattr(store, "store") and isinstance(getattr(store, "path", None), str):
+        return store.store, "/".join(filter(None, (store.path.strip("/"), path)))
+    raise TypeError(f"a store, an array or a group is needed, got {type(store).__name__}; open paths and URLs first")
+
+
 def from_store(
-    store: ReadableStore,
+    store: Any,
     path: str = "",
     *,
     zarr_format: int | None = None,
@@ -69,12 +83,13 @@ def from_store(
 ) -> Any:
     """The model of the node at `path` and all below it: an `ArraySpec` or `GroupSpec` with JSON attributes.
 
-    With `use_consolidated` ``None`` consolidated metadata is used where there is any, ``True`` requires it, ``False``
-    reads the nodes themselves. Where both formats have documents v3 is read, unless `zarr_format` says otherwise.
+    `store` is a store, or an opened array or group, below which `path` is looked for. With `use_consolidated` ``None``
+    consolidated metadata is used where there is any, ``True`` requires it, ``False`` reads the nodes themselves. Where
+    both formats have documents v3 is read, unless `zarr_format` says otherwise.
 
     Raises `NodeNotFoundError`; `MetadataValidationError` (with the node's path) for documents that are no model.
     """
-    path = path.strip("/")
+    store, path = place_of(store, path)
     documents = _read(store, [path])[path]
     found = _format_of(documents, zarr_format)
     if found is None:
@@ -88,7 +103,7 @@ def from_store(
             return _from_block(block, documents, path, found)
         if use_consolidated:
             raise MetadataValidationError("no consolidated metadata here", path=f"/{path}")
-    return _read_tree(store, path, documents, found)
+    return _read_tree(store, path, documents, found, strict=zarr_format is None)
 
 
 def _read(store: ReadableStore, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -142,7 +157,7 @@ def _from_block(block: consolidated.Consolidated, documents: dict[str, Any], pat
     return build("", documents)
 
 
-def _read_tree(store: ReadableStore, path: str, documents: dict[str, Any], zarr_format: int) -> Any:
+def _read_tree(store: ReadableStore, path: str, documents: dict[str, Any], zarr_format: int, *, strict: bool) -> Any:
     """Level by level, so that a level costs one round of listings and one round of reads."""
     found: dict[str, Any] = {path: own_spec(documents, zarr_format, path)}
     level = [path]
@@ -161,9 +176,8 @@ def _read_tree(store: ReadableStore, path: str, documents: dict[str, Any], zarr_
             if number is not None:
                 found[child] = own_spec(own, number, child)
                 level.append(child)
-            elif _format_of(own, None) is not None:
-                message = f"/{child} has metadata of another Zarr format than {zarr_format}; it is left out"
-                warnings.warn(message, ZarrUserWarning, 3)
+            elif (other := _format_of(own, None)) is not None:
+                _mixed(child, other, zarr_format, strict)
 
     def build(place: str) -> Any:
         node = found[place]
@@ -173,6 +187,15 @@ def _read_tree(store: ReadableStore, path: str, documents: dict[str, Any], zarr_
         return node.with_(members=members)
 
     return build(path)
+
+
+def _mixed(path: str, other: int, zarr_format: int, strict: bool) -> None:
+    """One hierarchy is of one format (ZOM-24)."""
+    if strict:
+        hint = f"Give zarr_format={zarr_format} to leave it out, or migrate it"
+        raise MetadataValidationError(f"a v{other} node stands in a v{zarr_format} group", path=f"/{path}", hint=hint)
+    message = f"/{path} has metadata of Zarr v{other}, not v{zarr_format}; it is left out"
+    warnings.warn(message, ZarrUserWarning, 4)
 
 
 def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
@@ -195,7 +218,7 @@ def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
 
 def to_store(
     spec: Spec,
-    store: WritableStore,
+    store: Any,
     path: str = "",
     *,
     overwrite: bool = False,
@@ -209,7 +232,7 @@ def to_store(
     consolidated metadata. With `overwrite`, a node that is there, and everything below it, is removed once the new
     documents are known to be right; without, `ContainsArrayError` or `ContainsGroupError` is raised.
     """
-    path = path.strip("/")
+    store, path = place_of(store, path)
     if check:
         require_valid(spec)
     values = serialise(spec, path, consolidate=consolidate)
@@ -221,9 +244,10 @@ def to_store(
             error = ContainsGroupError if _is_group(existing, kind) else ContainsArrayError
             raise error("a node is in the way", path=f"/{path}", hint="Choose another path, or overwrite=True")
         old = [key for key in store.list_prefix(f"{path}/" if path else "") if key not in values]
-    store.delete_many(old)
+    writable: WritableStore = store
+    writable.delete_many(old)
     for key, value in values.items():
-        store.set(key, value)
+        writable.set(key, value)
 
 
 def serialise(spec: Spec, path: str = "", *, consolidate: bool = False) -> dict[str, bytes]:
