@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_NAMES = "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType".split()
+_NAMES = ["Blosc", "Zlib", "BZ2", "LZMA", "LZ4", "Zstd", "GZip", "Delta", "FixedScaleOffset", "Quantize", "PackBits", "Categorize", "AsType"]
 
 
 def __getattr__(name: str) -> Any:

@@ -61,7 +61,7 @@ def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]
     """What the store holds for each node below `path`: relative path → documents."""
     found: dict[str, Any] = {}
     waiting = [path]
-    names = [name for name in formats.KEYS[zarr_format].all]
+    names = list(formats.KEYS[zarr_format].all)
     while waiting:
         children: list[str] = []
         for parent in waiting:

@@ -118,33 +118,24 @@ def from_array(
     """
     source = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
     kept = _kept(source, zarr_format)
-    given = {
-        "chunks": chunks,
-        "shards": shards,
-        "filters": filters,
-        "compressors": compressors,
-        "serializer": serializer,
-    }
-    arguments = {
-        key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()
-    }
-    if fill_value is DEFAULT:
-        fill_value = kept["fill_value"]
+    codecs = {"filters": filters, "compressors": compressors, "serializer": serializer}
+    given = {"chunks": chunks, "shards": shards, **codecs}
+    given = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
+    told = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
+    told = {key: kept[key] if value is None else value for key, value in told.items()}
     made = create_array(
         store,
         name=name,
         shape=source.shape,
         dtype=source.dtype,
-        fill_value=fill_value,
+        fill_value=kept["fill_value"] if fill_value is DEFAULT else fill_value,
         order=order or kept["order"],
         zarr_format=zarr_format or kept["zarr_format"],
-        attributes=kept["attributes"] if attributes is None else attributes,
-        chunk_key_encoding=chunk_key_encoding if chunk_key_encoding is not None else kept["chunk_key_encoding"],
-        dimension_names=kept["dimension_names"] if dimension_names is None else dimension_names,
         storage_options=storage_options,
         overwrite=_unaliased(store, name, source, overwrite, storage_options),
         config=config,
-        **arguments,
+        **given,
+        **told,
     )
     if write_data:
         from tessarr.core.copying import write_values

@@ -156,13 +156,13 @@ class Grouping:
 
     def visitkeys(self, func: Callable[[str], Any]) -> Any:
         """Call ``func(path)`` for every node below until it returns something other than ``None``."""
-        return self.visititems(lambda path, node: func(path))
+        return self.visititems(lambda path, _: func(path))
 
     visit = visitkeys
 
     def visitvalues(self, func: Callable[[Any], Any]) -> Any:
         """Call ``func(node)`` for every node below until it returns something other than ``None``."""
-        return self.visititems(lambda path, node: func(node))
+        return self.visititems(lambda _, node: func(node))
 
     def visititems(self, func: Callable[[str, Any], Any]) -> Any:
         """Call ``func(path, node)`` for every node below until it returns something other than ``None``."""

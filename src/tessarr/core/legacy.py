@@ -39,7 +39,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     arguments: dict[str, Any] = {
         "chunks": chunks,
         "chunk_key_encoding": encoding if encoding is not None else separator,
-        "compressors": _compressors(zarr_format, rest),
+        "compressors": _compressors(rest),
         "codecs": rest.pop("codecs", None),
         "filters": rest.pop("filters", "auto"),
         "fill_value": rest.pop("fill_value", DEFAULT),
@@ -63,7 +63,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     return arguments, runtime
 
 
-def _compressors(zarr_format: int, rest: dict[str, Any]) -> Any:
+def _compressors(rest: dict[str, Any]) -> Any:
     """One value from ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts``."""
     given = rest.pop("compressors", "auto")
     single = rest.pop("compressor", "auto")

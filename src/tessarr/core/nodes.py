@@ -56,7 +56,8 @@ def read_nodes(store: Store, paths: Sequence[str], zarr_format: ZarrFormat | Non
         try:
             nodes.append(_parse(prefix_of(path), stored))
         except TessarrError as error:
-            raise error.at(store=store.url, path=f"/{path}")
+            error.at(store=store.url, path=f"/{path}")
+            raise
     return nodes
 
 

@@ -50,7 +50,8 @@ def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
         else:
             out[part.out_sel] = chain.decode(found[0])[part.local.index]
     except BaseZarrError as error:
-        raise error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+        error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+        raise
 
 
 def _fill(bound: BoundArray, part: Part, out: Target) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,8 @@ class _Waves:
 
         def step(item: tuple[Reading, Answer]) -> None:
             reading, answer = item
-            try:
+            with suppress(StopIteration):
                 following.append((reading, reading.send(answer)))
-            except StopIteration:
-                pass
 
         for_each(step, steps)
         self._waiting = following

@@ -40,7 +40,8 @@ def write_part(bound: BoundArray, part: Part, value: Values) -> None:
         else:
             bound.store.update(key, lambda old: merge(chain, old, part.local, mine, keep_empty))
     except BaseZarrError as error:
-        raise error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+        error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+        raise
 
 
 def _part_of(value: Values, part: Part) -> Values:

@@ -90,6 +90,6 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     return {ARRAY_KEY: meta, ATTRIBUTES_KEY: array.attributes}
 
 
-def dump_group(group: object) -> dict[str, JSONObject]:
+def dump_group(_: object) -> dict[str, JSONObject]:
     """There are no groups in v1."""
     raise MetadataValidationError("Zarr v1 has no groups", hint="Use zarr_format=2 or 3")

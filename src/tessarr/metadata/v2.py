@@ -110,7 +110,8 @@ def resolve_array(
                 raise
             doc.adopt("filters", error)
     doc.finish()
-    assert grid is not None and data_type is not None
+    assert grid is not None
+    assert data_type is not None
     return ArrayMetadata(
         zarr_format=zarr_format,
         shape=shape,

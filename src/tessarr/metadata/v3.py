@@ -66,7 +66,9 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
     if not doc.problems and grid is not None:
         _check_chain(doc, codecs, grid.axes(shape), data_type, fill)
     doc.finish()
-    assert data_type is not None and fill is not None and grid is not None
+    assert data_type is not None
+    assert fill is not None
+    assert grid is not None
     return ArrayMetadata(
         zarr_format=3,
         shape=shape,
