@@ -44,9 +44,9 @@ _HOME = {
     "oldcodecs": "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
-_DOORS = ("abc api buffer codecs core dtype errors experimental registry storage testing").split()
+_DOORS = frozenset("abc api buffer codecs core dtype errors experimental registry storage testing".split())  # noqa: SIM905
 
-__all__ = sorted(  # noqa: PLE0605 - the table above is the list
+__all__ = sorted(
     [
         name
         for module, names in _HOME.items()
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from tessarr.core.aio import AsyncArray as AsyncArray
     from tessarr.core.aio import AsyncGroup as AsyncGroup
     from tessarr.core.array import Array as Array
-    from tessarr.settings import config as config
     from tessarr.core.convenience import *  # noqa: F403
     from tessarr.core.copying import copy as copy
     from tessarr.core.copying import copy_all as copy_all
@@ -86,3 +85,4 @@ if TYPE_CHECKING:
     from tessarr.core.diagnostics import set_format as set_format
     from tessarr.core.group import Group as Group
     from tessarr.core.hierarchy import *  # noqa: F403
+    from tessarr.settings import config as config

@@ -8,14 +8,11 @@ RFC 8259's usual reading. Bare ``NaN``/``Infinity`` tokens are not JSON; `loads`
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from tessarr.errors import MetadataValidationError
-
-MAX_DEPTH = 400
-"""Deeper documents are refused; hostile ones nest 10⁵ levels to exhaust the stack."""
 
 
 class FloatLiteral(float):
@@ -23,7 +20,7 @@ class FloatLiteral(float):
 
     text: str
 
-    def __new__(cls, text: str) -> FloatLiteral:
+    def __new__(cls, text: str) -> Self:
         self = super().__new__(cls, text)
         self.text = text
         return self
@@ -38,7 +35,7 @@ def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
     `data` is the stored bytes (UTF-8, no byte-order mark), `key` names it in errors. `allow_nan` accepts the bare
     tokens ``NaN``, ``Infinity`` and ``-Infinity`` (v1 documents and attributes hold them in practice).
 
-    Raises `MetadataValidationError` when the bytes are not valid UTF-8 or JSON, or nest deeper than `MAX_DEPTH`.
+    Raises `MetadataValidationError` when the bytes are not valid UTF-8 or JSON, or nest deeper than Python's own limit.
     """
 
     def refuse(token: str) -> NoReturn:
@@ -55,6 +52,8 @@ def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
         raise MetadataValidationError("invalid JSON", key=key, got=str(error)) from error
     except RecursionError as error:
         raise MetadataValidationError("invalid JSON: nested too deeply", key=key) from error
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise MetadataValidationError("invalid JSON", key=key, got=str(error)) from error
 
 
 def _default(value: Any) -> Any:

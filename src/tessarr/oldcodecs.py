@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-_NAMES = ["Blosc", "Zlib", "BZ2", "LZMA", "LZ4", "Zstd", "GZip", "Delta", "FixedScaleOffset", "Quantize", "PackBits", "Categorize", "AsType"]
+_NAMES = frozenset(
+    "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType".split()  # noqa: SIM905 - a list of words
+)
 
 
 def __getattr__(name: str) -> Any:
