@@ -38,7 +38,7 @@ def objects(codec_id: str) -> ChunkSpec:
     [
         numcodecs.Blosc(),
         numcodecs.Blosc("zstd", 3, -1, 256),
-        numcodecs.Zstd(3),
+        numcodecs.Zstd(3, checksum=True),
         numcodecs.GZip(2),
         numcodecs.Zlib(),
         numcodecs.BZ2(),
@@ -68,6 +68,11 @@ def test_objects_of_numcodecs_are_taken_and_their_configuration_is_written(codec
     assert v2_config(dict(codec.get_config())) == codec.get_config()
     assert json.loads(json.dumps(made.to_v2())) == made.to_v2()
     assert pickle.loads(pickle.dumps(made)) == made == copy.copy(made)
+
+
+def test_a_zstd_checksum_is_written_only_when_it_is_there():
+    assert v2_config(numcodecs.Zstd(3)) == v2_config({"id": "zstd", "level": 3}) == {"id": "zstd", "level": 3}
+    assert v2_compressor({"id": "zstd", "level": 3, "checksum": False}).to_v2()["checksum"] is False
 
 
 def test_a_configuration_is_completed_for_writing_and_kept_as_it_was_when_read():

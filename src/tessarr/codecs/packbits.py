@@ -9,8 +9,8 @@ Source: zarr-extensions, "packbits". v3 name ``packbits``.
 say which bits are kept; ``padding_encoding`` whether the number of unused bits at the end is stored in a byte of its
 own. The registered text does not say where in a byte the first element goes: it is the lowest bit, as zarrs has it. The
 other order is that of numcodecs, v2 id ``packbits`` and v3 name ``numcodecs.packbits`` (`tessarr.codecs.numcodecs`),
-although the text calls ``first_byte`` compatible with it. The registered schema has other member names, which nobody
-writes.
+although the text calls ``first_byte`` compatible with it. Signs are extended over the whole element (zarrs, in 2026,
+stops at the end of the byte). The registered schema has other member names, which nobody writes.
 """
 
 from __future__ import annotations

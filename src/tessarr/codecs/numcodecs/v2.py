@@ -189,10 +189,18 @@ def is_object(data_type: DataType) -> bool:
 
 
 def v2_config(value: Any) -> dict[str, Any]:
-    """The configuration, as numcodecs writes it, of what a user passes for a v2 filter or compressor.
+    """The configuration to write for what a user passes as a v2 filter or compressor: all that numcodecs writes.
 
-    `value` is a numcodecs codec, a configuration with an id, or a codec made here.
+    `value` is a numcodecs codec, a configuration with an id, or a codec made here. A zstd ``checksum`` that is false is
+    left out, as by zarr-python: TensorStore and numcodecs before 0.13 do not know the member.
     """
+    config = _whole_config(value)
+    if config.get("id") == "zstd" and not config.get("checksum"):
+        config.pop("checksum", None)
+    return config
+
+
+def _whole_config(value: Any) -> dict[str, Any]:
     if isinstance(value, _FromV2 | ObjectCodec):
         return dict(value.config)
     if hasattr(value, "get_config"):
