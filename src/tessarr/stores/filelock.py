@@ -57,15 +57,16 @@ def _fitting(name: str) -> str:
     return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
 
 
-def acquire(path: str) -> int:
-    """Waits for the lock file at `path`, whose directory must exist; returns the descriptor that holds it.
+def acquire(path: str, *, wait: bool = True) -> int:
+    """Takes the lock file at `path`, whose directory must exist; returns the descriptor that holds it.
 
-    Raises `OSError` when the file cannot be made or the file system has no locks.
+    Raises `OSError` when the file cannot be made or the file system has no locks; `BlockingIOError` when not to `wait`
+    and another has it.
     """
     while True:
         descriptor = os.open(path, _OPEN, 0o666)
         try:
-            _lock(descriptor)
+            _lock(descriptor, wait)
             if _leads_to(path, descriptor):
                 return descriptor
         except BaseException:
@@ -100,14 +101,16 @@ def _leads_to(path: str, descriptor: int) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def _lock(descriptor: int, wait: bool) -> None:
         pause_s = 0.001
         while True:
             try:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
                 return
-            except PermissionError:
+            except PermissionError as error:
+                if not wait:
+                    raise BlockingIOError(*error.args) from None
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, 0.05)
 
@@ -118,8 +121,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    def _lock(descriptor: int, wait: bool) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -204,7 +204,7 @@ def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
 
 
 def colliding(base: str, key: str) -> tuple[str, str] | None:
-    """The first name on the way to `key` that is there in another case only, and that other; ``None``: there is none."""
+    """The first name on the way to `key` that is there in another case only, and that other; ``None``: all is well."""
     folder = base
     for name in key.split("/"):
         # Names without letters, as most chunks have, need no look into what may be a large directory.
