@@ -17,7 +17,7 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, Store, Version
 from tessarr.stores.digest import as_bytes, cut, digest_version
-from tessarr.stores.path import check_key
+from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
 _List: TypeAlias = list
@@ -143,6 +143,10 @@ class DBMStore(Store):
             except KeyError:
                 return
             _flush(file)
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        return (key for key in self.list() if key.startswith(prefix))
 
     def list(self) -> Iterator[str]:
         with self._opened("") as file:

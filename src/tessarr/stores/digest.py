@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from tessarr.stores.base import Version
+from tessarr.stores.partial import byte_view
 from tessarr.types import Buffer, ByteRange
 
 
@@ -16,7 +17,7 @@ def digest_version(value: Buffer) -> Version:
     >>> digest_version(b"")
     'da39a3ee5e6b4b0d3255bfef95601890afd80709'
     """
-    return hashlib.sha1(memoryview(value).cast("B"), usedforsecurity=False).hexdigest()
+    return hashlib.sha1(byte_view(value), usedforsecurity=False).hexdigest()
 
 
 def cut(value: bytes, byte_range: ByteRange | None) -> bytes:
@@ -29,4 +30,4 @@ def cut(value: bytes, byte_range: ByteRange | None) -> bytes:
 
 def as_bytes(value: Buffer) -> bytes:
     """`value` as bytes, which later writes to its memory do not change."""
-    return value if isinstance(value, bytes) else bytes(memoryview(value).cast("B"))
+    return value if isinstance(value, bytes) else bytes(byte_view(value))

@@ -17,6 +17,7 @@ from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperat
 from tessarr.stores.base import ANY, Any_, Listing, Version
 from tessarr.stores.budget import budget_for
 from tessarr.stores.network import Answer, NetworkStore, run_side_by_side
+from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.retry import Fault, RetryPolicy, fault_of_status, scrub
 from tessarr.types import Buffer, ByteRange
@@ -173,7 +174,7 @@ class FsspecStore(NetworkStore):
         if head is None or head.size is not None:
             return None if head is None else head.size
         value = self.get(key)
-        return None if value is None else memoryview(value).nbytes
+        return None if value is None else byte_view(value).nbytes
 
     def version(self, key: str) -> Version | None:
         head = self._head(key)
@@ -182,12 +183,13 @@ class FsspecStore(NetworkStore):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
         if if_match is not ANY:
             raise UnsupportedOperationError("fsspec has no conditional writes", store=self.url, key=key)
-        self._check_writable(key)
         name = self._name(key)
-        data = value if isinstance(value, bytes) else bytes(memoryview(value).cast("B"))
-        self._send(key, "PUT", lambda: self._put(name, data) or True)
+        data = value if isinstance(value, bytes) else bytes(byte_view(value))
+        if self._send(key, "PUT", lambda: self._put(name, data) or True) is None:
+            raise StoreError("the place to write to does not exist, or is a directory", store=self.url, key=key)
         return None
 
     def _put(self, name: str, data: bytes) -> None:

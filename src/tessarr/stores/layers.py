@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
 from tessarr.stores.memory import MemoryStore
+from tessarr.stores.partial import byte_view
 from tessarr.stores.retry import RequestError, RetryPolicy
 from tessarr.stores.wrappers import WrapperStore
 from tessarr.types import Buffer, ByteRange
@@ -258,7 +259,7 @@ class CacheStore(_Layer):
     # -- what is kept ------------------------------------------------------------------------------------------
 
     def _keep(self, slot: _Slot, body: Buffer, version: Version | None, writes: int) -> None:
-        nbytes = memoryview(body).nbytes
+        nbytes = byte_view(body).nbytes
         if self.max_size is not None and nbytes > self.max_size:
             return
         with self._guard:

@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeVar
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.budget import RequestBudget
+from tessarr.stores.partial import byte_view
 from tessarr.stores.retry import Fault, Journal, RetryPolicy
 from tessarr.stores.waves import PIECE, Piece, gather, plan_spans, split
 from tessarr.types import Buffer, ByteRange
@@ -84,7 +85,7 @@ class _Job:
                 self._is_torn = True
             self.version = answer.version
         self.size = answer.size if answer.size is not None else self.size
-        body = memoryview(answer.body).cast("B")
+        body = byte_view(answer.body).toreadonly()
         if body.nbytes:
             self.pieces.append(Piece(answer.start, body))
         if span is None and answer.size is not None and body.nbytes < answer.size:
@@ -289,6 +290,11 @@ class NetworkStore(Store):
         head = self._head(key)
         return None if head is None else head.version
 
+    def delete_prefix(self, prefix: str) -> None:
+        """Remove every key under `prefix`, and only those."""
+        self._check_writable(prefix)
+        super().delete_prefix(prefix)
+
     # -- updating ----------------------------------------------------------------------------------------------
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
@@ -424,7 +430,7 @@ def _checked(answer: Answer, span: ByteRange | None) -> Answer:
     """`answer`, if it is as long as it must be."""
     if answer.size is None:
         return answer
-    got = memoryview(answer.body).nbytes
+    got = byte_view(answer.body).nbytes
     if span is None:
         # A client may hand over only the head of a big object; the rest is then asked for.
         wanted = got if PIECE <= got < answer.size else answer.size
@@ -440,7 +446,7 @@ def _checked(answer: Answer, span: ByteRange | None) -> Answer:
 
 
 def _nbytes(answer: object) -> int:
-    return memoryview(answer.body).nbytes if isinstance(answer, Answer) else 0
+    return byte_view(answer.body).nbytes if isinstance(answer, Answer) else 0
 
 
 def _cas_pause(number: int) -> float:

@@ -28,6 +28,8 @@ _List: TypeAlias = list
 _CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
 _SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
 _BUSY_S = 60.0
+_LONGEST = 2**30
+"""Bytes; no SQLite value is longer."""
 
 
 class SQLiteStore(Store):
@@ -126,9 +128,9 @@ class SQLiteStore(Store):
                 "SELECT substr(v, max(1, length(v) + 1 - ?)) FROM zarr WHERE k = ?", -byte_range.start, key
             )
         else:
-            stop = byte_range.stop if byte_range.stop is not None else 2**31
-            size = max(0, stop - byte_range.start)
-            rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", byte_range.start + 1, size, key)
+            size = _LONGEST if byte_range.stop is None else max(0, byte_range.stop - byte_range.start)
+            start = min(byte_range.start, _LONGEST) + 1
+            rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", start, min(size, _LONGEST), key)
         return None if not rows else _blob(rows[0][0])
 
     def exists(self, key: str) -> bool:

@@ -22,6 +22,9 @@ CAP = 16 * 1024 * 1024
 PIECE = 12 * 1024 * 1024
 """Bytes of one piece of a big object. Cloud vendors advise 8 to 16 MiB per range request."""
 
+ENDLESS = 64 * PIECE
+"""A range longer than this is taken to mean "to the end"."""
+
 
 class Span(NamedTuple):
     """One request for part of an object."""
@@ -42,7 +45,7 @@ def plan_spans(ranges: Sequence[ByteRange], *, gap: int = GAP, cap: int = CAP, p
     spans: list[Span] = []
     for start, stop in _merged(sorted(part for part in ranges if _is_bounded(part)), gap, cap):
         spans.extend(Span(part) for part in split(start, stop, cap=cap, piece=piece))
-    endless = [part.start for part in ranges if part.stop is None and part.start >= 0]
+    endless = [part.start for part in ranges if part.start >= 0 and _is_endless(part)]
     if endless:
         spans.append(Span(ByteRange(min(endless))))
     suffixes = [part.start for part in ranges if part.start < 0]
@@ -81,11 +84,16 @@ def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffe
             at += part.nbytes
     if at < stop:
         raise LookupError(f"bytes {at}-{stop} are in none of the pieces")
-    return memoryview(out)
+    return memoryview(out).toreadonly()
 
 
 def _is_bounded(part: ByteRange) -> bool:
-    return part.start >= 0 and part.stop is not None and part.stop > part.start
+    return part.start >= 0 and part.stop is not None and part.stop > part.start and not _is_endless(part)
+
+
+def _is_endless(part: ByteRange) -> bool:
+    """To the end, in so many words or by a number that no value reaches: nobody cuts that into pieces."""
+    return part.stop is None or part.stop - part.start > ENDLESS
 
 
 def _merged(parts: Sequence[ByteRange], gap: int, cap: int) -> Iterator[tuple[int, int]]:

@@ -161,7 +161,8 @@ http {{
   uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
   server {{
     listen 127.0.0.1:{port}; root {root}/data;
-    location /plain/ {{ alias {root}/data/; max_ranges 0; }}
+    location / {{ try_files $uri =404; }}
+    location /plain/ {{ rewrite ^/plain/(.*)$ /$1 break; max_ranges 0; try_files $uri =404; }}
     location /forbidden/ {{ deny all; }}
   }}
 }}

@@ -1,0 +1,70 @@
+"""fsspec filesystems under the one contract."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from pathlib import Path
+
+import fsspec
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.fsspec import FsspecStore
+from tests.stores.contract import StoreContract, plain
+
+_number = itertools.count()
+
+
+class TestMemoryFileSystem(StoreContract):
+    @pytest.fixture
+    def store(self) -> FsspecStore:
+        return FsspecStore(MemoryFileSystem(), path=f"/contract/{next(_number)}")
+
+
+class TestLocalFileSystem(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> FsspecStore:
+        return FsspecStore(LocalFileSystem(), path=str(tmp_path / "data"))
+
+
+class TestMapper(StoreContract):
+    @pytest.fixture
+    def store(self) -> FsspecStore:
+        return FsspecStore.from_mapper(fsspec.get_mapper(f"memory://mapped/{next(_number)}"))
+
+
+def test_a_conditional_write_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match="conditional"):
+        FsspecStore(MemoryFileSystem()).set("k", b"", if_match=None)
+
+
+def test_a_local_write_leaves_no_partial_file_behind(tmp_path: Path) -> None:
+    store = FsspecStore(LocalFileSystem(), path=str(tmp_path))
+    store.set("a/b", b"1")
+    (tmp_path / "a" / "b").unlink()
+    (tmp_path / "a" / "b").mkdir()
+    with pytest.raises(StoreError):
+        store.set("a/b", b"2")
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
+
+
+def test_secret_options_are_in_no_pickle_and_work_again_in_this_process() -> None:
+    fs = MemoryFileSystem(secret="hush-hush", token="hush-hush")
+    store = FsspecStore(fs, path="/secret")
+    store.set("k", b"1")
+    pickled = pickle.dumps(store)
+    assert b"hush-hush" not in pickled
+    assert b"hush-hush" not in repr(store).encode()
+    twin = pickle.loads(pickled)
+    assert plain(twin.get("k")) == b"1"
+    assert twin.fs.storage_options == fs.storage_options
+
+
+def test_a_write_over_a_directory_is_an_error_and_not_a_missing_key(tmp_path: Path) -> None:
+    store = FsspecStore(LocalFileSystem(), path=str(tmp_path))
+    store.set("a/b", b"1")
+    with pytest.raises(StoreError, match="is a directory"):
+        store.set("a", b"2")

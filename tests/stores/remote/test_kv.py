@@ -1,0 +1,122 @@
+"""Key/value databases under the one contract: SQLite, LMDB, DBM, Redis, and MongoDB's client."""
+
+from __future__ import annotations
+
+import dbm.dumb
+import itertools
+import pickle
+import sqlite3
+from pathlib import Path
+
+import mongomock
+import pytest
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tessarr.errors import StoreError
+from tessarr.stores.dbm import DBMStore
+from tessarr.stores.lmdb import LMDBStore
+from tessarr.stores.mongodb import MongoDBStore
+from tessarr.stores.redis import RedisStore
+from tessarr.stores.remote import open_url
+from tessarr.stores.sqlite import SQLiteStore
+from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
+from tests.stores.remote.servers import Server
+
+_number = itertools.count()
+
+
+class TestSQLite(StoreContract, ConditionalContract, SharedContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> SQLiteStore:
+        return SQLiteStore(tmp_path / "data.sqlite")
+
+
+class TestLMDB(StoreContract, ConditionalContract, SharedContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> LMDBStore:
+        return LMDBStore(tmp_path / "data.lmdb")
+
+
+class TestDBM(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> DBMStore:
+        return DBMStore(tmp_path / "data.dbm")
+
+
+class TestPortableDBM(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> DBMStore:
+        return DBMStore(tmp_path / "data.dumb", open=dbm.dumb.open)
+
+
+class TestRedis(StoreContract, ConditionalContract, SharedContract):
+    @pytest.fixture
+    def store(self, redis: Server) -> RedisStore:
+        return open_url(f"redis://{redis.address}/0/t{next(_number)}/[x]*")  # type: ignore[return-value]
+
+
+class TestMongoDB(StoreContract, ConditionalContract):
+    """No registry offers a MongoDB server: the client talks to mongomock, which answers as one does, in this process.
+
+    What that leaves open: the wire, real concurrency between processes, and the size limit.
+    """
+
+    @pytest.fixture
+    def store(self) -> MongoDBStore:
+        return MongoDBStore(client=mongomock.MongoClient())
+
+    def test_a_value_over_the_document_limit_says_so(self, store: MongoDBStore) -> None:
+        with pytest.raises(StoreError, match="too large for a MongoDB document"):
+            store.set("k", bytes(17 * 2**20))
+
+
+def test_a_sqlite_file_of_zarr_python_2_opens(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "old.sqlite") as connection:
+        connection.execute("CREATE TABLE zarr(k TEXT PRIMARY KEY, v BLOB)")
+        connection.execute("INSERT INTO zarr VALUES ('a/.zarray', ?), ('a/0.0', ?)", (b"{}", b"1234"))
+    connection.close()
+    store = SQLiteStore(tmp_path / "old.sqlite", read_only=True)
+    assert plain(store.get("a/.zarray")) == b"{}"
+    assert sorted(store.list_prefix("a/")) == ["a/.zarray", "a/0.0"]
+    store.close()
+
+
+def test_a_failed_sqlite_replacement_leaves_the_old_values(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "x.sqlite")
+    store.set("a/old", b"1")
+    with pytest.raises(TypeError):
+        store.replace_prefix("a/", {"a/new": b"2", "a/bad": object()})  # type: ignore[dict-item]
+    assert sorted(store.list()) == ["a/old"]
+    store.close()
+
+
+@pytest.mark.parametrize("url", ["sqlite:{}/x.sqlite", "lmdb:///{}/x.lmdb", "dbm:{}/x"])
+def test_a_url_opens_a_database_and_its_own_url_opens_it_again(url: str, tmp_path: Path) -> None:
+    with open_url(url.format(tmp_path).replace("////", "///")) as store:
+        store.set("k", b"1")
+    with open_url(store.url) as again:
+        assert again == store
+        assert plain(again.get("k")) == b"1"
+
+
+@pytest.mark.parametrize("kind", [SQLiteStore, LMDBStore])
+def test_a_missing_database_is_not_made_for_reading(kind: type[SQLiteStore | LMDBStore], tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such"):
+        kind(tmp_path / "none", read_only=True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_redis_password_is_in_no_repr_url_error_or_pickle(redis: Server) -> None:
+    options = {"retry": Retry(NoBackoff(), 0)}
+    store = open_url(f"redis://someone:hush-hush@{redis.address}/0/x", storage_options=options)
+    with pytest.raises(StoreError) as caught:
+        store.get("k")
+    for text in (repr(store), store.url, str(caught.value), repr(pickle.dumps(store))):
+        assert "hush-hush" not in text
+
+
+def test_a_dead_redis_is_an_error_and_no_missing_key(tmp_path: Path) -> None:
+    store = open_url("redis://127.0.0.1:1/0/x", storage_options={"retry": Retry(NoBackoff(), 0)})
+    with pytest.raises(StoreError, match="Redis failed"):
+        store.get("k")

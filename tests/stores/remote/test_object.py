@@ -1,0 +1,63 @@
+"""Object stores: S3, Google Cloud Storage and Azure servers, and obstore's memory, under the one contract."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from obstore.store import MemoryStore as ObstoreMemory
+
+from tessarr.stores.object import ObjectStore
+from tessarr.stores.remote import open_url
+from tests.stores.contract import ConditionalContract, SharedContract, StoreContract
+from tests.stores.remote.proxy import Proxy
+from tests.stores.remote.servers import AZURE_ACCOUNT, AZURE_KEY, S3_OPTIONS, Server
+
+_number = itertools.count()
+
+
+class TestS3(StoreContract, ConditionalContract, SharedContract):
+    threads = 1
+
+    @pytest.fixture
+    def store(self, s3: Server, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+        # The pickles carry no credentials: the child processes find them here.
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", S3_OPTIONS["access_key_id"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", S3_OPTIONS["secret_access_key"])
+        url = f"s3+http://{s3.address}/bucket/t{next(_number)}/deep"
+        return open_url(url, storage_options=S3_OPTIONS)  # type: ignore[return-value]
+
+
+class TestGoogle(StoreContract, ConditionalContract, SharedContract):
+    processes, threads = 3, 2
+
+    @pytest.fixture
+    def store(self, gcs: Proxy) -> ObjectStore:
+        return open_url(f"gs+http://{gcs.address}/bucket/t{next(_number)}")  # type: ignore[return-value]
+
+
+class TestAzure(StoreContract, ConditionalContract, SharedContract):
+    processes, threads = 3, 2
+
+    @pytest.fixture
+    def store(self, azure: Server, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", AZURE_KEY)
+        url = f"az+http://{azure.address}/{AZURE_ACCOUNT}/container/t{next(_number)}"
+        return open_url(url, storage_options={"account_key": AZURE_KEY})  # type: ignore[return-value]
+
+
+class TestObstoreObject(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> ObjectStore:
+        return ObjectStore(ObstoreMemory())
+
+
+class TestS3BelowTheRoot(StoreContract):
+    """A bucket's root, where no prefix is put before the keys."""
+
+    @pytest.fixture
+    def store(self, s3: Server) -> ObjectStore:
+        store = open_url(f"s3+http://{s3.address}/second", storage_options=S3_OPTIONS)
+        (s3.root / "data" / "second").mkdir(exist_ok=True)
+        store.clear()
+        return store  # type: ignore[return-value]
