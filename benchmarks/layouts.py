@@ -57,7 +57,7 @@ class Layout:
 
     def metadata(self) -> dict[str, object]:
         """The v3 document, for peers that are given one."""
-        inner = [{"name": "bytes", "configuration": {"endian": "little"}}, *_codec_json(self.codec, self.dtype)]
+        inner = [{"name": "bytes", "configuration": {"endian": "little"}}, *codec_json(self.codec, self.dtype)]
         index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
         sharding = {"chunk_shape": list(self.chunk), "codecs": inner, "index_codecs": index, "index_location": "end"}
         return {
@@ -73,7 +73,8 @@ class Layout:
         }
 
 
-def _codec_json(codec: str, dtype: str) -> list[dict[str, object]]:
+def codec_json(codec: str, dtype: str) -> list[dict[str, object]]:
+    """The compressors of a layout, as v3 documents spell them."""
     size = np.dtype(dtype).itemsize
     blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": size, "blocksize": 0}
     known: dict[str, list[dict[str, object]]] = {

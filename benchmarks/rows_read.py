@@ -44,7 +44,7 @@ def assert_whole(layout: Layout, got: np.ndarray) -> None:
 def read_whole(peer: Peer, name: str) -> Task:
     """All of an array, through a handle that is opened for it: nothing is left of the last run but the page cache."""
     layout = layout_for(peer, name)
-    return Task(run=lambda: peer.read_all(layout), check=lambda got: assert_whole(layout, got))
+    return Task(lambda: peer.read_all(layout), lambda got: assert_whole(layout, got), before=peer.forget)
 
 
 row("R1", "read all", NAMES_UNSHARDED, bar=1.3, limited=True)(read_whole)
@@ -67,6 +67,7 @@ def read_chunks(peer: Peer, name: str) -> Task:
     handle: list[Any] = []
 
     def before() -> None:
+        peer.forget()
         handle[:] = [peer.open(layout.path)]
 
     def run() -> list[np.ndarray]:
@@ -93,6 +94,7 @@ def read_elements(peer: Peer, name: str) -> Task:
     handle: list[Any] = []
 
     def before() -> None:
+        peer.forget()
         handle[:] = [peer.open(layout.path)]
         if cached:
             peer.read(handle[0], indices[0])
@@ -125,6 +127,7 @@ def read_fancy(peer: Peer, name: str) -> Task:
     handle: list[Any] = []
 
     def before() -> None:
+        peer.forget()
         handle[:] = [peer.open(layout.path)]
 
     def run() -> np.ndarray:
@@ -168,6 +171,7 @@ def read_threads(peer: Peer, name: str) -> Task:
             assert all(np.array_equal(one, truth[box]) for one, box in zip(values, share, strict=True))
 
     def measure() -> float:
+        peer.forget()
         began = time.perf_counter()
         run()
         return len(boxes) / (time.perf_counter() - began)

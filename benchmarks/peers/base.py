@@ -53,6 +53,9 @@ class Peer:
         """What is being measured."""
         raise NotSupportedError
 
+    def forget(self) -> None:
+        """Drop decoded chunks that outlive a handle, so that a run does not profit from the run before it."""
+
     def open(self, path: str) -> Any:
         """Open an array for reading and writing."""
         raise NotSupportedError

@@ -6,7 +6,7 @@ import os
 from typing import Any, ClassVar
 
 import numpy as np
-from layouts import Layout
+from layouts import Layout, codec_json
 
 import tessarr
 from peers.base import Peer
@@ -15,10 +15,18 @@ from peers.base import Peer
 class Tessarr(Peer):
     """Whatever engine tessarr chooses by itself."""
 
-    statement: ClassVar[str] = "import tessarr"
+    # Names are loaded on first use, so the import alone would cost next to nothing.
+    statement: ClassVar[str] = "import tessarr; tessarr.open_array, tessarr.Array"
 
     def version(self) -> str:
         return f"tessarr {tessarr.__version__}"
+
+    def forget(self) -> None:
+        try:
+            from tessarr import _native
+        except ImportError:
+            return
+        _native.clear_cache()
 
     def open(self, path: str) -> Any:
         return tessarr.open_array(path, mode="r+")
@@ -33,16 +41,11 @@ class Tessarr(Peer):
         return np.asarray(array.vindex[rows, columns])
 
     def create(self, path: str, layout: Layout, *, durable: bool) -> Any:
-        configuration: dict[str, Any] = {
-            "raw": None,
-            "blosc": {"name": "blosc", "configuration": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle"}},
-            "zstd": {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
-            "gzip": {"name": "gzip", "configuration": {"level": 1}},
-        }
+        compressors = codec_json(layout.codec, layout.dtype) or None
         store = tessarr.storage.LocalStore(path, durable=True) if durable else path
         return tessarr.create_array(
             store, shape=layout.shape, chunks=layout.chunk, shards=layout.shard, dtype=layout.dtype,
-            compressors=configuration[layout.codec], fill_value=0,
+            compressors=compressors, fill_value=0,
         )  # fmt: skip
 
     def write(self, array: Any, selection: tuple[Any, ...], value: np.ndarray) -> None:
