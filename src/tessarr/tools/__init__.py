@@ -1,0 +1,1 @@
+"""Whole hierarchies at once: migrate, check, repair, compare, digest, pyramids; copy, convert, rechunk."""

@@ -1,0 +1,357 @@
+"""Moving a hierarchy to another format by its metadata alone; no chunk is touched.
+
+    plan  every node is converted in memory, and read both ways where asked: what stands in the way is listed, all of it
+    write the new documents, deepest first and the root's last; if anything fails, those written are removed again
+    end   the old documents stay, unless `remove_old`; `undo` removes the new ones again
+
+Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.upgrade` and `tessarr.model.downgrade` hold the rules.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
+from tessarr.metadata import consolidated, formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.model import downgrade, upgrade
+from tessarr.model.node import check_member_name
+from tessarr.model.valid import NodeProblem
+from tessarr.stores.base import Store
+from tessarr.stores.path import normalize_path
+from tessarr.stores.url import store_from
+from tessarr.tools.walk import Entry, Progress, walk
+from tessarr.types import JSONObject, ZarrFormat
+
+Verify = Literal["all", "sample"]
+_SAMPLES = 8
+
+
+@dataclass(slots=True)
+class Step:
+    """What happens to one node."""
+
+    path: str
+    kind: Literal["array", "group"]
+    from_format: ZarrFormat
+    documents: dict[str, JSONObject]
+    """The new documents: key relative to the node → JSON."""
+    old_keys: tuple[str, ...]
+    """Full keys of the old documents."""
+    notes: list[NodeProblem] = field(default_factory=list)
+    """What the new documents say differently."""
+    blockers: list[NodeProblem] = field(default_factory=list)
+    """Why the node cannot be migrated."""
+    metadata: tuple[Any, Any] = (None, None)
+    """The node's metadata before and after."""
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "from_format": self.from_format,
+            "writes": list(self.documents),
+            "notes": [note.to_json() for note in self.notes],
+            "blockers": [blocker.to_json() for blocker in self.blockers],
+        }
+
+
+@dataclass(slots=True)
+class Migration:
+    """A migration: the plan, and what was done of it."""
+
+    store: str
+    path: str
+    to_format: ZarrFormat
+    steps: list[Step]
+    written: list[str] = field(default_factory=list)
+    """Full keys of the documents that were written."""
+    removed: list[str] = field(default_factory=list)
+    """Full keys of the old documents that were removed."""
+    verified_chunks: int = 0
+    """Chunks that were read both ways and found equal."""
+
+    @property
+    def blockers(self) -> list[NodeProblem]:
+        """Everything that stands in the way, of all nodes."""
+        return [blocker for step in self.steps for blocker in step.blockers]
+
+    @property
+    def notes(self) -> list[NodeProblem]:
+        """What the new documents say differently, of all nodes."""
+        return [note for step in self.steps for note in step.notes]
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "store": self.store,
+            "path": self.path,
+            "to_format": self.to_format,
+            "possible": not self.blockers,
+            "nodes": [step.to_json() for step in self.steps],
+            "written": list(self.written),
+            "removed": list(self.removed),
+            "verified_chunks": self.verified_chunks,
+        }
+
+    def __str__(self) -> str:
+        done = "migrated" if self.written else "to migrate"
+        lines = [f"{len(self.steps)} nodes {done} to Zarr v{self.to_format} in {self.store}"]
+        for step in self.steps:
+            lines.append(f"  /{step.path} ({step.kind}, v{step.from_format})")
+            lines += [f"    blocked: {blocker.message}" for blocker in step.blockers]
+            lines += [f"    note: {note.message}" for note in step.notes]
+        return "\n".join(lines)
+
+
+def migrate(
+    store: Any,
+    *,
+    to_format: ZarrFormat = 3,
+    path: str = "",
+    dry_run: bool = False,
+    remove_old: bool = False,
+    overwrite: bool = False,
+    verify: Verify | None = "sample",
+    keep_array_dimensions: bool = False,
+    progress: Progress | None = None,
+) -> Migration:
+    """Describe the hierarchy at `path` in another Zarr format, beside its present description.
+
+    v1 → v2 or v3, v2 → v3, and v3 → v2 where v2 has the words. With `verify` chunks of every array are read both ways
+    and compared before anything is written ("sample": up to 8 per array, spread over it; "all": every one). Groups that
+    were consolidated are consolidated in the new format. `remove_old` removes the old documents at the end.
+    `overwrite` allows documents of the new format to be there already, and replaces them. `dry_run` only plans.
+
+    Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
+    them); `NodeNotFoundError` when there is nothing to migrate.
+    """
+    place, path = _place(store, path)
+    plan = _plan(place, path, to_format, keep_array_dimensions, overwrite)
+    if verify is not None and not plan.blockers:
+        _verify(place, plan, verify, progress)
+    if dry_run:
+        return plan
+    if plan.blockers:
+        problems = [Problem((f"/{item.path}", *item.loc), item.kind, item.message) for item in plan.blockers]
+        raise MetadataValidationError(
+            f"the hierarchy cannot be migrated to Zarr v{to_format}", problems, store=place.url, path=f"/{path}"
+        )
+    _write(place, plan, progress)
+    if remove_old:
+        for step in reversed(plan.steps):
+            place.delete_many(step.old_keys)
+            plan.removed += step.old_keys
+    return plan
+
+
+def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str]:
+    """Remove the documents of `zarr_format` from every node at and below `path`; returns the keys removed.
+
+    Raises `MetadataValidationError`, having removed nothing, when a node has no documents of another format: it would
+    no longer be a node.
+    """
+    place, path = _place(store, path)
+    entries = list(walk(place, path, zarr_format=zarr_format))
+    orphans = [entry.path for entry in entries if entry.formats == (zarr_format,)]
+    if orphans:
+        problems = [Problem((f"/{item}",), "value", "has no documents of another format") for item in orphans]
+        raise MetadataValidationError(f"removing Zarr v{zarr_format} metadata would lose nodes", problems)
+    return remove_metadata(place, zarr_format, path=path)
+
+
+def remove_metadata(store: Any, zarr_format: ZarrFormat, *, path: str = "", dry_run: bool = False) -> list[str]:
+    """Remove every document of one format at and below `path` (no chunk); returns the keys, children before parents."""
+    place, path = _place(store, path)
+    keys: list[str] = []
+    for entry in walk(place, path, zarr_format=zarr_format):
+        names = [*formats.KEYS[zarr_format].all, *([consolidated.V2_KEY] if zarr_format == 2 else [])]
+        keys += [entry.prefix + name for name in names if name in entry.values]
+    keys.reverse()
+    if not dry_run:
+        place.delete_many(keys)
+    return keys
+
+
+def _place(store: Any, path: str) -> tuple[Store, str]:
+    if not isinstance(store, Store) and isinstance(getattr(store, "store", None), Store):
+        return store.store, "/".join(filter(None, (normalize_path(store.path), normalize_path(path))))
+    place, here = store_from(store, mode="r+")
+    return place, "/".join(filter(None, (here, normalize_path(path))))
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------
+
+
+def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool, overwrite: bool) -> Migration:
+    found = _from_format(store, path, to_format)
+    steps = [
+        _step(entry, found, to_format, keep_dimensions, overwrite)
+        for entry in walk(store, path, zarr_format=found)
+    ]  # fmt: skip
+    _consolidate(steps, to_format)
+    return Migration(store.url, path, to_format, steps)
+
+
+def _from_format(store: Store, path: str, to_format: ZarrFormat) -> ZarrFormat:
+    entry = next(iter(walk(store, path)), None)
+    candidates = [number for number in (entry.formats if entry else ()) if number != to_format]
+    if not candidates:
+        hint = f"It is Zarr v{to_format} already" if entry else "Check the path"
+        raise NodeNotFoundError("nothing to migrate here", store=store.url, path=f"/{path}", hint=hint)
+    return candidates[0]
+
+
+def _step(entry: Entry, found: ZarrFormat, to_format: ZarrFormat, keep_dimensions: bool, overwrite: bool) -> Step:
+    kind: Literal["array", "group"] = "group" if entry.is_group(found) else "array"
+    names = [*formats.KEYS[found].all, *([consolidated.V2_KEY] if found == 2 else [])]
+    old = tuple(entry.prefix + name for name in names if name in entry.values)
+    step = Step(entry.path, kind, found, {}, old)
+    try:
+        if entry.path:
+            check_member_name(entry.path.rpartition("/")[2], to_format)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            before = formats.parse_node(found, entry.documents(found))
+            converted = _converted(before, found, to_format, keep_dimensions)
+        step.notes += [NodeProblem(entry.path, (), "note", str(warning.message)) for warning in caught]
+        step.notes += [NodeProblem(entry.path, (), "note", note) for note in converted.notes]
+        step.documents = converted.metadata.documents()
+        step.metadata = (before, converted.metadata)
+    except TessarrError as error:
+        problems = getattr(error, "problems", None) or [Problem((), error.kind, str(error))]
+        step.blockers = [NodeProblem(entry.path, item.loc, item.kind, item.message) for item in problems]
+    if to_format in entry.formats and not overwrite:
+        message = f"has Zarr v{to_format} metadata already; give overwrite=True to replace it"
+        step.blockers.append(NodeProblem(entry.path, (), "exists", message))
+    return step
+
+
+def _converted(node: Any, found: ZarrFormat, to_format: ZarrFormat, keep_dimensions: bool) -> upgrade.Converted:
+    if not isinstance(node, ArrayMetadata):
+        return upgrade.group_to_v3(node) if to_format == 3 else downgrade.group_to_v2(node)
+    if to_format == 3:
+        return upgrade.array_to_v3(node, keep_array_dimensions=keep_dimensions)
+    if to_format == 2:
+        return upgrade.array_to_v2(node) if found == 1 else downgrade.array_to_v2(node)
+    raise MetadataValidationError("Zarr v1 is only read, never migrated to", expected="to_format 2 or 3", got=to_format)
+
+
+def _consolidate(steps: list[Step], to_format: ZarrFormat) -> None:
+    """Where the old group was consolidated the new one is."""
+    by_path = {step.path: step for step in steps}
+    for step in steps:
+        if step.kind != "group" or step.blockers or not _was_consolidated(step):
+            continue
+        prefix = f"{step.path}/" if step.path else ""
+        below = {
+            path[len(prefix) :]: other.documents
+            for path, other in by_path.items()
+            if path.startswith(prefix) and path != step.path and other.documents
+        }
+        if to_format == 3:
+            document = {**step.documents["zarr.json"], consolidated.FIELD: consolidated.dump_v3(below)}
+            step.documents = {"zarr.json": document}
+        else:
+            own = {name: step.documents[name] for name in step.documents}
+            step.documents = {**own, consolidated.V2_KEY: consolidated.dump_v2({"": own, **below})}
+
+
+def _was_consolidated(step: Step) -> bool:
+    if step.from_format == 3:
+        return consolidated.FIELD in getattr(step.metadata[0], "extra", {})
+    return any(key.rpartition("/")[2] == consolidated.V2_KEY for key in step.old_keys)
+
+
+# -- verification and writing --------------------------------------------------------------------------------------------
+
+
+def _verify(store: Store, plan: Migration, verify: Verify, progress: Progress | None) -> None:
+    """Read chunks with the old and the new metadata, both in memory, and compare."""
+    arrays = [step for step in plan.steps if step.kind == "array"]
+    for number, step in enumerate(arrays):
+        if progress:
+            progress(number, len(arrays), f"verify /{step.path}")
+        try:
+            before, after = (_opened(store, step.path, metadata) for metadata in step.metadata)
+            for box in _boxes(step.metadata[0], verify):
+                if not _same(np.asarray(before[box]), np.asarray(after[box])):
+                    where = ", ".join(f"{part.start}:{part.stop}" for part in box)
+                    message = f"values differ in [{where}] when read as Zarr v{plan.to_format}"
+                    step.blockers.append(NodeProblem(step.path, (), "value", message))
+                    break
+                plan.verified_chunks += 1
+        except TessarrError as error:
+            step.blockers.append(NodeProblem(step.path, (), error.kind, f"cannot be read to compare: {error}"))
+
+
+def _opened(store: Store, path: str, metadata: ArrayMetadata) -> Any:
+    from tessarr.core.array import Array
+    from tessarr.engine.bound import RuntimeOptions
+
+    return Array._make(store, path, metadata, RuntimeOptions(), read_only=True, order=None)
+
+
+def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[tuple[slice, ...]]:
+    """The boxes of chunks to compare: all, or some spread evenly over the grid with the first and last among them."""
+    axes = metadata.chunk_grid.axes(metadata.shape)
+    counts = [axis.nchunks for axis in axes]
+    if 0 in counts:
+        return
+    total = int(np.prod(counts, dtype=object)) if counts else 1
+    if verify == "all" or total <= _SAMPLES:
+        chosen: Any = product(*(range(count) for count in counts))
+    else:
+        ranks = sorted({round(i * (total - 1) / (_SAMPLES - 1)) for i in range(_SAMPLES)})
+        chosen = (_unravel(rank, counts) for rank in ranks)
+    for coords in chosen:
+        yield tuple(
+            slice(axis.start(index), min(axis.start(index) + axis.size(index), length))
+            for axis, index, length in zip(axes, coords, metadata.shape, strict=True)
+        )
+
+
+def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
+    coords: list[int] = []
+    for count in reversed(counts):
+        rank, index = divmod(rank, count)
+        coords.append(index)
+    return tuple(reversed(coords))
+
+
+def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """Equal bit for bit, whatever the byte order."""
+    if a.dtype.kind in "OT" or b.dtype.kind in "OT":
+        return a.shape == b.shape and a.tolist() == b.tolist()
+    return bool(a.shape == b.shape and a.astype(b.dtype).tobytes() == b.tobytes())
+
+
+def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
+    """Write the documents, deepest first; put back what was there if anything fails."""
+    replaced: dict[str, Any] = {}
+    steps = sorted(plan.steps, key=lambda step: -len(step.path.split("/")) if step.path else 1)
+    try:
+        for number, step in enumerate(steps):
+            if progress:
+                progress(number, len(steps), f"write /{step.path}")
+            prefix = f"{step.path}/" if step.path else ""
+            data = formats.dumps(step.documents)
+            for name in reversed(step.documents):
+                replaced[prefix + name] = store.get(prefix + name)
+                store.set(prefix + name, data[name])
+                plan.written.append(prefix + name)
+    except BaseException:
+        for key, old in reversed(replaced.items()):
+            if old is None:
+                store.delete(key)
+            else:
+                store.set(key, old)
+        plan.written.clear()
+        raise

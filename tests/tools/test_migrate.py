@@ -1,0 +1,252 @@
+"""Migration of hierarchies between formats by metadata alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import tessarr
+from tessarr import model
+from tessarr.errors import MetadataValidationError, NodeNotFoundError, StoreError
+from tessarr.stores.local import LocalStore
+from tessarr.stores.memory import MemoryStore
+from tessarr.tools.migrate import migrate, remove_metadata, undo
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+DOCUMENTS = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json", "meta", "attrs")
+
+
+def contents(store: Any) -> dict[str, bytes]:
+    return {key: bytes(store.get(key) or b"") for key in store.list()}
+
+
+def chunks(store: Any) -> dict[str, bytes]:
+    return {key: value for key, value in contents(store).items() if key.rpartition("/")[2] not in DOCUMENTS}
+
+
+def old_tree(store: Any) -> Any:
+    group = tessarr.create_group(store, zarr_format=2, attributes={"title": "x"})
+    a = group.create_group("a", attributes={"n": 1})
+    values = np.arange(24).reshape(4, 6)
+    for name, dtype, order in (("c", "<i4", "C"), ("f", ">f8", "F")):
+        array = a.create_array(name, shape=(4, 6), chunks=(3, 4), dtype=dtype, order=order)
+        array.attrs["_ARRAY_DIMENSIONS"] = ["y", "x"]
+        array[...] = values
+    return group
+
+
+@pytest.mark.spec("ZEP1-02", "UPG-02", "UPG-09", "UPG-10")
+def test_a_hierarchy_is_described_anew_and_its_chunks_are_not_touched(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "tree")
+    old_tree(store)
+    before = model.from_store(store)
+    files = {file: os.stat(file) for file in (tmp_path / "tree").rglob("*") if file.is_file()}
+    done = migrate(store, verify="all")
+    assert done.verified_chunks == 8
+    assert done.written[-1] == "zarr.json"
+    for file, old in files.items():
+        now = os.stat(file)
+        assert (now.st_ino, now.st_mtime_ns, now.st_size) == (old.st_ino, old.st_mtime_ns, old.st_size)
+    opened = tessarr.open_group(store, mode="r", zarr_format=3)
+    assert dict(opened.attrs) == {"title": "x"}
+    for name in ("a/c", "a/f"):
+        np.testing.assert_array_equal(opened[name][...], np.arange(24).reshape(4, 6))
+        assert opened[name].metadata.dimension_names == ("y", "x")
+    assert model.from_store(store, zarr_format=2) == before
+    assert model.from_store(store, zarr_format=3) == model.to_v3(before).spec
+
+
+@pytest.mark.spec("UPG-10")
+def test_a_dry_run_writes_nothing_and_lists_every_node_and_every_blocker() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    store.set(
+        "a/bad/.zarray",
+        json.dumps({**json.loads(contents(store)["a/c/.zarray"]), "compressor": {"id": "nope"}}).encode(),
+    )
+    store.set("a/worse/.zarray", b"{}")
+    before = contents(store)
+    plan = migrate(store, dry_run=True)
+    assert contents(store) == before
+    assert sorted(step.path for step in plan.steps) == ["", "a", "a/bad", "a/c", "a/f", "a/worse"]
+    assert {blocker.path for blocker in plan.blockers} == {"a/bad", "a/worse"}
+    report = plan.to_json()
+    assert report["possible"] is False
+    assert "blocked" in str(plan)
+    assert json.loads(json.dumps(report)) == report
+    with pytest.raises(MetadataValidationError, match="/a/bad"):
+        migrate(store)
+    assert contents(store) == before
+
+
+@pytest.mark.spec("UPG-10")
+@pytest.mark.parametrize("failing", range(1, 5))
+def test_nothing_is_left_half_done_when_a_write_fails(failing: int) -> None:
+    class Failing(MemoryStore):
+        left = 10**9
+
+        def set(self, key: str, value: Any, **options: Any) -> Any:
+            Failing.left -= 1
+            if Failing.left == 0:
+                raise StoreError("disk full", key=key)
+            return super().set(key, value, **options)
+
+    store = Failing()
+    old_tree(store)
+    before = contents(store)
+    Failing.left = failing
+    with pytest.raises(StoreError, match="disk full"):
+        migrate(store)
+    assert contents(store) == before
+
+
+@pytest.mark.spec("UPG-10")
+def test_consolidated_metadata_is_carried_over(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "tree")
+    old_tree(store)
+    tessarr.consolidate_metadata(store)
+    migrate(store)
+    document = json.loads((tmp_path / "tree" / "zarr.json").read_text())
+    truth = model.from_store(store, zarr_format=3, use_consolidated=False)
+    flat = {path: node.documents()["zarr.json"] for path, node in model.flatten(truth).items() if path}
+    assert document["consolidated_metadata"]["metadata"] == flat
+    remove_metadata(store, 2)
+    opened = zarr.open_group(tmp_path / "tree", mode="r", use_consolidated=True)
+    np.testing.assert_array_equal(opened["a/f"][...], np.arange(24).reshape(4, 6))  # type: ignore[index]
+
+
+@pytest.mark.spec("UPG-10")
+def test_undo_leaves_what_was_there_before() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    tessarr.consolidate_metadata(store)
+    before = contents(store)
+    done = migrate(store)
+    removed = undo(store)
+    assert sorted(removed) == sorted(done.written)
+    assert contents(store) == before
+
+
+def test_undo_refuses_to_lose_nodes() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    migrate(store, remove_old=True)
+    before = contents(store)
+    with pytest.raises(MetadataValidationError, match="would lose nodes"):
+        undo(store)
+    assert contents(store) == before
+
+
+@pytest.mark.spec("UPG-10")
+def test_old_documents_are_removed_on_request_and_only_they() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    tessarr.consolidate_metadata(store)
+    data = chunks(store)
+    done = migrate(store, remove_old=True)
+    assert chunks(store) == data
+    assert {key.rpartition("/")[2] for key in store.list()} - {key.rpartition("/")[2] for key in data} == {"zarr.json"}
+    assert ".zmetadata" in done.removed
+    np.testing.assert_array_equal(tessarr.open_array(store, path="a/f", mode="r")[...], np.arange(24).reshape(4, 6))
+
+
+def test_documents_that_are_there_already_block_unless_replaced() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    migrate(store)
+    once = contents(store)
+    with pytest.raises(NodeNotFoundError, match="already"):
+        migrate(MemoryStore({"zarr.json": once["zarr.json"]}))
+    plan = migrate(store, dry_run=True)
+    assert {blocker.kind for blocker in plan.blockers} == {"exists"}
+    migrate(store, overwrite=True)
+    assert contents(store) == once
+
+
+def test_values_that_would_differ_stop_the_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tessarr.model import upgrade
+    from tessarr.tools import migrate as module
+
+    store = MemoryStore()
+    old_tree(store)
+    right = upgrade.array_to_v3
+
+    def wrong(array: Any, **options: Any) -> Any:
+        made = right(array, **options)
+        codecs = [codec for codec in made.metadata.codecs if codec.name != "transpose"]
+        return made._replace(metadata=made.metadata.with_(codecs=tuple(codecs)))
+
+    monkeypatch.setattr(module.upgrade, "array_to_v3", wrong)
+    with pytest.raises(MetadataValidationError, match="values differ"):
+        migrate(store)
+    assert not any(key.endswith("zarr.json") for key in store.list())
+
+
+@pytest.mark.spec("UPG-01")
+@pytest.mark.parametrize(
+    "name", ["blosc_i4_C.zarr", "blosc_i4_F.zarr", "zlib_f4_be.zarr", "none_bool.zarr", "bz2_u2.zarr"]
+)
+@pytest.mark.parametrize("to_format", [2, 3])
+def test_what_zarr_1_wrote_becomes_v2_and_v3(name: str, to_format: Any, tmp_path: Path) -> None:
+    place = tmp_path / name
+    shutil.copytree(FIXTURES / "zarr-1.1.0" / name, place)
+    before = tessarr.open_array(place, mode="r", zarr_format=1)[...]
+    data = chunks(LocalStore(place))
+    migrate(place, to_format=to_format, remove_old=True, verify="all")
+    assert chunks(LocalStore(place)) == data
+    np.testing.assert_array_equal(tessarr.open_array(place, mode="r")[...], before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(zarr.open_array(place, mode="r")[...], before)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("ZOM-17")
+def test_v3_goes_back_to_v2_where_v2_has_the_words() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    before = model.from_store(store)
+    migrate(store, remove_old=True)
+    migrate(store, to_format=2, remove_old=True)
+    assert model.from_store(store) == before
+    sharded = MemoryStore()
+    tessarr.create_array(sharded, shape=(8,), chunks=(2,), shards=(4,), dtype="u1")
+    with pytest.raises(MetadataValidationError, match="sharding_indexed"):
+        migrate(sharded, to_format=2)
+    with pytest.raises(MetadataValidationError, match="v1"):
+        migrate(store, to_format=1)
+
+
+def test_a_name_that_v3_reserves_blocks() -> None:
+    store = MemoryStore()
+    group = tessarr.create_group(store, zarr_format=2)
+    group.create_group("ok")
+    store.set("__cache/.zgroup", b'{"zarr_format": 2}')
+    plan = migrate(store, dry_run=True)
+    assert [blocker.path for blocker in plan.blockers] == ["__cache"]
+
+
+def test_only_what_is_below_a_path_is_migrated() -> None:
+    store = MemoryStore()
+    group = old_tree(store)
+    done = migrate(group["a"])
+    assert set(done.written) == {"a/zarr.json", "a/c/zarr.json", "a/f/zarr.json"}
+
+
+@pytest.mark.parametrize("name", ["byte_cf1.zarr", "nczarr_v2.zarr", "order_f_u8.zarr", "delta_filter_i4.zarr",
+                                  "shuffle.zarr", "fixedscaleoffset_dtype_f8_astype_u2.zarr", "lz4.zarr", "zstd.zarr"])  # fmt: skip
+def test_what_gdal_tests_with_is_read_the_same_as_v3(name: str, tmp_path: Path) -> None:
+    place = tmp_path / name
+    shutil.copytree(FIXTURES / "gdal" / name, place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = migrate(place, verify="all", remove_old=True)
+    assert done.verified_chunks
+    assert all(step.from_format == 2 for step in done.steps)
