@@ -81,6 +81,9 @@ def _with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
 
 def _shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
     members: dict[str, Any] = {"shape": list(metadata.shape)}
+    if metadata.zarr_format != 3:  # old documents may hold a bare NaN here, which is never written
+        fill = metadata.fill_value
+        members["fill_value"] = None if fill is None else metadata.data_type.dump_fill(fill, metadata.zarr_format)
     if hasattr(metadata.chunk_grid, "covering"):
         members["chunk_grid"] = metadata.chunk_grid.to_json()
     return members
