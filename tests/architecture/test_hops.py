@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import Any, NamedTuple
@@ -51,23 +51,23 @@ def our_stack(frame: FrameType | None) -> list[str]:
 
 
 def arrives(step: str) -> bool:
-    """Whether the call is one that a store or a codec answers."""
+    """Whether the call is one that a store or a codec answers, or that hands over to Rust."""
     file, _, function = step.partition(":")
     folder, stem = PurePosixPath(file).parts[0], PurePosixPath(file).stem
     if folder == "stores":
         return function.startswith(("get", "set"))
+    if file == "engine/native.py":
+        return function in {"read", "write"}
     return folder == "codecs" and stem not in PARTS_OF_THE_PATH and function.startswith(("encode", "decode"))
 
 
 def hops(call: Callable[[], object]) -> Hops:
     """Run `call` and note each path that arrives."""
     paths: set[tuple[str, ...]] = set()
-    every: set[tuple[str, ...]] = set()
 
     def hook(frame: FrameType, event: str, argument: Any) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             stack = our_stack(frame)
-            every.add(tuple(stack))
             # The first arrival ends the path: what a store or a codec does inside is its own affair.
             if stack and arrives(stack[-1]) and not any(arrives(step) for step in stack[:-1]):
                 paths.add(tuple(stack))
@@ -79,8 +79,14 @@ def hops(call: Callable[[], object]) -> Hops:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    paths = paths or every
     return Hops(paths, {step.partition(":")[0] for path in paths for step in path})
+
+
+@pytest.fixture(params=["auto", "reference"], autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The engine a user gets, and the one that is all Python."""
+    with tessarr.config.set({"engine": request.param}):
+        yield str(request.param)
 
 
 @pytest.fixture(params=["unsharded", "sharded"])
