@@ -157,7 +157,7 @@ class NetworkStore(Store):
                 fault, nbytes = None, _nbytes(answer)
                 return answer
             except Exception as error:  # noqa: BLE001 - the client libraries share no base class
-                fault = self._fault(error)
+                fault = error if isinstance(error, Fault) else self._fault(error)
                 if fault is None:
                     raise
             finally:
@@ -178,7 +178,7 @@ class NetworkStore(Store):
                 fault, nbytes = None, _nbytes(answer)
                 return answer
             except Exception as error:  # noqa: BLE001 - the client libraries share no base class
-                fault = self._fault(error)
+                fault = error if isinstance(error, Fault) else self._fault(error)
                 if fault is None:
                     raise
             finally:

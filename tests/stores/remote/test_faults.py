@@ -1,0 +1,230 @@
+"""What breaks between here and an S3 server is tried again where that is right, and told where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import pickle
+import time
+import traceback
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessarr.errors import ConflictError
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.object import ObjectStore
+from tessarr.stores.remote import open_url
+from tessarr.stores.retry import RequestError, scrub
+from tessarr.types import ByteRange
+from tests.stores.contract import increment, plain
+from tests.stores.remote.proxy import Fault, Kind, Proxy
+from tests.stores.remote.servers import S3_OPTIONS
+
+_number = itertools.count()
+VALUE = np.random.default_rng(3).bytes(100_000)
+
+
+def open_s3(proxy: Proxy, *, retries: int = 3, **options: Any) -> Store:
+    """A store of its own behind `proxy`, quick to try again and to lose patience."""
+    retry = {"max_retries": retries, "backoff": {"init_backoff": timedelta(milliseconds=1)}}
+    client = {"timeout": "1s", "read_timeout": "400ms"}
+    settings = {**S3_OPTIONS, "retry_config": retry, "client_options": client, **options}
+    return open_url(f"s3+http://{proxy.address}/bucket/f{next(_number)}", storage_options=settings)
+
+
+@pytest.fixture
+def store(s3_proxy: Proxy) -> Store:
+    store = open_s3(s3_proxy)
+    store.set("k", VALUE)
+    s3_proxy.clear()
+    return store
+
+
+_TRANSIENT = [
+    Fault("status", status=429), Fault("status", status=500), Fault("status", status=502), Fault("status", status=503),
+    Fault("status", status=504), Fault("reset"), Fault("hang"), Fault("truncate"), Fault("short"), Fault("drip"),
+]  # fmt: skip
+
+
+def _name(fault: Fault) -> str:
+    return f"{fault.kind}{fault.status if fault.kind == 'status' else ''}"
+
+
+@pytest.mark.parametrize("fault", _TRANSIENT, ids=_name)
+@pytest.mark.parametrize("byte_range", [None, ByteRange(1000, 60_000), ByteRange(-3000)], ids=["whole", "part", "tail"])
+def test_a_passing_fault_of_a_read_is_tried_again(
+    store: Store, s3_proxy: Proxy, fault: Fault, byte_range: ByteRange | None
+) -> None:
+    if fault.kind == "short" and byte_range is None:
+        byte_range = ByteRange(0)  # a whole answer that is consistently too short looks like a shorter object
+    expected = VALUE if byte_range is None else VALUE[slice(*byte_range.bounds(len(VALUE)))]
+    s3_proxy.faults.append(Fault(fault.kind, status=fault.status))
+    assert plain(store.get("k", byte_range)) == expected
+    s3_proxy.faults.append(Fault(fault.kind, status=fault.status))
+    assert plain(asyncio.run(store.get_async("k", byte_range))) == expected
+    assert len(s3_proxy.seen) == 4
+
+
+@pytest.mark.parametrize("kind", ["status", "reset", "hang", "lost"])
+def test_a_passing_fault_of_a_write_is_tried_again(store: Store, s3_proxy: Proxy, kind: Kind) -> None:
+    s3_proxy.faults.append(Fault(kind, match="^PUT"))
+    store.set("k", b"new")
+    s3_proxy.faults.append(Fault(kind, match="^PUT"))
+    asyncio.run(store.set_async("n", b"newer"))
+    s3_proxy.faults.append(Fault(kind, match="^DELETE"))
+    store.delete("gone")
+    assert [plain(store.get(key)) for key in ("k", "n")] == [b"new", b"newer"]
+
+
+@pytest.mark.parametrize("fault", _TRANSIENT, ids=_name)
+def test_a_lasting_fault_is_an_error_with_the_place_and_the_attempts(
+    store: Store, s3_proxy: Proxy, fault: Fault
+) -> None:
+    quick = open_s3(s3_proxy, retries=1)
+    s3_proxy.faults.append(Fault(fault.kind, match="^GET", status=fault.status, times=99))
+    with pytest.raises(RequestError) as caught:
+        store.fetch([Fetch("k", (ByteRange(0, 5000),))]) if fault.kind != "hang" else quick.get("k")
+    error = caught.value
+    assert error.attempts == (4 if fault.kind != "hang" else 2)
+    assert error.status == (fault.status if fault.kind == "status" else None)
+    assert error.key == "k"
+    assert str(error.store).startswith(f"s3+http://{s3_proxy.address}/bucket/f")
+    assert f"after {error.attempts} attempts" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(403, "AccessDenied"), (401, "Unauthorized"), (400, "InvalidRequest"), (404, "NoSuchBucket")]
+)
+def test_a_refusal_is_told_at_once_and_never_a_missing_key(
+    store: Store, s3_proxy: Proxy, status: int, code: str
+) -> None:
+    for read in (
+        lambda: store.get("k"),
+        lambda: store.get("k", ByteRange(-4)),
+        lambda: store.fetch([Fetch("k"), Fetch("other")]),
+        lambda: asyncio.run(store.fetch_async([Fetch("k"), Fetch("other")])),
+        lambda: store.update("k", increment),
+    ):
+        s3_proxy.clear()
+        s3_proxy.faults.append(Fault("status", status=status, code=code, times=99))
+        with pytest.raises(RequestError) as caught:
+            read()  # type: ignore[no-untyped-call]
+        assert caught.value.status == status
+        assert caught.value.attempts == 1
+
+
+def test_one_bad_request_of_many_fails_the_whole_wave(store: Store, s3_proxy: Proxy) -> None:
+    for number in range(20):
+        store.set(f"c/{number}", b"%d" % number)
+    s3_proxy.faults.append(Fault("status", match="c/13", status=403, code="AccessDenied", times=99))
+    wanted = [Fetch(f"c/{number}") for number in range(20)]
+    with pytest.raises(RequestError, match="AccessDenied"):
+        store.fetch(wanted)
+    with pytest.raises(RequestError, match="AccessDenied"):
+        asyncio.run(store.fetch_async(wanted))
+
+
+def test_an_object_that_changes_between_its_parts_is_read_again(store: Store, s3_proxy: Proxy) -> None:
+    old, new = b"o" * 3_000_000, b"n" * 3_000_000
+    store.set("k", old)
+    s3_proxy.faults.append(Fault("hang", match="^GET"))
+    s3_proxy.latency_s = 0.05
+    calls = itertools.count()
+    assert isinstance(store, ObjectStore)
+    ask = store._ask
+
+    def ask_and_change(key: str, byte_range: ByteRange | None) -> Any:
+        answer = ask(key, byte_range)
+        if next(calls) == 0:
+            store.store.put(key, new)
+        return answer
+
+    store._ask = ask_and_change  # type: ignore[method-assign]
+    parts = store.get_ranges("k", [ByteRange(0, 10), ByteRange(2_999_990)])
+    assert plain(parts) in ([b"n" * 10, b"n" * 10], [b"o" * 10, b"o" * 10])
+
+
+def test_a_conditional_write_whose_answer_was_lost_is_recognised(store: Store, s3_proxy: Proxy) -> None:
+    store.set("n", b"1")
+    s3_proxy.faults.append(Fault("lost", match="^PUT"))
+    store.update("n", increment)
+    assert plain(store.get("n")) == b"2"
+    s3_proxy.faults.append(Fault("lost", match="^PUT"))
+    asyncio.run(store.update_async("n", increment))
+    assert plain(store.get("n")) == b"3"
+    s3_proxy.faults.append(Fault("lost", match="^PUT"))
+    assert store.set_if_not_exists("new", b"x")
+
+
+def test_a_conditional_write_that_lost_to_another_is_not_taken_for_ones_own(store: Store, s3_proxy: Proxy) -> None:
+    version = store.version("k")
+    store.set("k", b"other")
+    s3_proxy.faults.append(Fault("reset", match="^PUT"))
+    with pytest.raises(ConflictError):
+        store.set("k", b"other", if_match=version)
+
+
+def test_being_cancelled_ends_the_requests_and_gives_the_places_back(store: Store, s3_proxy: Proxy) -> None:
+    assert isinstance(store, ObjectStore)
+    s3_proxy.latency_s = 0.3
+
+    async def main() -> None:
+        task = asyncio.create_task(store.fetch_async([Fetch(f"k{number}") for number in range(100)]))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    began = time.monotonic()
+    asyncio.run(main())
+    assert time.monotonic() - began < 1
+    assert store._budget.statistics().in_flight == 0
+    s3_proxy.latency_s = 0
+    assert plain(asyncio.run(store.get_async("k"))) == VALUE
+
+
+def test_the_loop_goes_on_while_requests_wait(store: Store, s3_proxy: Proxy) -> None:
+    s3_proxy.latency_s = 0.3
+
+    async def main() -> int:
+        task = asyncio.create_task(store.get_async("k"))
+        ticks = 0
+        while not task.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        return ticks
+
+    assert asyncio.run(main()) > 10
+    assert asyncio.run(main()) > 10  # and in a second loop
+
+
+def test_credentials_are_in_no_repr_error_traceback_log_or_pickle(
+    s3_proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    store = open_s3(s3_proxy, retries=0, session_token="hush-token")
+    texts = [repr(store), store.url, repr(pickle.dumps(store)), repr(store.with_read_only())]
+    for fault in (Fault("status", status=403, code="AccessDenied"), Fault("reset"), Fault("hang")):
+        s3_proxy.faults.append(fault)
+        with pytest.raises(RequestError) as caught:
+            store.get("k")
+        texts += [str(caught.value), repr(pickle.dumps(caught.value)), "".join(traceback.format_exception(caught.value))]
+    texts.append(caplog.text)
+    for text in texts:
+        for secret in (S3_OPTIONS["access_key_id"], S3_OPTIONS["secret_access_key"], "hush-token", "Signature="):
+            assert secret not in text
+
+
+def test_what_looks_like_a_credential_is_scrubbed() -> None:
+    for text in (
+        "GET https://account.blob.core.windows.net/c/k?sv=2020&sig=hush failed",
+        "https://someone:hush@example.com/k",
+        'headers: {"Authorization": "Bearer hush"}',
+        "x-amz-security-token: hush",
+    ):
+        assert "hush" not in scrub(text)
+        assert scrub(text)
