@@ -19,7 +19,7 @@ import pytest
 
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError, StoreError
 from tessarr.stores import filelock, local, localtree
-from tessarr.stores.local import LocalStore, NestedDirectoryStore
+from tessarr.stores.local import LocalStore
 from tessarr.stores.path import (
     case_collision,
     file_url,
@@ -720,11 +720,6 @@ def test_open_does_what_its_mode_says(tmp_path: Path) -> None:
     assert LocalStore.open(root, mode="w").get("k") is None
     assert LocalStore.open(root).get("k") is None
     assert root.is_dir()
-
-
-def test_a_nested_directory_store_prefers_a_slash(tmp_path: Path) -> None:
-    assert NestedDirectoryStore(tmp_path).dimension_separator == "/"
-    assert LocalStore(tmp_path).dimension_separator is None
 
 
 def test_access_denied_is_tried_again_on_windows_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ class LocalStore(Store):
     """
 
     dimension_separator: str | None = None
-    """What new v2 arrays separate chunk indices by, where the store has an opinion (`NestedDirectoryStore`)."""
+    """What new v2 arrays separate chunk indices by, where the store has an opinion (`tessarr.stores.directories`)."""
 
     def __init__(
         self,
@@ -473,12 +473,6 @@ class LocalStore(Store):
         )
         trouble.errno = number
         return trouble
-
-
-class NestedDirectoryStore(LocalStore):
-    """A local store in which new v2 arrays keep a directory per dimension, as zarr-python 2 named it."""
-
-    dimension_separator = "/"
 
 
 def _version(status: os.stat_result) -> Version:

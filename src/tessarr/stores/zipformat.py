@@ -175,7 +175,7 @@ def _name(info: zipfile.ZipInfo) -> str:
     extra = info.extra
     while len(extra) >= 4:
         kind, nbytes = struct.unpack_from("<2H", extra)
-        if kind == 0x7075 and nbytes > 5 and struct.unpack_from("<L", extra, 5)[0] == zlib.crc32(raw):
+        if kind == 0x7075 and nbytes > 5 and struct.unpack_from("<BL", extra, 4) == (1, zlib.crc32(raw)):
             return extra[9 : 4 + nbytes].decode("utf-8", "replace")
         extra = extra[4 + nbytes :]
     if not info.flag_bits & _UTF8:
