@@ -1,0 +1,10 @@
+"""``python -m tessarr`` is the command ``tessarr``."""
+
+from __future__ import annotations
+
+import sys
+
+from tessarr.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""The command ``tessarr``: one verb per file of this package.
+
+Exit codes: 0 all is well, 1 problems were found in data, 2 wrong use or an error. With ``--json`` a verb prints one JSON
+document on standard output; messages, warnings and progress go to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import TextIO
+
+from tessarr.cli.printing import ERROR, OK, note
+from tessarr.errors import TessarrError, ZarrUserWarning
+
+VERBS = ("info", "tree", "cat")
+"""In the order of the help; each is a module here with ``add(verbs)`` and ``run(arguments) -> int``."""
+
+_EXAMPLES = """\
+examples:
+  tessarr info data.zarr                   what an array or group is
+  tessarr tree data.zarr                   what is in it
+  tessarr cat data.zarr air -s "0, :3"     some of its values
+  tessarr convert air.nc air.zarr          from NetCDF, HDF5, NumPy, TIFF or Zarr
+  tessarr check air.zarr                   is everything readable and consistent
+  tessarr doctor                           what this installation can do
+
+Places are paths, zip files (data.zip) and URLs (https://…, s3://…). "tessarr VERB --help" has more examples.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    import tessarr
+
+    top = argparse.ArgumentParser(
+        prog="tessarr",
+        description="Look at, convert, check and change Zarr data of any version.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"tessarr {tessarr.__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    for name in VERBS:
+        import_module(f"tessarr.cli.{name}").add(verbs)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (``None``: of this process); returns the exit code."""
+    top = parser()
+    try:
+        arguments = top.parse_args(argv)
+    except SystemExit as leaving:  # argparse has printed what is wrong, or the help
+        return leaving.code if isinstance(leaving.code, int) else ERROR
+    if arguments.verb is None:
+        top.print_help()
+        return ERROR
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", ZarrUserWarning)
+        warnings.showwarning = _show_warning
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        return OK
+    except KeyboardInterrupt:
+        note("interrupted")
+        return 130
+    except Exception as error:
+        if arguments.debug:
+            raise
+        note(f"error: {explain(error)}")
+        if not isinstance(error, TessarrError | OSError | ValueError):
+            note("This may be a mistake in tessarr; with --debug it shows where.")
+        return ERROR
+    return code
+
+
+def explain(error: BaseException) -> str:
+    """One readable message: the error's own words, with its kind where they do not say enough."""
+    text = str(error)
+    if isinstance(error, TessarrError) or (isinstance(error, OSError | ValueError) and text):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
+) -> None:
+    note(f"warning: {message}")
+
+
+def _forget_output() -> None:
+    """Whoever read our output has gone (``| head``): Python must not complain about it when it ends."""
+    import os
+
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

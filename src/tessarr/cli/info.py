@@ -1,0 +1,190 @@
+"""``tessarr info``: what an array or a group is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from tessarr.cli.places import open_node
+from tessarr.cli.printing import OK, add_place, add_verb, counted, human, jsonable, lengths, print_json, table
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    verb = add_verb(
+        verbs,
+        "info",
+        summary="what an array or group is",
+        text="Format, shape, data type, chunks, codecs, attributes, stored size and engine of an array;\n"
+        "counts and sizes of a group.",
+        examples="""
+tessarr info data.zarr
+tessarr info data.zarr group/temperature
+tessarr info data.zip/temperature --json
+tessarr info s3://bucket/data.zarr --storage skip_signature=true --no-sizes
+""",
+    )
+    add_place(verb)
+    verb.add_argument("--no-sizes", action="store_true", help="do not list what is stored (which takes long for large remote data)")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the summary."""
+    node = open_node(arguments.place, arguments.path, storage=arguments.storage)
+    sizes = node.store.supports_listing and not arguments.no_sizes
+    described = describe_array(node, sizes=sizes) if isinstance(node, Array) else describe_group(node, sizes=sizes)
+    if arguments.json:
+        print_json(described)
+    else:
+        print(table(_array_rows(described) if described["kind"] == "array" else _group_rows(described)))
+    return OK
+
+
+def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
+    """Everything about an array, as plain values; what is stored only with `sizes`."""
+    metadata = array.metadata
+    document = metadata.to_dict()
+    regular = metadata.chunk_grid.chunk_shape is not None
+    described: dict[str, Any] = {
+        "kind": "array",
+        "store": array.store.url,
+        "path": array.name,
+        "zarr_format": array.zarr_format,
+        "shape": list(array.shape),
+        "dimension_names": None if array.dimension_names is None else list(array.dimension_names),
+        "data_type": document.get("data_type", document.get("dtype")),
+        "dtype": str(array.dtype),
+        "fill_value": document["fill_value"],
+        "chunks": list(array.chunks) if regular or array.shards else None,
+        "shards": list(array.shards) if array.shards and regular else None,
+        "nchunks": array.nchunks,
+        "codecs": [codec.to_json() for codec in metadata.codecs] if array.zarr_format == 3 else None,
+    }
+    if array.zarr_format != 3:
+        described |= {"compressor": metadata.compressor, "filters": list(metadata.filters or ()), "order": metadata.order}
+    described |= {
+        "chunk_key_encoding": metadata.chunk_key_encoding.name,
+        "separator": metadata.dimension_separator,
+        "attributes": array.attrs.asdict(),
+        "nbytes": array.nbytes if metadata.data_type.itemsize is not None else None,
+        **_stored(array, sizes),
+        "read_only": metadata.not_writable,
+        "engine": {"name": array.engine.name, "reason": array.engine.reason},
+    }
+    return described
+
+
+def _stored(array: Array, sizes: bool) -> dict[str, Any]:
+    if not sizes:
+        return {"nbytes_stored": None, "values_stored": None, "ratio": None}
+    stored = array.nbytes_stored()
+    known = array.metadata.data_type.itemsize is not None
+    return {
+        "nbytes_stored": stored,
+        "values_stored": sum(1 for _ in array.stored_chunks()),
+        "ratio": round(array.nbytes / stored, 2) if stored and known else None,
+    }
+
+
+def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
+    """Everything about a group, as plain values; what is below it only with `sizes`."""
+    described: dict[str, Any] = {
+        "kind": "group",
+        "store": group.store.url,
+        "path": group.name,
+        "zarr_format": group.zarr_format,
+        "consolidated": group.metadata.consolidated_metadata is not None,
+        "attributes": group.attrs.asdict(),
+    }
+    if sizes:
+        below = [node for _, node in group.members(max_depth=None)]
+        arrays = [node for node in below if isinstance(node, Array)]
+        described |= {
+            "members": sorted(group),
+            "arrays": len(arrays),
+            "groups": len(below) - len(arrays),
+            "nbytes": sum(array.nbytes for array in arrays if array.metadata.data_type.itemsize is not None),
+            "nbytes_stored": group.store.getsize_prefix(f"{group.path}/" if group.path else ""),
+        }
+    return described
+
+
+def _array_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
+    names = known["dimension_names"]
+    data_type = known["data_type"]
+    rows = [
+        ("array", f"{known['path']} of {known['store']}"),
+        ("format", f"Zarr v{known['zarr_format']}"),
+        ("shape", lengths(known["shape"], names)),
+        ("data type", data_type if isinstance(data_type, str) else _short(data_type)),
+        ("fill value", _short(known["fill_value"])),
+    ]
+    grid = lengths(known["chunks"]) if known["chunks"] else "of differing shapes"
+    rows.append(("chunks", f"{grid}, {counted(known['nchunks'], 'chunk')}"))
+    if known["shards"]:
+        rows.append(("shards", lengths(known["shards"])))
+    if known["codecs"] is not None:
+        rows.append(("codecs", "\n".join(map(_codec, _flat(known["codecs"])))))
+    else:
+        rows += [("compressor", _codec(known["compressor"])), ("filters", ", ".join(map(_codec, known["filters"])) or "none")]
+        rows.append(("order", known["order"]))
+    if known["nbytes"] is not None:
+        rows.append(("size", human(known["nbytes"])))
+    if known["nbytes_stored"] is not None:
+        ratio = f", ratio {known['ratio']}" if known["ratio"] else ""
+        stored = counted(known["values_stored"], "shard" if known["shards"] else "chunk")
+        rows.append(("stored", f"{human(known['nbytes_stored'])} in {stored} and metadata{ratio}"))
+    if known["read_only"]:
+        rows.append(("read-only", known["read_only"]))
+    rows.append(("engine", f"{known['engine']['name']} ({known['engine']['reason']})"))
+    return rows + _attribute_rows(known["attributes"])
+
+
+def _group_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [("group", f"{known['path']} of {known['store']}"), ("format", f"Zarr v{known['zarr_format']}")]
+    if "members" in known:
+        names = known["members"]
+        shown = ", ".join(names[:12]) + (f" … ({len(names)})" if len(names) > 12 else "")
+        rows += [
+            ("members", shown or "none"),
+            ("below", f"{counted(known['arrays'], 'array')}, {counted(known['groups'], 'group')}"),
+            ("size", human(known["nbytes"])),
+            ("stored", human(known["nbytes_stored"])),
+        ]
+    rows.append(("consolidated", "yes" if known["consolidated"] else "no"))
+    return rows + _attribute_rows(known["attributes"])
+
+
+def _attribute_rows(attributes: dict[str, Any]) -> list[tuple[str, str]]:
+    if not attributes:
+        return [("attributes", "none")]
+    width = max(map(len, attributes))
+    return [("attributes", "\n".join(f"{name:<{width}}  {_short(value)}" for name, value in attributes.items()))]
+
+
+def _flat(codecs: list[Any]) -> list[Any]:
+    """A list of codecs with the codecs of a sharding codec after it."""
+    flat = []
+    for codec in codecs:
+        inner = codec.get("configuration", {}).get("codecs") if codec["name"] == "sharding_indexed" else None
+        flat += [{"name": "sharding_indexed"}, *_flat(inner)] if inner else [codec]
+    return flat
+
+
+def _codec(config: Any) -> str:
+    """A codec on one line."""
+    if not config:
+        return "none"
+    name = config.get("name", config.get("id"))
+    options = config.get("configuration", {key: value for key, value in config.items() if key not in ("id", "name")})
+    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in options.items())})" if options else str(name)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(jsonable(value), ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else f"{text[:99]}…"

@@ -1,0 +1,77 @@
+"""From what stands on the command line to the node it means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import tessarr
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.errors import NodeNotFoundError, StoreError
+from tessarr.stores.url import is_url
+
+
+def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
+    """``["anon=true", "region=x"]`` as a mapping; ``None`` when there are none. Raises `ValueError` without a "="."""
+    options: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise ValueError(f"--storage needs NAME=VALUE, got {item!r}")
+        options[name] = {"true": True, "false": False}.get(value.lower(), value)
+    return options or None
+
+
+def split_place(place: str) -> tuple[str, str]:
+    """A place and a path in it: a path that leads into a zip file is divided there, all else is left whole."""
+    if is_url(place) or os.path.exists(place):
+        return place, ""
+    above, below = os.path.split(place.rstrip(os.sep))
+    while above and below:
+        if os.path.isfile(above):
+            return above, os.path.relpath(place, above).replace(os.sep, "/")
+        nearer, name = os.path.split(above)
+        if nearer == above or not name:
+            break
+        above = nearer
+    return place, ""
+
+
+def open_node(place: str, path: str = "", *, storage: Sequence[str] = (), zarr_format: int | None = None) -> Array | Group:
+    """The array or group at a place, read-only.
+
+    Raises `NodeNotFoundError`, which says what is missing: the place, or the node in it.
+    """
+    root, inner = split_place(place)
+    whole = "/".join(part.strip("/") for part in (inner, path) if part.strip("/"))
+    if not is_url(root) and not os.path.exists(root):
+        raise NodeNotFoundError("no such file or directory", store=root)
+    if not is_url(root) and os.path.isfile(root) and not root.endswith(".zip"):
+        with open(root, "rb") as file:
+            start = file.read(4)
+        if not start.startswith(b"PK"):
+            hint = f"If it is data of another format: tessarr convert {root} {os.path.splitext(root)[0]}.zarr"
+            raise StoreError("a file that is not Zarr", store=root, hint=hint)
+    try:
+        return tessarr.open(
+            root, mode="r", path=whole or None, storage_options=storage_options(storage), zarr_format=zarr_format
+        )
+    except NodeNotFoundError as error:
+        error.hint = _near(root, whole, storage) if whole else "Is it Zarr data? A node has zarr.json, .zarray, .zgroup or meta"
+        raise
+
+
+def _near(root: str, path: str, storage: Sequence[str]) -> str:
+    """What there is instead, one level up."""
+    from difflib import get_close_matches
+
+    above, _, name = path.rpartition("/")
+    try:
+        group = tessarr.open_group(root, mode="r", path=above or None, storage_options=storage_options(storage))
+        names = list(group)
+    except (tessarr.errors.TessarrError, OSError):
+        return f"See: tessarr tree {root}"
+    near = get_close_matches(name, names, 3) or names[:8]
+    return f"There is {', '.join(near)}" + (" …" if len(names) > len(near) else "") if near else "The group is empty"

@@ -1,0 +1,128 @@
+"""What all verbs share: arguments, exit codes, and how results are printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+OK, PROBLEMS, ERROR = 0, 1, 2
+"""Exit codes."""
+
+
+def add_verb(verbs: Any, name: str, *, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
+    """A subcommand with the options that every verb has."""
+    verb: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=summary,
+        description=text,
+        epilog="examples:\n" + "".join(f"  {line}\n" for line in examples.strip().splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("--json", action="store_true", help="print one JSON document")
+    verb.add_argument("--debug", action="store_true", help="show where an error was raised")
+    return verb
+
+
+def add_place(verb: argparse.ArgumentParser) -> None:
+    """The arguments that name a node."""
+    verb.add_argument("place", metavar="PLACE", help="a directory, a zip file or a URL")
+    verb.add_argument("path", metavar="PATH", nargs="?", default="", help="the node in it (default: its root)")
+    add_storage(verb)
+
+
+def add_storage(verb: argparse.ArgumentParser) -> None:
+    """The option for what remote stores need."""
+    verb.add_argument(
+        "--storage",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of a remote store, such as skip_signature=true (may be repeated)",
+    )
+
+
+def note(text: str) -> None:
+    """A line on standard error."""
+    print(f"tessarr: {text}" if text.startswith(("error:", "warning:")) else text, file=sys.stderr, flush=True)
+
+
+def print_json(document: object) -> None:
+    """The one JSON document of a verb."""
+    print(json.dumps(jsonable(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON can hold it: NaN and infinities by name, bytes as text, complex numbers as pairs."""
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind in "mM":
+            return jsonable(value.astype(str).tolist())
+        return jsonable(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(item) for item in value]
+    if isinstance(value, complex):
+        return [jsonable(value.real), jsonable(value.imag)]
+    if isinstance(value, float):
+        return named_float(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def named_float(value: float) -> float | str:
+    """NaN and the infinities as the strings that Zarr uses for them; other floats as they are.
+
+    >>> named_float(float("nan")), named_float(0.5)
+    ('NaN', 0.5)
+    """
+    if math.isfinite(value):
+        return float(value)
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Labels and values in two columns; further lines of a value stand below its first."""
+    listed = list(rows)
+    width = max((len(label) for label, _ in listed), default=0)
+    return "\n".join(
+        f"{label:<{width}}  " + value.replace("\n", "\n" + " " * (width + 2)) if value else label for label, value in listed
+    )
+
+
+def human(nbytes: float) -> str:
+    """A size as a person reads it.
+
+    >>> human(512), human(3_500_000)
+    ('512 B', '3.3 MiB')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.1f} PiB"
+
+
+def lengths(shape: Sequence[int], names: Sequence[str | None] | None = None) -> str:
+    """A shape, with the names of its dimensions where they are known.
+
+    >>> lengths((124, 11), ("time", None)), lengths((5,))
+    ('(time: 124, 11)', '(5)')
+    """
+    named = names or [None] * len(shape)
+    return f"({', '.join(f'{name}: {n}' if name else str(n) for n, name in zip(shape, named, strict=True))})"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "array"), counted(2, "array")
+    ('1 array', '2 arrays')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
