@@ -11,8 +11,11 @@ parties add names with `register`, or by an entry point in the group ``tessarr.<
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
+
+from tessarr.errors import BaseZarrError
 
 Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer"]
 
@@ -127,10 +130,28 @@ _TABLE: dict[str, dict[str, Any]] = {
     "storage_transformer": {},
 }
 _entry_points_read: set[str] = set()
+_NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
+_URI = re.compile(r"(?:https?://|urn:)[\x21-\x7e]+")
+
+
+def is_extension_name(name: str) -> bool:
+    """Whether a new extension may be called `name`. Source: Zarr v3.1 core, "Extension naming".
+
+    >>> [is_extension_name(name) for name in ("zstd", "numcodecs.adler32", "https://example.org/x", "foo/bar", "Zstd", "a")]
+    [True, True, True, False, False, False]
+    """
+    return bool(_NAME.fullmatch(name) or _URI.fullmatch(name))
 
 
 def register(point: Point, name: str, implementation: Any) -> None:
-    """Make `implementation` (a class, or ``"module:Class"``) what `name` means at `point`; replaces an earlier one."""
+    """Make `implementation` (a class, or ``"module:Class"``) what `name` means at `point`; replaces an earlier one.
+
+    Raises `BaseZarrError` (a `ValueError`) for a name that is neither of the specification's form nor a URI.
+    """
+    if not is_extension_name(name):
+        raise BaseZarrError(
+            f"{name!r} cannot name a {point}", expected="two or more of a-z 0-9 - _ . beginning with a letter, or a URI"
+        )
     _TABLE[point][name] = implementation
 
 

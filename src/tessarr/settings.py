@@ -26,6 +26,7 @@ from tessarr.errors import UnsupportedOperationError
 DEFAULTS: dict[str, Any] = {
     "default_zarr_format": 3,  # format of new arrays and groups
     "engine": "auto",  # "auto" (native where it can), "reference" or "native"
+    "strict": False,  # refuse what the specifications forbid and tessarr otherwise reads with a warning
     "json_indent": 2,  # indentation of metadata documents; None for one line
     "array": {
         "order": "C",  # memory layout of results
@@ -205,3 +206,11 @@ def _unknown(name: str, tree: Mapping[str, Any]) -> str:
 
 config = Config(DEFAULTS)
 """The settings of this process."""
+
+
+def is_strict() -> bool:
+    """Whether documents and chunks that break their specification in a way that real writers do are errors.
+
+    Otherwise they are read in the one sensible way, with a `ZarrRuntimeWarning`.
+    """
+    return bool(config.get("strict"))

@@ -21,8 +21,11 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.errors import CodecError, MetadataValidationError, Problem
+from tessarr.settings import is_strict
 from tessarr.types import JSON, Buffer, JSONObject
 
+_BUFFER_KINDS = "biufcSU"
+"""Kinds of NumPy dtypes that every reader of buffers knows; others are given as bytes."""
 _ORDERS = {"little": "<", "big": ">"}
 
 
@@ -76,8 +79,9 @@ class BytesCodec(ArrayToBytes):
         return spec.nbytes
 
     def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
-        """A C-contiguous array of the stored dtype; `chunk` itself where it already is one."""
-        return np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
+        """A C-contiguous array of the stored dtype (`chunk` itself where it is one), or its bytes."""
+        stored = np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
+        return stored if stored.dtype.kind in _BUFFER_KINDS else stored.reshape(-1).view(np.uint8)
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
         """A view of `data` as elements of the stored dtype."""
@@ -92,6 +96,9 @@ class BytesCodec(ArrayToBytes):
             )
         if spec.nbytes == 0:
             return np.empty(spec.shape, spec.dtype)
-        if spec.dtype.kind == "b":  # a byte other than 0 and 1 is true (V3-BYTES-05)
-            return np.not_equal(np.frombuffer(view, np.uint8), 0).reshape(spec.shape)
+        if spec.dtype.kind == "b":  # a byte other than 0 and 1 is true unless strict (V3-BYTES-05)
+            stored = np.frombuffer(view, np.uint8)
+            if is_strict() and stored.max() > 1:
+                raise CodecError("a bool is stored as another byte than 0 or 1", codec="bytes", got=int(stored.max()))
+            return np.not_equal(stored, 0).reshape(spec.shape)
         return np.frombuffer(view, self.stored_dtype(spec)).reshape(spec.shape)

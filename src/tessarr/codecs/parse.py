@@ -42,7 +42,10 @@ def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Ma
 
 
 def parse_codecs(value: Any, loc: Loc, problems: list[Problem]) -> tuple[tuple[Codec, ...], list[str]]:
-    """The codecs of a list, and the names of those that are unknown and may be ignored (must_understand false)."""
+    """The codecs of a list, and the names of those that are unknown and may be ignored (must_understand false).
+
+    The names include those of inner codecs, which a codec tells as its ``ignored``.
+    """
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         problems.append(Problem(loc, "type", f"must be a list of codecs, got {value!r}"))
         return (), []
@@ -63,6 +66,7 @@ def parse_codecs(value: Any, loc: Loc, problems: list[Problem]) -> tuple[tuple[C
             continue
         try:
             codecs.append(implementation.from_json(configuration))
+            ignored += getattr(codecs[-1], "ignored", ())
         except MetadataValidationError as error:
             for problem in error.problems or [Problem((), "value", str(error))]:
                 problems.append(problem._replace(loc=(*where, "configuration", *problem.loc)))
@@ -97,6 +101,9 @@ def codec_from(value: Any) -> Codec:
         unknown = [problem for problem in problems if problem.kind == "unsupported"]
         if unknown:
             raise UnknownCodecError(unknown[0].message)
+        if problems and isinstance(value, Mapping) and all(problem.kind == "missing" for problem in problems):
+            made: Codec = registry.get("codec", value["name"])(**value.get("configuration", {}))  # type: ignore[misc]
+            return made  # a user may leave out what has a default; a document may not
         if problems:
             raise MetadataValidationError("invalid codec", problems)
         return codecs[0]

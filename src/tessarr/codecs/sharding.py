@@ -62,6 +62,8 @@ class ShardingCodec(ArrayToBytes):
     index_location: Literal["start", "end"] = "end"
     subchunk_write_order: str = "lexicographic"
     """Physical order of inner chunks in new shards; a matter of taste that is never stored."""
+    ignored: tuple[str, ...] = ()
+    """Unknown inner codecs that need not be understood: shards can be read without them, and not be written back."""
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -90,10 +92,11 @@ class ShardingCodec(ArrayToBytes):
         location = configuration.get("index_location", "end")
         if location not in ("start", "end"):
             problems.append(Problem(("index_location",), "value", f"must be 'start' or 'end', got {location!r}"))
-        lists = [_parse_chain(configuration, name, problems) for name in ("codecs", "index_codecs")]
+        ignored: list[str] = []
+        lists = [_parse_chain(configuration, name, problems, ignored) for name in ("codecs", "index_codecs")]
         if problems:
             raise MetadataValidationError("invalid sharding_indexed codec", problems)
-        return cls(tuple(shape), lists[0], lists[1], location)  # type: ignore[arg-type]
+        return cls(tuple(shape), lists[0], lists[1], location, ignored=tuple(ignored))  # type: ignore[arg-type]
 
     def to_json(self) -> JSONObject:
         """See `Codec.to_json`."""
@@ -133,11 +136,14 @@ def _codec(value: Any) -> Codec:
     return codec_from(value)
 
 
-def _parse_chain(configuration: Mapping[str, JSON], name: str, problems: list[Problem]) -> tuple[Codec, ...]:
+def _parse_chain(
+    configuration: Mapping[str, JSON], name: str, problems: list[Problem], ignored: list[str]
+) -> tuple[Codec, ...]:
     from tessarr.codecs.chain import split
     from tessarr.codecs.parse import parse_codecs
 
-    codecs, _ = parse_codecs(configuration.get(name, []), (name,), problems)
+    codecs, skipped = parse_codecs(configuration.get(name, []), (name,), problems)
+    ignored += skipped
     if name in configuration and not any(problem.loc[:1] == (name,) for problem in problems):
         try:
             split(codecs)

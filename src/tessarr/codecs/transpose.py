@@ -2,7 +2,7 @@
 
 Source: Zarr v3.1, "Transpose codec". ``order`` is a permutation of the axes; axis i of the encoded chunk is axis
 ``order[i]`` of the decoded one. Before its acceptance the specification also had the constants ``"C"`` and ``"F"``;
-they are read (with a warning) and never written.
+they are read (with a warning; not with the setting ``strict``) and never written.
 
 >>> TransposeCodec.from_json({"order": [1, 0]}).to_json()
 {'name': 'transpose', 'configuration': {'order': [1, 0]}}
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject
 
 
@@ -46,7 +47,11 @@ class TransposeCodec(ArrayToArray):
         if "order" not in configuration:
             problems.append(Problem(("order",), "missing", "the order is required"))
         elif order in ("C", "F"):
-            warnings.warn(f"transpose order {order!r} is from before Zarr v3 was accepted", ZarrRuntimeWarning, 2)
+            message = f"{order!r} is from before Zarr v3 was accepted; an order is a list of axes"
+            if is_strict():
+                problems.append(Problem(("order",), "strict", message))
+            else:
+                warnings.warn(f"transpose order {message}", ZarrRuntimeWarning, 2)
         elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
             problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
         elif sorted(order) != list(range(len(order))):  # type: ignore[type-var]

@@ -12,7 +12,7 @@ In v3 it is written as an object; v1 and v2 hold the same list under ``chunks``:
 
 Chunks at the far edges are stored whole; what lies beyond the array is undefined when read. A chunk may be longer than
 the array. A chunk length of 0 was written by older libraries for axes of length 0: it is read as 1 with a warning, and
-refused with ``strict=True`` (v3 requires every length to be positive). It is never written.
+refused with ``strict=True`` or the setting ``strict`` (v3 requires every length to be positive). It is never written.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
+from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, Shape
 
 
@@ -161,7 +162,7 @@ def read_chunk_shape(
     for i, length in enumerate(value):
         if type(length) is not int:
             problems.append(Problem((*loc, i), "type", f"expected a positive integer, got {length!r}"))
-        elif length == 0 and not strict and i < len(shape) and shape[i] == 0:
+        elif length == 0 and not (strict or is_strict()) and i < len(shape) and shape[i] == 0:
             warnings.warn(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning, stacklevel=3)
             length = 1
         elif length < 1:

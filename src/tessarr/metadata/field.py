@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tessarr.errors import MetadataValidationError, Problem, TessarrError
+from tessarr.errors import MetadataValidationError, Problem, TessarrError, ZarrRuntimeWarning
+from tessarr.settings import is_strict
 
 MAX_LENGTH = 2**63 - 1
 
@@ -26,6 +28,13 @@ class Document:
     def add(self, name: str, kind: str, message: str) -> None:
         """Note a problem with the field `name`."""
         self.problems.append(Problem((name,), kind, message))
+
+    def tolerate(self, name: str, message: str, read_as: str) -> None:
+        """Warn about what real writers did against the specification; with the setting ``strict``, note it."""
+        if is_strict():
+            self.add(name, "strict", message)
+        else:
+            warnings.warn(f"{name} {message}; read as {read_as}", ZarrRuntimeWarning, 3)
 
     def adopt(self, name: str, error: TessarrError) -> None:
         """Note the problem(s) that `error` tells about the field `name`."""

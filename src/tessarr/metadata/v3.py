@@ -27,6 +27,7 @@ from tessarr.errors import (
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import is_strict
 from tessarr.types import JSONObject, Shape
 
 KEY = "zarr.json"
@@ -136,6 +137,8 @@ def _attributes(doc: Document) -> dict[str, Any]:
 def _dimension_names(doc: Document, ndim: int) -> tuple[str | None, ...] | None:
     names = doc.fields.get("dimension_names")
     if names is None:
+        if "dimension_names" in doc.fields:
+            doc.tolerate("dimension_names", "is null, and must be a list", "no names")
         return None
     if not isinstance(names, list | tuple) or not all(name is None or isinstance(name, str) for name in names):
         doc.add("dimension_names", "type", f"must be a list of strings and nulls, got {names!r}")
@@ -149,7 +152,7 @@ def _dimension_names(doc: Document, ndim: int) -> tuple[str | None, ...] | None:
 def _storage_transformers(doc: Document) -> tuple[JSONObject, ...]:
     value = doc.fields.get("storage_transformers", [])
     if value is None:
-        warnings.warn("storage_transformers is null; read as an empty list", ZarrRuntimeWarning, 2)
+        doc.tolerate("storage_transformers", "is null, and must be a list", "an empty one")
         return ()
     if not isinstance(value, list | tuple):
         doc.add("storage_transformers", "type", f"must be a list, got {value!r}")
@@ -189,13 +192,14 @@ def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type:
 def check_endian(chain: BoundChain) -> None:
     """A v3 ``bytes`` codec must state the byte order of multi-byte elements.
 
-    Structured types are let off with a warning (little-endian): zarr-python wrote them so. Raises `CodecError`.
+    Structured types are let off with a warning (little-endian): zarr-python wrote them so. Raises `CodecError`, with the
+    setting ``strict`` also for them.
     """
     if chain.shard is not None:
         check_endian(chain.shard.inner)
     elif isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
         data_type = chain.middle_spec.data_type
-        if data_type.has_byteorder and data_type.dtype.names:
+        if data_type.has_byteorder and data_type.dtype.names and not is_strict():
             warnings.warn(
                 "a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning, 2
             )
