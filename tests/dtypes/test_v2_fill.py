@@ -126,11 +126,11 @@ def test_fixed_length_text_is_a_json_string(endianness: str) -> None:
         data_type.parse_fill("añbc", 2)
 
 
-def test_the_zero_that_zarr_python_wrote_for_text_is_empty_text() -> None:
+def test_the_zero_that_zarr_python_wrote_for_text_is_read_as_its_readers_do() -> None:
     assert FixedLengthUTF32(length=4).parse_fill(0, 2).item() == ""
-    assert VariableLengthUTF8().parse_fill(0, 2).item() == ""
+    assert VariableLengthUTF8().parse_fill(0, 2).item() == "0"
     assert VariableLengthBytes().parse_fill(0, 2).item() == b""
-    assert Categories().parse_fill(0, 2).item() == ""
+    assert Categories().parse_fill(0, 2).item() == "0"
     with pytest.raises(MetadataValidationError):
         VariableLengthUTF8().parse_fill(False, 2)
 

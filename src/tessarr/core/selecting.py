@@ -70,7 +70,8 @@ class Selecting:
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
         """
         fields, selection = requests.pop_fields(selection)
-        self._put(requests.getitem(selection, self._bound.shape), value, fields or None)
+        request = requests.getitem(selection, self._bound.shape)
+        self._engine.write(self._bound, request.selection, self._prepared(request, value, fields or None))
 
     def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""

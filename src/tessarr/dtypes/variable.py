@@ -93,9 +93,9 @@ class VariableLengthUTF8(_Variable, Plain):
         return self._box(check_text(str(value)))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON string; v2 also 0, which zarr-python wrote for empty text."""
-        if zarr_format < 3 and is_old_zero(value):
-            return self.default_fill()
+        """A JSON string; v2 also the 0 that zarr-python wrote when no fill was given, which its readers show as "0"."""
+        if zarr_format < 3 and type(value) is int:
+            return self._box(str(value))
         try:
             if isinstance(value, str):
                 return self._box(check_text(value))

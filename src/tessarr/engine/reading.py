@@ -95,7 +95,11 @@ def _read_shard(
             iter((yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))) or ()) if wanted else iter(())
         )
         placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
-    _decode_inner(layout, placed, target, bound)
+    if len(placed) > 1:
+        for_each(lambda item: _place(layout, *item, target, bound.fill), placed)
+    else:
+        for inner, data in placed:
+            _place(layout, inner, data, target, bound.fill)
     _scatter(target, part, out, chain)
 
 
@@ -170,20 +174,15 @@ def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None
     out[part.out_sel] = target
 
 
-def _decode_inner(
-    layout: ShardLayout, placed: Sequence[tuple[Part, Buffer | None]], target: Target, bound: BoundArray
+def _place(
+    layout: ShardLayout, inner: Part, data: Buffer | None, target: Target, fill: npt.NDArray[Any]
 ) -> None:
-    inner_shape = layout.codec.chunk_shape
-
-    def decode(item: tuple[Part, Buffer | None]) -> None:
-        inner, data = item
-        if data is None:
-            target[inner.out_sel] = bound.fill
-            return
-        view = _view(target, inner.out_sel) if inner.covers else None
-        if view is not None and view.shape == inner_shape:
-            layout.inner.decode_into(data, view)
-        else:
-            target[inner.out_sel] = layout.inner.decode(data)[inner.local.index]
-
-    for_each(decode, placed)
+    """Decode one inner chunk (``None``: fill value) and put the part of it that was asked for into `target`."""
+    if data is None:
+        target[inner.out_sel] = fill
+        return
+    view = _view(target, inner.out_sel) if inner.covers else None
+    if view is not None and view.shape == layout.codec.chunk_shape:
+        layout.inner.decode_into(data, view)
+    else:
+        target[inner.out_sel] = layout.inner.decode(data)[inner.local.index]

@@ -47,13 +47,16 @@ class ReferenceEngine:
             if len(parts) > 1:
                 for_each(lambda part: _run(read_part(bound, part, out), store), parts)
                 return
-            for part in parts:
-                _run(read_part(bound, part, out), store)
+            for part in parts:  # one chunk is read here, without a hop more than it needs
+                reading, answer = read_part(bound, part, out), None
+                with suppress(StopIteration):
+                    while True:
+                        answer = _ask(store, reading.send(answer))
             return
         for group in _groups(bound, parts):
             waves = _Waves([read_part(bound, part, out) for part in group])
             while waves.requests:
-                waves.answer(bound.store.fetch(waves.requests))
+                waves.answer(store.fetch(waves.requests))
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
@@ -70,7 +73,12 @@ class ReferenceEngine:
     def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write`."""
         value = np.broadcast_to(value, selection.shape)
-        for_each(lambda part: write_part(bound, part, value), plan(selection, bound.axes))
+        parts = plan(selection, bound.axes)
+        if len(parts) > 1:
+            for_each(lambda part: write_part(bound, part, value), parts)
+            return
+        for part in parts:
+            write_part(bound, part, value)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""
@@ -80,15 +88,17 @@ class ReferenceEngine:
 def _run(reading: Reading, store: Store) -> None:
     """Drive one chunk's generator on this thread."""
     answer: Answer = None
-    try:
+    with suppress(StopIteration):
         while True:
-            key, ranges = reading.send(answer)
-            if ranges is not None:
-                answer = store.get_ranges(key, ranges)
-            else:
-                answer = None if (value := store.get(key)) is None else [value]
-    except StopIteration:
-        pass
+            answer = _ask(store, reading.send(answer))
+
+
+def _ask(store: Store, request: Fetch) -> Answer:
+    """What a generator asked for."""
+    if request.ranges is not None:
+        return store.get_ranges(request.key, request.ranges)
+    value = store.get(request.key)
+    return None if value is None else [value]
 
 
 class _Waves:

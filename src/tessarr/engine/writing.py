@@ -34,11 +34,16 @@ def write_part(bound: BoundArray, part: Part, value: Values) -> None:
     key = bound.key(part.coords)
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
     mine = _part_of(value, part)
+    combine = merge_shard if chain.partial else merge
     try:
-        if part.covers:
-            _store(bound, key, merge(chain, None, part.local, mine, keep_empty))
+        if not part.covers:
+            bound.store.update(key, lambda old: combine(chain, old, part.local, mine, keep_empty))
+            return
+        data = combine(chain, None, part.local, mine, keep_empty)
+        if data is None:
+            bound.store.delete(key)
         else:
-            bound.store.update(key, lambda old: merge(chain, old, part.local, mine, keep_empty))
+            bound.store.set(key, data)
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
@@ -51,20 +56,12 @@ def _part_of(value: Values, part: Part) -> Values:
     return mine
 
 
-def _store(bound: BoundArray, key: str, data: Buffer | None) -> None:
-    if data is None:
-        bound.store.delete(key)
-    else:
-        bound.store.set(key, data)
-
-
 def merge(chain: BoundChain, old: Buffer | None, where: Selection, value: Values, keep_empty: bool) -> Buffer | None:
     """The encoded chunk that holds `old` with `value` laid over it at `where`; ``None`` when only fill is left.
 
     `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates.
+    Works for every chain; `merge_shard` does the same for a shard without decoding what is not touched.
     """
-    if chain.partial:
-        return _merge_shard(chain, old, where, value, keep_empty)
     spec = chain.spec
     if where.shape == spec.shape and _is_whole(where):
         chunk = value
@@ -82,9 +79,10 @@ def _is_whole(where: Selection) -> bool:
     return isinstance(where, Outer) and all(isinstance(d, slice) and d.step == 1 for d in where.dims)
 
 
-def _merge_shard(
+def merge_shard(
     chain: BoundChain, old: Buffer | None, where: Selection, value: Values, keep_empty: bool
 ) -> Buffer | None:
+    """`merge` for a chain whose parts can be decoded alone (`BoundChain.partial`)."""
     layout = chain.shard
     assert layout is not None
     where, value = _before_sharding(chain, where, value)
@@ -92,11 +90,18 @@ def _merge_shard(
     stored: Mapping[Coords, Buffer] = {} if old is None else layout.split(old)
     chunks: dict[Coords, Buffer | None] = dict(stored)
 
+    combine = merge_shard if layout.inner.partial else merge
+
     def encode(part: Part) -> None:
         before = None if part.covers else stored.get(part.coords)
-        chunks[part.coords] = merge(layout.inner, before, part.local, _part_of(value, part), keep_empty)
+        chunks[part.coords] = combine(layout.inner, before, part.local, _part_of(value, part), keep_empty)
 
-    for_each(encode, list(plan(where, inner_axes)))
+    parts = plan(where, inner_axes)
+    if len(parts) > 1:
+        for_each(encode, parts)
+    else:
+        for part in parts:
+            encode(part)
     return layout.pack({coords: data for coords, data in chunks.items() if data is not None})
 
 
