@@ -8,6 +8,7 @@
 | ``http(s)://host/prefix`` | `ObjectStore` over HTTPStore, read-only, no listing |
 | ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
 | ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
+| ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.pipeline` |
 | any other scheme, and chains with ``::`` | `FsspecStore` |
 
 `storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
@@ -44,6 +45,9 @@ def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read
     Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
     """
     options: Options = dict(storage_options or {})
+    url = _as_pipeline(url)
+    if "|" in url:
+        return _open_pipeline(url, options, read_only)
     scheme = url.partition(":")[0].lower()
     opener = None if "::" in url else _OPENERS.get(scheme.partition("+")[0])
     if opener is None:
@@ -51,6 +55,22 @@ def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read
 
         return FsspecStore.from_url(url, storage_options=options, read_only=read_only)
     return opener(url, options, read_only)
+
+
+def _as_pipeline(url: str) -> str:
+    """An archive behind a network, named by its suffix or in fsspec's way, as the pipeline it stands for."""
+    inner, double_colon, outer = url.partition("::")
+    if inner == "zip" or (inner.startswith("zip://") and double_colon):
+        return f"{outer}|zip:{inner.partition('://')[2]}" if "::" not in outer else url
+    return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url
+
+
+def _open_pipeline(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.pipeline import open_pipeline
+    from tessarr.stores.wrappers import PrefixStore
+
+    store, path, _ = open_pipeline(url, storage_options=options, read_only=read_only)
+    return PrefixStore(store, path) if path else store
 
 
 def obstore_stores() -> Any:

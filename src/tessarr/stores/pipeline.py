@@ -1,0 +1,206 @@
+"""URL pipelines: a place, and what to do with what lies there, step by step.
+
+    s3://bucket/archive.zip|zip:inner/path/|zarr3:array
+    └── root ─────────────┘└── adapter ──┘ └─ adapter ─┘
+
+The root is any URL that tessarr opens; adapters read from left to right. Of those that the proposal names tessarr does
+``zip:`` (and ``zip`` nested in ``zip``), ``zarr2: zarr3: zarr:`` (which format to expect, and a path), ``icechunk:``
+(branches, tags and snapshots, through the icechunk package), ``byte-range:`` of zips, and ``..:`` (out of the adapter
+before it). A trailing ``:`` may be left away. fsspec's chains (``zip://inner::s3://…``) read the other way round.
+
+>>> join("gs://bucket/path/to/outer.zip|zip:path/to/inner.zip", "|..:other/zarr/hierarchy|zarr3:path/to/array")
+'gs://bucket/path/to/other/zarr/hierarchy/|zarr3:path/to/array'
+>>> [str(step) for step in parse("https://e.com/a.zip|zip|zarr3").steps]
+['zip:', 'zarr3:']
+
+Source: ZEP 8 (draft), "Zarr URL specification".
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tessarr.errors import StoreError, UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)|\.\.(?=:)")
+_FORMATS = {"zarr2": 2, "zarr3": 3, "zarr": None}
+_CONTAINERS = ("zip", *_FORMATS, "icechunk")
+"""Adapters whose path lies inside something that holds many names."""
+
+
+class Step(NamedTuple):
+    """One adapter: ``scheme:path``."""
+
+    scheme: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}:{self.path}"
+
+
+class Pipeline(NamedTuple):
+    """A parsed URL pipeline."""
+
+    root: str
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return "|".join([self.root, *map(str, self.steps)])
+
+
+class Opened(NamedTuple):
+    """What a pipeline leads to."""
+
+    store: Store
+    path: str
+    """Of the node in `store`."""
+    zarr_format: int | None
+    """Which the URL asks for; ``None``: whichever is there."""
+
+
+def is_pipeline(url: str) -> bool:
+    """Whether `url` has adapters."""
+    return "|" in url
+
+
+def parse(url: str) -> Pipeline:
+    """The root and the steps of `url`, ``..:`` resolved. Raises `StoreError` for what is malformed."""
+    root, *rest = url.split("|")
+    if not root or _SCHEME.match(root) is None:
+        raise StoreError("a URL pipeline begins with a URL", got=url)
+    steps: list[Step] = []
+    for part in rest:
+        scheme, _, path = part.partition(":")
+        if scheme == "..":
+            root, steps = _leave(root, steps, path)
+        elif not scheme or not scheme.replace("-", "").isalnum():
+            raise StoreError("an adapter is a word and a path", expected="zip:path", got=part)
+        else:
+            steps.append(Step(scheme.lower(), _normal(path)))
+    return Pipeline(root, tuple(steps))
+
+
+def _leave(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:
+    """One adapter fewer, and `path` relative to where its input lies."""
+    if not steps:
+        raise StoreError("'..:' leaves an adapter, and there is none", got=f"{root}|..:{path}")
+    kept = steps[:-1]
+    if kept:
+        last = kept[-1]
+        return root, [*kept[:-1], last._replace(path=_relative(last.path, path))]
+    return _relative_url(root, path), []
+
+
+def join(base: str, relative: str) -> str:
+    """`relative` seen from `base`: a path, further adapters (``|zarr3:x``), ``..:`` first, or a URL of its own."""
+    first = relative.split("|", 1)[0]
+    if first and first != ".." and not first.startswith("..:") and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", first):
+        return str(parse(relative))
+    if relative.startswith("..:"):
+        relative = f"|{relative}"
+    if relative.startswith("|"):
+        return _with_slashes(parse(base + relative))
+    whole = parse(base)
+    path, _, rest = relative.partition("|")
+    if whole.steps:
+        last = whole.steps[-1]
+        made = whole._replace(steps=(*whole.steps[:-1], last._replace(path=_relative(last.path, path))))
+    else:
+        made = Pipeline(_relative_url(whole.root, path), ())
+    return _with_slashes(parse(f"{made}|{rest}" if rest else str(made)))
+
+
+def _with_slashes(pipeline: Pipeline) -> str:
+    """The URL, its root marked as a directory where a format's adapter says that it is one."""
+    root = pipeline.root
+    if pipeline.steps and pipeline.steps[0].scheme in _FORMATS and not root.endswith("/"):
+        root += "/"
+    return str(pipeline._replace(root=root))
+
+
+def _relative(base: str, path: str) -> str:
+    """`path` from the directory of `base`; from its top when it begins with a slash."""
+    if path.startswith("/"):
+        return _normal(path)
+    return _normal(posixpath.join(base if base.endswith("/") else posixpath.dirname(base), path))
+
+
+def _relative_url(root: str, path: str) -> str:
+    head = re.match(r"([A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)(.*)", root)
+    if head is None:
+        raise StoreError("a URL pipeline begins with a URL", got=root)
+    return f"{head[1]}/{_relative(head[2].lstrip('/'), path)}" if "//" in head[1] else head[1] + _relative(head[2], path)
+
+
+def _normal(path: str) -> str:
+    """`path` without ``.``, ``..`` and doubled slashes; a trailing slash stays. Raises when it leaves its root."""
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            if not kept:
+                raise StoreError("a path leaves its root", got=path)
+            kept.pop()
+        elif segment not in ("", "."):
+            kept.append(segment)
+    return "/".join(kept) + ("/" if kept and path.endswith("/") else "")
+
+
+# -- opening -------------------------------------------------------------------------------------------------------
+
+
+def open_pipeline(url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False) -> Opened:
+    """The store that `url` leads to, and the path and format it asks for."""
+    pipeline = parse(url)
+    steps = [step for step in pipeline.steps if step.scheme not in _FORMATS]
+    formats = [step for step in pipeline.steps if step.scheme in _FORMATS]
+    if len(formats) > 1 or (formats and pipeline.steps[-1].scheme not in _FORMATS):
+        raise StoreError("a Zarr format is the last adapter", got=url)
+    for step in steps:
+        if step.scheme not in _CONTAINERS:
+            raise UnsupportedOperationError(f"the adapter {step.scheme}: is not supported", store=url)
+    if steps and steps[0].scheme == "icechunk":
+        store, path = _open_icechunk(pipeline.root, steps, storage_options, read_only)
+    else:
+        store, path = _open_zips(pipeline.root, steps, storage_options, read_only)
+    if formats:
+        path = "/".join(part for part in (path, formats[0].path.strip("/")) if part)
+    return Opened(store, path, _FORMATS[formats[0].scheme] if formats else None)
+
+
+def _open_zips(
+    root: str, steps: list[Step], storage_options: Mapping[str, Any] | None, read_only: bool
+) -> tuple[Store, str]:
+    from tessarr.stores.url import store_from
+
+    if not steps:
+        return store_from(root, read_only=read_only, storage_options=storage_options)
+    directory, _, name = root.rstrip("/").rpartition("/")
+    opened, path = store_from(directory + "/", read_only=True, storage_options=storage_options)
+    store: Store = _zip_in(opened, f"{path}/{name}".lstrip("/"))
+    for step, following in zip(steps, steps[1:], strict=False):
+        if following.scheme != "zip":
+            raise UnsupportedOperationError("only zip archives can lie in one another", store=root)
+        store = _zip_in(store, step.path.strip("/"))
+    return store, steps[-1].path.strip("/")
+
+
+def _zip_in(store: Store, key: str) -> Store:
+    from tessarr.stores.remote_zip import RemoteZipStore
+
+    return RemoteZipStore(store, key)
+
+
+def _open_icechunk(
+    root: str, steps: list[Step], storage_options: Mapping[str, Any] | None, read_only: bool
+) -> tuple[Store, str]:
+    if len(steps) > 1:
+        raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=root)
+    from tessarr.stores.icechunk import open_repository
+
+    return open_repository(root, steps[0].path, storage_options=storage_options, read_only=read_only)

@@ -1,0 +1,75 @@
+"""URL pipelines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.memory import ManagedMemoryStore
+from tessarr.stores.pipeline import join, open_pipeline, parse
+from tessarr.stores.remote import open_url
+from tests.stores.contract import plain
+from tests.stores.remote.servers import Server
+from tests.stores.remote.test_remote_zip import archive
+
+
+@pytest.mark.parametrize(
+    ("base", "relative", "expected"),
+    [
+        (
+            "gs://bucket/path/to/outer.zip|zip:path/to/inner.zip",
+            "|..:other/zarr/hierarchy|zarr3:path/to/array",
+            "gs://bucket/path/to/other/zarr/hierarchy/|zarr3:path/to/array",
+        ),
+        ("gs://bucket/path/to/", "file.zip|zip:path/within/zip", "gs://bucket/path/to/file.zip|zip:path/within/zip"),
+        ("gs://bucket/path/to/", "/file.zip|zip:path/within/zip", "gs://bucket/file.zip|zip:path/within/zip"),
+        (
+            "gs://bucket/path/to/file.zip|zip:path/within/zip",
+            "..:/path/to/other.zip|zip:path/in/other/zip",
+            "gs://bucket/path/to/other.zip|zip:path/in/other/zip",
+        ),
+        ("s3://b/a.zip|zip:x/y", "z", "s3://b/a.zip|zip:x/z"),
+        ("s3://b/a/", "https://e.com/b|zip", "https://e.com/b|zip:"),
+        ("file:a/b/", "c", "file:a/b/c"),
+    ],
+)
+def test_a_relative_pipeline_is_seen_from_its_base(base: str, relative: str, expected: str) -> None:
+    assert join(base, relative) == expected
+
+
+@pytest.mark.parametrize("url", ["a.zip|zip:", "|zip:", "s3://b/a|", "s3://b/a|..:x", "s3://b/a|zip:../x", "s3://b/a|z p:"])
+def test_a_malformed_pipeline_is_refused(url: str) -> None:
+    with pytest.raises(StoreError):
+        parse(url)
+
+
+def test_unknown_adapters_and_misplaced_formats_are_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match="ocdbt"):
+        open_pipeline("memory://pipeline/x|ocdbt:")
+    with pytest.raises(StoreError, match="last"):
+        open_pipeline("memory://pipeline/x|zarr3:a|zip:")
+
+
+def test_a_pipeline_opens_zips_in_zips_with_path_and_format() -> None:
+    inner = archive({"g/zarr.json": b"{}"})
+    store = ManagedMemoryStore("pipeline")
+    store.set("dir/outer.zip", archive({"in/inner.zip": inner}))
+    opened = open_pipeline("memory://pipeline/dir/outer.zip|zip:in/inner.zip|zip|zarr3:g")
+    assert (opened.path, opened.zarr_format) == ("g", 3)
+    assert plain(opened.store.get("g/zarr.json")) == b"{}"
+    assert open_url(opened.store.url) == opened.store
+    prefixed = open_url("memory://pipeline/dir/outer.zip|zip:in/inner.zip|zip:g/")
+    assert plain(prefixed.get("zarr.json")) == b"{}"
+
+
+def test_local_and_http_archives_open(tmp_path: Path, nginx: Server) -> None:
+    data = archive({"a/zarr.json": b"{}"})
+    (tmp_path / "x.zip").write_bytes(data)
+    (nginx.root / "data" / "x.zip").write_bytes(data)
+    url = f"http://{nginx.address}/x.zip"
+    for place in (f"{(tmp_path / 'x.zip').as_uri()}|zip:a", f"{url}|zip:a", f"zip://a::{url}"):
+        assert plain(open_url(place).get("zarr.json")) == b"{}"
+    assert plain(open_url(url).get("a/zarr.json")) == b"{}"
+    assert plain(open_url(f"zip::{url}").get("a/zarr.json")) == b"{}"
