@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tessarr import _json
-from tessarr.errors import ZarrUserWarning
+from tessarr.errors import MetadataValidationError, Problem, ZarrUserWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.types import Buffer, JSONObject, ZarrFormat
@@ -34,6 +34,7 @@ KEYS: dict[int, Keys] = {
     2: Keys(".zarray", ".zgroup", ".zattrs"),
     1: Keys("meta", None, "attrs"),
 }
+_NO_NODE_TYPE = ("missing", "required and not there; 'array' or 'group'")
 DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | {".zmetadata"}
 
 
@@ -77,5 +78,9 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMe
             warnings.warn("an array and a group document stand at one path; the array is used", ZarrUserWarning, 2)
         return parser.parse_array(documents) if keys.array in documents else parser.parse_group(documents)  # type: ignore[no-any-return]
     document = documents[keys.array]
-    is_group = isinstance(document, Mapping) and document.get("node_type") == "group"
+    kind = document.get("node_type") if isinstance(document, Mapping) else None
+    if isinstance(document, Mapping) and kind not in ("array", "group"):
+        found = ("value", f"must be 'array' or 'group', got {kind!r}") if "node_type" in document else _NO_NODE_TYPE
+        raise MetadataValidationError("invalid v3 metadata", [Problem(("node_type",), *found)], key=keys.array)
+    is_group = kind == "group"
     return parser.parse_group(documents) if is_group else parser.parse_array(documents)  # type: ignore[no-any-return]
