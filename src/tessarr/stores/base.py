@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
+from tessarr.stores.path import check_prefix
 from tessarr.types import Buffer, ByteRange
 
 Version: TypeAlias = str
@@ -212,9 +213,9 @@ class Store:
         `ConflictError`; a store that cannot do this atomically raises `UnsupportedOperationError` for it.
         Returns the new version where the store knows it.
         """
+        self._check_writable(key)
         if if_match is not ANY:
             raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
-        self._check_writable(key)
         self.delete(key)
         self.set_partial_values([(key, 0, value)])
         return None
@@ -337,7 +338,11 @@ class Store:
         raise UnsupportedOperationError("this store cannot list its keys", store=self.url)
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        """Every key under `prefix` (full keys), in no particular order."""
+        """Every key under `prefix` (full keys), in no particular order.
+
+        Raises `KeyValidationError` for a prefix that is neither ``""`` nor ends with ``/``.
+        """
+        check_prefix(prefix)
         return (key for key in self.list() if key.startswith(prefix))
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:

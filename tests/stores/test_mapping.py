@@ -1,0 +1,159 @@
+"""Any mutable mapping as a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+
+import pytest
+
+from tessarr.errors import UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.mapping import DictStore, KVStore, MappingStore
+from tessarr.types import Buffer, ByteRange
+from tests.stores.contract import StoreContract, plain
+
+
+class Minimal(MutableMapping[str, bytes]):
+    """What V1-01 asks for, and iteration."""
+
+    def __init__(self) -> None:
+        self.values_by_key: dict[str, bytes] = {}
+        self.closed = 0
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.values_by_key[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        assert type(value) is bytes
+        self.values_by_key[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.values_by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_key)
+
+    def __len__(self) -> int:
+        return len(self.values_by_key)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.spec("V1-01", "V2-01", "OGC-07")
+class TestMappingStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> MappingStore:
+        return MappingStore(Minimal())
+
+
+class TestDictStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> DictStore:
+        return DictStore()
+
+
+class FourMethods(Store):
+    """The documented least that a store implements."""
+
+    def __init__(self) -> None:
+        self.values_by_key: dict[str, bytes] = {}
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        value = MappingStore(self.values_by_key).get(key)
+        if value is None or byte_range is None:
+            return value
+        start, stop = byte_range.bounds(len(value))
+        return memoryview(value)[start:stop]  # type: ignore[arg-type]
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        if if_match is not ANY:
+            raise UnsupportedOperationError("no versions")
+        MappingStore(self.values_by_key).set(key, value)
+        return None
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+        MappingStore(self.values_by_key).delete(key)
+
+    def list(self) -> Iterator[str]:
+        return iter([*self.values_by_key])
+
+
+@pytest.mark.spec("V3-STORE-18", "V3-STORE-08", "OGC-07")
+class TestAStoreOfFourMethods(StoreContract):
+    @pytest.fixture
+    def store(self) -> FourMethods:
+        return FourMethods()
+
+
+class OnlyParts(FourMethods):
+    """A store that reads and writes parts of values only."""
+
+    get = Store.get
+    set = Store.set
+
+    def get_partial_values(self, key_ranges):  # type: ignore[no-untyped-def]
+        return [FourMethods.get(self, key, part) for key, part in key_ranges]
+
+    def set_partial_values(self, key_start_values):  # type: ignore[no-untyped-def]
+        from tessarr.stores.partial import merge_parts, parts_by_key
+
+        self._check_writable("")
+        for key, parts in parts_by_key(key_start_values).items():
+            FourMethods.set(self, key, merge_parts(FourMethods.get(self, key), parts))
+
+
+@pytest.mark.spec("V3-STORE-18")
+class TestAStoreOfPartsOnly(StoreContract):
+    @pytest.fixture
+    def store(self) -> OnlyParts:
+        return OnlyParts()
+
+
+def test_a_conditional_set_is_refused() -> None:
+    with pytest.raises(UnsupportedOperationError, match="conditional"):
+        MappingStore({}).set("a", b"", if_match=None)
+
+
+@pytest.mark.spec("V3-STORE-19")
+def test_a_store_that_cannot_list_or_delete_says_so() -> None:
+    class Fixed(Store):
+        supports_listing = supports_deletes = False
+
+        def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+            return b"{}" if key == "zarr.json" else None
+
+    store = Fixed()
+    assert store.get("zarr.json") == b"{}"
+    for call in (
+        store.list,
+        lambda: store.list_dir(""),
+        lambda: list(store.list_prefix("a/")),
+        lambda: store.delete("zarr.json"),
+    ):
+        with pytest.raises(UnsupportedOperationError):
+            call()
+
+
+def test_keys_of_others_are_left_out_and_the_mapping_is_closed() -> None:
+    mapping = Minimal()
+    mapping.values_by_key.update({"a": b"1", 3: b"", "": b""})  # type: ignore[dict-item]
+    store = KVStore(mapping)
+    assert [*store.list()] == ["a"]
+    assert store.mapping is mapping
+    assert store == MappingStore(mapping)
+    assert store != MappingStore(Minimal())
+    with store:
+        assert plain(store.get("a")) == b"1"
+    assert mapping.closed == 1
+
+
+def test_an_error_of_the_mapping_is_not_a_missing_key() -> None:
+    class Broken(Minimal):
+        def __getitem__(self, key: str) -> bytes:
+            raise ConnectionError("down")
+
+    with pytest.raises(ConnectionError):
+        MappingStore(Broken()).get("a")

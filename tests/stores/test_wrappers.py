@@ -1,0 +1,173 @@
+"""Stores around a store."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import pickle
+import time
+from pathlib import Path
+
+import pytest
+
+from tessarr.errors import KeyValidationError, ReadOnlyError
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.local import LocalStore
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.wrappers import (
+    CountingStore,
+    LatencyStore,
+    LoggingStore,
+    PrefixStore,
+    ReadOnlyStore,
+    WrapperStore,
+)
+from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
+
+
+class TestWrapperStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return WrapperStore(MemoryStore())
+
+
+class TestWrapperOfALocalStore(StoreContract, ConditionalContract, SharedContract):
+    processes, threads, rounds = 2, 2, 5
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        return WrapperStore(LocalStore(tmp_path))
+
+
+class TestPrefixStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        inner = MemoryStore({"beside": b"1", "belowx/y": b"2", "below/herex": b"3"})
+        yield PrefixStore(inner, "/below/here/")
+        rest = {key: inner.get(key) for key in inner.list() if not key.startswith("below/here/")}
+        assert rest == {"beside": b"1", "belowx/y": b"2", "below/herex": b"3"}
+
+
+class TestLoggingStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return LoggingStore(MemoryStore(), log_handler=logging.NullHandler())
+
+
+class TestLatencyStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return LatencyStore(MemoryStore(), get_latency=0.0001, set_latency=0.0001)
+
+
+class TestCountingStoreOfAPrefixStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return CountingStore(PrefixStore(MemoryStore(), "p"))
+
+
+def test_a_wrapper_passes_on_every_method_of_a_store() -> None:
+    base = {name for name, _ in inspect.getmembers(Store, inspect.isfunction) if not name.startswith("_")}
+    inherited = {"clear", "clear_async", "with_read_only", "close_async"}
+    missing = {name for name in base if getattr(WrapperStore, name) is getattr(Store, name)} - inherited
+    assert missing == set()
+
+
+def test_a_wrapper_is_what_it_wraps(tmp_path: Path) -> None:
+    inner = LocalStore(tmp_path)
+    inner.supports_listing = False
+    store = WrapperStore(inner)
+    assert (store.url, store.supports_listing, store.is_remote) == (inner.url, False, False)
+    assert store == WrapperStore(inner)
+    assert store != WrapperStore(LocalStore(tmp_path / "x"))
+    with store.lock("a"), pytest.raises(ReadOnlyError):
+        store.with_read_only().set("a", b"")
+
+
+def test_counts_are_by_method_and_asynchronous_calls_count_too() -> None:
+    store = CountingStore(MemoryStore())
+    store.set("a", b"1")
+    store.get("a")
+    asyncio.run(store.get_async("a"))
+    store.fetch([Fetch("a"), Fetch("b")])
+    store.list_dir("")
+    assert store.counter == {"set": 1, "get": 2, "fetch": 1, "list_dir": 1}
+    twin = store.with_read_only()
+    twin.get("a")
+    assert store.counter["get"] == 3, "views count together"
+
+
+def test_calls_are_logged_with_their_place_and_time() -> None:
+    records: list[logging.LogRecord] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    store = LoggingStore(MemoryStore(), log_level="INFO", log_handler=Collect())
+    store.set("a/b", b"1")
+    messages = [record.getMessage() for record in records]
+    assert messages[0] == "MemoryStore.set(a/b)"
+    assert messages[1].startswith("MemoryStore.set(a/b): 0.")
+    assert {record.levelname for record in records} == {"INFO"}
+    assert store.counter["set"] == 1
+    twin = pickle.loads(pickle.dumps(store))
+    assert plain(twin.store.get("a/b")) == b"1"
+    assert twin.with_read_only().read_only
+
+
+def test_latency_is_per_request_and_a_fetch_is_one() -> None:
+    store = LatencyStore(MemoryStore(), get_latency=0.05, set_latency=0)
+    assert store.is_remote
+    started = time.perf_counter()
+    store.set("a", b"1")
+    assert time.perf_counter() - started < 0.04
+    store.fetch([Fetch("a")] * 10)
+    assert 0.05 <= time.perf_counter() - started < 0.3
+
+
+def test_asynchronous_latencies_pass_together() -> None:
+    store = LatencyStore(MemoryStore({"a": b"1"}), get_latency=0.1)
+
+    async def read() -> None:
+        await asyncio.gather(*(store.get_async("a") for _ in range(20)))
+
+    started = time.perf_counter()
+    asyncio.run(read())
+    assert 0.1 <= time.perf_counter() - started < 1
+
+
+def test_a_prefix_store_shows_its_place_and_keeps_to_it() -> None:
+    inner = MemoryStore({"a/b/c": b"1", "x": b"2"})
+    store = PrefixStore(inner, "a")
+    assert store.url == f"{inner.url}/a"
+    assert PrefixStore(inner, "").get("x") == b"2"
+    assert store == PrefixStore(inner, "/a/")
+    assert store != PrefixStore(inner, "b")
+    for key in ("../x", "/x", "b/../../x", ""):
+        with pytest.raises(KeyValidationError):
+            store.get(key)
+    store.clear()
+    assert [*inner.list()] == ["x"]
+
+
+def test_a_read_only_store_stays_so() -> None:
+    inner = MemoryStore({"a": b"1"})
+    store = ReadOnlyStore(inner)
+    assert store.get("a") == b"1"
+    for call in (
+        lambda: store.set("a", b""),
+        lambda: store.delete_prefix(""),
+        lambda: store.delete_many([]),
+        lambda: asyncio.run(store.set_async("a", b"")),
+        lambda: asyncio.run(store.replace_prefix_async("", {})),
+        lambda: store.lock("a"),
+    ):
+        with pytest.raises(ReadOnlyError):
+            call()
+    with pytest.raises(ValueError, match="stays read-only"):
+        store.with_read_only(False)
+    assert store.with_read_only() is store
+    inner.set("a", b"2")
+    assert store.get("a") == b"2"
