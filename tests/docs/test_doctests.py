@@ -1,0 +1,34 @@
+"""The examples in the docstrings of the package run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+import tessarr
+from tessarr.errors import MissingDependencyError
+
+PACKAGE = Path(str(tessarr.__file__)).parent
+WITH_EXAMPLES = sorted(
+    path.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_the_examples_of_a_module_run(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except MissingDependencyError as error:
+        pytest.skip(f"needs an optional package: {error}")
+    found = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert found.failed == 0
+    assert found.attempted > 0
+
+
+def test_there_are_examples() -> None:
+    assert len(WITH_EXAMPLES) > 50
