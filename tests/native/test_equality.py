@@ -34,7 +34,6 @@ COMPRESSORS: list[Any] = [
             ("blosclz", "shuffle", 8, 256),
             ("zlib", "noshuffle", 1, 0),
             ("zstd", "bitshuffle", 1, 512),
-            ("snappy", "shuffle", 2, 0),
         ]
     ),
 ]
