@@ -25,7 +25,6 @@ from tessarr.grids.guess import guess_shards, normalize_chunks
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.v2 import DIMENSIONS, chain_from_v2
 from tessarr.settings import config as settings
 from tessarr.types import JSONObject, Shape, ZarrFormat
 
@@ -160,6 +159,8 @@ def _older_metadata(
     transformers: Any,
 ) -> ArrayMetadata:
     """v1 and v2: filters, one compressor, an order."""
+    from tessarr.metadata.v2 import DIMENSIONS, chain_from_v2
+
     zarr_format, data_type = common["zarr_format"], common["data_type"]
     if shards is not None or codecs is not None or transformers:
         raise BaseZarrError(f"Zarr v{zarr_format} has no shards, codecs or storage transformers; use zarr_format=3")

@@ -7,7 +7,6 @@ chunks' requests go out together in waves (shard indexes first, data second); th
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -60,6 +59,8 @@ class ReferenceEngine:
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
+        import asyncio
+
         if not bound.store.is_remote:
             await asyncio.to_thread(self.read, bound, selection, out)
             return
@@ -82,6 +83,8 @@ class ReferenceEngine:
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""
+        import asyncio
+
         await asyncio.to_thread(self.write, bound, selection, value)
 
 
