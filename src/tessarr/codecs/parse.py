@@ -101,9 +101,13 @@ def codec_from(value: Any) -> Codec:
         unknown = [problem for problem in problems if problem.kind == "unsupported"]
         if unknown:
             raise UnknownCodecError(unknown[0].message)
-        if problems and isinstance(value, Mapping) and all(problem.kind == "missing" for problem in problems):
-            made: Codec = registry.get("codec", value["name"])(**value.get("configuration", {}))  # type: ignore[misc]
-            return made  # a user may leave out what has a default; a document may not
+        if problems and all(problem.kind == "missing" for problem in problems):
+            given = {"name": value} if isinstance(value, str) else value
+            try:  # a user may leave out what has a default; a document may not
+                made: Codec = registry.get("codec", given["name"])(**given.get("configuration", {}))  # type: ignore[misc]
+                return made
+            except TypeError as error:
+                raise MetadataValidationError("invalid codec", problems) from error
         if problems:
             raise MetadataValidationError("invalid codec", problems)
         return codecs[0]
