@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import tessarr
@@ -80,3 +82,49 @@ def stored_json(store: Mapping[str, Any], path: str = "") -> Any:
 
 def _refuse(token: str) -> Any:
     raise AssertionError(f"{token} is no JSON")
+
+
+class Place:
+    """Where an array of a test is stored: in a dict, or in a directory, which the native engine serves if it is there."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.values: dict[str, bytes] = {}
+
+    @property
+    def store(self) -> Any:
+        """The store-like value to open."""
+        return self.values if self.folder is None else str(self.folder)
+
+    def put(self, documents: Mapping[str, Any], values: Mapping[str, bytes] | None = None) -> Place:
+        """Store `documents` by node path and `values` by key."""
+        for key, value in store_of(documents, values).items():
+            if self.folder is None:
+                self.values[key] = value
+            else:
+                (self.folder / key).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / key).write_bytes(value)
+        return self
+
+    def open(self, document: Any, values: Mapping[str, bytes] | None = None) -> Any:
+        """The root array `document`, with `values` and nothing else."""
+        self.values.clear()
+        if self.folder is not None and self.folder.exists():
+            shutil.rmtree(self.folder)
+        return tessarr.open(self.put({"": document}, values).store, mode="r+")
+
+    def get(self, key: str) -> bytes | None:
+        """The stored value of `key`."""
+        if self.folder is None:
+            value = self.values.get(key)
+            return None if value is None else bytes(value)
+        path = self.folder / key
+        return path.read_bytes() if path.is_file() else None
+
+    def keys(self) -> list[str]:
+        """Every key but those of documents."""
+        if self.folder is None:
+            found = list(self.values)
+        else:
+            found = [path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()]
+        return sorted(key for key in found if not key.endswith("zarr.json"))

@@ -134,11 +134,9 @@ def test_an_array_cannot_get_children(path: str, kind: str) -> None:
     store: dict[str, bytes] = {}
     tessarr.create_array(store, name="z", shape=2, dtype="i1")
     before = dict(store)
+    root = tessarr.open_group(store, mode="r+")
     with pytest.raises(ContainsArrayError, match="/z"):
-        if kind == "array":
-            tessarr.create_array(store, name=path, shape=2, dtype="i1")
-        else:
-            tessarr.create_group(store, path=path)
+        root.create_array(path, shape=2, dtype="i1") if kind == "array" else root.create_group(path)
     assert store == before
 
 
@@ -172,7 +170,7 @@ def test_other_names_are_allowed(name: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.spec("V3-NAME-07")
 def test_a_name_that_the_file_system_cannot_hold_is_an_error_that_names_it(tmp_path: pathlib.Path) -> None:
     root = tessarr.group(str(tmp_path / "h.zarr"))
-    with pytest.raises(tessarr.errors.TessarrError, match="n{60}"):
+    with pytest.raises(tessarr.errors.TessarrError, match=r"n{60}"):
         root.create_group("n" * 300)
     assert list(root) == []
 
