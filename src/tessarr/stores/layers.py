@@ -177,7 +177,10 @@ class CacheStore(_Layer):
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
         if wanted:
             writes = self._writes_of(wanted)
-            self._fill(results, wanted, _fetch_versioned(self.store, wanted), writes)
+            # Without an age versions are not asked for again, so that nobody needs them.
+            timeless = self.max_age_seconds == "infinity"
+            answers = (self.store.fetch(wanted), [None] * len(wanted)) if timeless else _fetch_versioned(self.store, wanted)
+            self._fill(results, wanted, answers, writes)
         return results
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
@@ -188,7 +191,6 @@ class CacheStore(_Layer):
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
         if wanted:
             writes = self._writes_of(wanted)
-            # Without an age versions are not asked for again, so that nobody needs them.
             self._fill(results, wanted, (await self.store.fetch_async(wanted), [None] * len(wanted)), writes)
         return results
 

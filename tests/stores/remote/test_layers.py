@@ -1,0 +1,199 @@
+"""Cache and retry layers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.layers import CacheStore, LRUStoreCache, RetryStore
+from tessarr.stores.local import LocalStore
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.remote import open_url
+from tessarr.stores.retry import RetryPolicy
+from tessarr.stores.wrappers import CountingStore, WrapperStore
+from tessarr.types import Buffer, ByteRange
+from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, increment, plain
+from tests.stores.remote.proxy import Proxy
+from tests.stores.remote.servers import S3_OPTIONS
+
+_number = itertools.count()
+
+
+class TestCacheInMemory(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return CacheStore(MemoryStore())
+
+
+class TestSmallCacheOnDisk(StoreContract, ConditionalContract, SharedContract):
+    processes, threads = 3, 2
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Store:
+        cache = LocalStore(tmp_path / "cache")
+        return CacheStore(LocalStore(tmp_path / "data"), cache_store=cache, max_size=8, max_age_seconds=0)
+
+
+class TestLRUStoreCache(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return LRUStoreCache(MemoryStore(), 100)
+
+
+class TestRetryStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return RetryStore(MemoryStore())
+
+
+def test_what_was_read_or_written_is_not_asked_for_again() -> None:
+    below = CountingStore(MemoryStore({"a": b"0123456789", "b": b"xyz"}))
+    cache = CacheStore(below)
+    for _ in range(3):
+        assert plain(cache.get("a")) == b"0123456789"
+        assert plain(cache.get("a", ByteRange(2, 4))) == b"23"
+        assert plain(cache.get_ranges("b", [ByteRange(0, 1), ByteRange(-1)])) == [b"x", b"z"]
+        assert plain(asyncio.run(cache.get_async("a", ByteRange(-1)))) == b"9"
+        assert cache.get("missing") is None
+    assert below.counter["fetch"] == 5
+    cache.set("c", b"new")
+    assert plain(cache.get("c")) == b"new"
+    assert below.counter["fetch"] == 5
+    statistics = cache.cache_stats()
+    assert (statistics.hits, statistics.misses) == (11, 5)
+    assert statistics.hit_rate == 11 / 16
+    assert cache.cache_info().current_size == 10 + 2 + 3
+    cache.clear_cache()
+    assert cache.cache_info().current_size == 0
+    assert plain(cache.get("a")) == b"0123456789"
+    assert below.counter["fetch"] == 6
+
+
+def test_only_what_is_not_cached_is_fetched_in_one_wave() -> None:
+    below = CountingStore(MemoryStore({str(number): b"%d" % number for number in range(10)}))
+    cache = CacheStore(below)
+    cache.get("3")
+    below.counter.clear()
+    assert [plain(found) for found in cache.fetch([Fetch(str(n)) for n in range(12)])] == [
+        *([b"%d" % n] for n in range(10)), None, None,
+    ]  # fmt: skip
+    assert below.counter == {"fetch": 1}
+
+
+def test_the_least_recently_used_leave_first_and_large_values_never_enter() -> None:
+    below = CountingStore(MemoryStore())
+    cache = CacheStore(below, max_size=30)
+    for key in "abc":
+        cache.set(key, bytes(10))
+    cache.get("a")
+    cache.set("d", bytes(10))
+    cache.set("big", bytes(31))
+    assert cache.cache_info().current_size == 30
+    assert cache.cache_stats().evictions == 1
+    below.counter.clear()
+    for key in "acd":
+        cache.get(key)
+    assert not below.counter
+    cache.get("b")
+    assert below.counter == {"fetch": 1}
+    assert len([*cache.cache_store.list()]) == 3
+
+
+def test_every_kind_of_write_is_seen() -> None:
+    store = MemoryStore({"k": b"1", "p/k": b"1"})
+    cache = CacheStore(store)
+    writes: list[Any] = [
+        (lambda: cache.set("k", b"2"), b"2"),
+        (lambda: cache.update("k", increment), b"3"),
+        (lambda: cache.set_partial_values([("k", 0, b"4")]), b"4"),
+        (lambda: asyncio.run(cache.set_async("k", b"5")), b"5"),
+        (lambda: asyncio.run(cache.update_async("k", increment)), b"6"),
+        (lambda: cache.delete("k"), None),
+        (lambda: cache.set_if_not_exists("k", b"7"), b"7"),
+        (lambda: cache.replace_prefix("", {"k": b"8"}), b"8"),
+        (lambda: cache.delete_prefix(""), None),
+    ]
+    for write, expected in writes:
+        cache.get("k")
+        cache.get("k", ByteRange(0, 1))
+        write()
+        assert plain(cache.get("k")) == expected
+        assert plain(cache.get("k", ByteRange(0, 1))) == expected
+        assert plain(store.get("k")) == expected
+
+
+def test_a_value_that_was_replaced_while_it_was_read_is_not_kept() -> None:
+    started, written = threading.Event(), threading.Event()
+
+    class Slow(WrapperStore):
+        def fetch(self, requests: Any) -> Any:
+            found = super().fetch(requests)
+            started.set()
+            written.wait(10)
+            return found
+
+    store = MemoryStore({"k": b"old"})
+    cache = CacheStore(Slow(store), cache_set_data=False)
+    thread = threading.Thread(target=cache.get, args=("k",))
+    thread.start()
+    started.wait(10)
+    cache.set("k", b"new")
+    written.set()
+    thread.join()
+    assert plain(cache.get("k")) == b"new"
+
+
+def test_an_old_entry_is_revalidated_by_its_etag_without_its_body(s3_proxy: Proxy) -> None:
+    store = open_url(f"s3+http://{s3_proxy.address}/bucket/l{next(_number)}", storage_options=S3_OPTIONS)
+    cache = CacheStore(store, max_age_seconds=0)
+    store.set("k", b"0123456789")
+    assert plain(cache.get("k")) == b"0123456789"
+    s3_proxy.clear()
+    assert plain(cache.get("k", ByteRange(2, 4))) == b"23"
+    assert s3_proxy.counts() == {"HEAD": 1}
+    assert cache.cache_stats().revalidations == 1
+    store.set("k", b"abcdefghij")
+    s3_proxy.clear()
+    assert plain(cache.get("k")) == b"abcdefghij"
+    assert s3_proxy.counts() == {"HEAD": 1, "GET": 1}
+
+
+def test_a_pickled_cache_begins_empty() -> None:
+    cache = CacheStore(LocalStore("somewhere"), max_size=5)
+    twin = pickle.loads(pickle.dumps(cache))
+    assert twin.cache_info() == cache.cache_info()
+    assert twin.cache_stats().hits == 0
+
+
+class _Flaky(WrapperStore):
+    """Fails `times` times with `error`, then works."""
+
+    def __init__(self, store: Store, times: int, error: Exception) -> None:
+        super().__init__(store)
+        self.times, self.error = times, error
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        self.times -= 1
+        if self.times >= 0:
+            raise self.error
+        return self.store.get(key, byte_range)
+
+
+def test_a_retry_layer_tries_again_and_gives_up() -> None:
+    policy = RetryPolicy(attempts=3, backoff_s=0.001)
+    store = MemoryStore({"k": b"1"})
+    assert plain(RetryStore(_Flaky(store, 2, StoreError("x")), policy).get("k")) == b"1"
+    with pytest.raises(StoreError, match="x"):
+        RetryStore(_Flaky(store, 3, StoreError("x")), policy).get("k")
+    flaky = _Flaky(store, 3, ConflictError("x"))
+    with pytest.raises(ConflictError):
+        RetryStore(flaky, policy).get("k")
+    assert flaky.times == 2

@@ -1,0 +1,234 @@
+"""How many requests a store sends, how many at once, and in which parts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.budget import RequestBudget, budget_for
+from tessarr.stores.network import NetworkStore
+from tessarr.stores.remote import open_url
+from tessarr.stores.waves import CAP, GAP, PIECE, Piece, gather, plan_spans, split
+from tessarr.types import ByteRange
+from tests.stores.contract import plain
+from tests.stores.remote.proxy import Fault, Proxy
+from tests.stores.remote.servers import S3_OPTIONS
+
+_number = itertools.count()
+
+
+@pytest.fixture
+def store(s3_proxy: Proxy) -> NetworkStore:
+    return open_url(f"s3+http://{s3_proxy.address}/bucket/q{next(_number)}", storage_options=S3_OPTIONS)  # type: ignore[return-value]
+
+
+# -- spans -----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(-50, 120), st.one_of(st.none(), st.integers(0, 130)))), st.integers(0, 100))
+def test_the_spans_of_any_ranges_give_every_range_back(wanted: list[tuple[int, int | None]], nbytes: int) -> None:
+    data = bytes(range(nbytes))
+    ranges = [ByteRange(start, None if start < 0 else stop) for start, stop in wanted]
+    spans = plan_spans(ranges, gap=5, cap=20, piece=12)
+    for span in spans:
+        start, stop = span.byte_range.start, span.byte_range.stop
+        assert start < 0 or stop is None or 0 < stop - start <= 20
+    bounds = [span.byte_range.bounds(nbytes) for span in spans]
+    pieces = [Piece(low, memoryview(data[low:high])) for low, high in sorted(bounds) if low < high]
+    for part in ranges:
+        low, high = part.bounds(nbytes)
+        assert bytes(gather(pieces, part, nbytes)) == data[low:high]
+
+
+def test_near_parts_share_a_span_and_far_ones_do_not() -> None:
+    near = [ByteRange(0, 10), ByteRange(10 + GAP, 20 + GAP)]
+    far = [ByteRange(0, 10), ByteRange(11 + GAP, 20 + GAP)]
+    assert [len(plan_spans(parts)) for parts in (near, far)] == [1, 2]
+
+
+def test_a_span_stops_growing_and_a_large_part_is_cut_evenly() -> None:
+    parts = [ByteRange(start, start + 1_000_000) for start in range(0, 40_000_000, 1_000_000)]
+    spans = [span.byte_range for span in plan_spans(parts)]
+    assert all((part.stop or 0) - part.start <= CAP for part in spans)
+    assert len(spans) == 3
+    pieces = split(0, 50_000_000)
+    assert len(pieces) == 4
+    assert max((part.stop or 0) - part.start for part in pieces) <= PIECE
+
+
+# -- requests --------------------------------------------------------------------------------------------------
+
+
+def test_a_value_and_a_part_and_a_probe_cost_one_request_each(store: Store, s3_proxy: Proxy) -> None:
+    store.set("k", b"0123456789")
+    for read in (
+        lambda: store.get("k"),
+        lambda: store.get("missing"),
+        lambda: store.get("k", ByteRange(-4)),
+        lambda: store.get_ranges("k", [ByteRange(0, 2), ByteRange(5, 6), ByteRange(1, 9)]),
+        lambda: asyncio.run(store.get_async("k")),
+    ):
+        s3_proxy.clear()
+        read()  # type: ignore[no-untyped-call]
+        assert s3_proxy.counts() == {"GET": 1}
+    for look in (lambda: store.exists("k"), lambda: store.getsize("k"), lambda: store.version("missing")):
+        s3_proxy.clear()
+        look()  # type: ignore[no-untyped-call]
+        assert s3_proxy.counts() == {"HEAD": 1}
+    s3_proxy.clear()
+    store.set("k", b"1")
+    store.set("k", b"1", if_match=store.version("k"))
+    assert s3_proxy.counts() == {"PUT": 2, "HEAD": 1}
+    s3_proxy.clear()
+    store.update("k", lambda _: b"2")
+    assert s3_proxy.counts() == {"GET": 1, "PUT": 1}
+
+
+def test_a_directory_and_a_tree_cost_one_listing_and_a_tree_is_deleted_in_bulk(store: Store, s3_proxy: Proxy) -> None:
+    for number in range(30):
+        store.set(f"a/{number}/x", b"1")
+    s3_proxy.clear()
+    assert len(store.list_dir("a/").prefixes) == 30
+    assert len([*store.list_prefix("a/")]) == 30
+    assert s3_proxy.counts() == {"LIST": 2}
+    s3_proxy.clear()
+    store.delete_prefix("a/")
+    assert s3_proxy.counts() == {"LIST": 1, "POST": 1}
+
+
+def test_a_wave_is_sent_side_by_side_and_waits_one_round_trip(store: Store, s3_proxy: Proxy) -> None:
+    for number in range(24):
+        store.set(f"k{number}", b"%d" % number)
+    wanted = [Fetch(f"k{number}") for number in range(24)]
+    s3_proxy.latency_s = 0.2
+    for fetch in (store.fetch, lambda requests: asyncio.run(store.fetch_async(requests))):
+        s3_proxy.clear()
+        began = time.monotonic()
+        assert [plain(found) for found in fetch(wanted)] == [[b"%d" % number] for number in range(24)]
+        assert time.monotonic() - began < 0.2 * 4  # one after another would take 4.8 s
+        assert s3_proxy.counts() == {"GET": 24}
+        assert s3_proxy.most_at_once == 24
+
+
+def test_requests_for_one_key_are_put_together(store: Store, s3_proxy: Proxy) -> None:
+    store.set("k", bytes(100_000))
+    s3_proxy.clear()
+    wanted = [Fetch("k", (ByteRange(start, start + 10),)) for start in range(0, 100_000, 1000)]
+    assert len(store.fetch(wanted)) == 100
+    assert s3_proxy.counts() == {"GET": 1}
+    s3_proxy.clear()
+    store.fetch([Fetch("k"), Fetch("k", (ByteRange(5, 6),))])
+    assert s3_proxy.counts() == {"GET": 1}
+
+
+def test_a_big_object_is_read_in_pieces_side_by_side(store: Store, s3_proxy: Proxy) -> None:
+    value = np.random.default_rng(0).bytes(40_000_000)
+    store.set("big", value)
+    s3_proxy.clear()
+    assert plain(store.get("big", ByteRange(0, 40_000_000))) == value
+    assert s3_proxy.counts() == {"GET": 4}
+    s3_proxy.clear()
+    assert plain(store.get("big")) == value
+    assert s3_proxy.counts()["GET"] in (3, 4)  # the first answer brings the first piece and the size
+
+
+# -- the budget --------------------------------------------------------------------------------------------------
+
+
+def test_one_origin_has_one_budget_for_the_whole_process(s3_proxy: Proxy) -> None:
+    place = f"s3+http://{s3_proxy.address}/bucket"
+    stores = [open_url(f"{place}/{name}", storage_options=S3_OPTIONS) for name in "ab"]
+    assert stores[0]._budget is stores[1]._budget  # type: ignore[attr-defined]
+    assert budget_for("s3://a") is not budget_for("s3://b")
+
+
+def test_no_more_requests_run_than_the_budget_allows(store: NetworkStore, s3_proxy: Proxy) -> None:
+    store._budget = RequestBudget(start=3, most=3)
+    s3_proxy.latency_s = 0.02
+    wanted = [Fetch(f"k{number}") for number in range(12)]
+
+    async def both() -> None:
+        await asyncio.gather(asyncio.to_thread(store.fetch, wanted), store.fetch_async(wanted))
+
+    asyncio.run(both())
+    assert s3_proxy.most_at_once == 3
+    assert s3_proxy.counts() == {"GET": 24}
+    assert store._budget.statistics().in_flight == 0
+
+
+def test_a_server_that_says_slow_down_gets_fewer_requests(store: NetworkStore, s3_proxy: Proxy) -> None:
+    store._budget = RequestBudget(start=16)
+    store.set("k", b"1")
+    before = store._budget.statistics().limit
+    s3_proxy.faults.append(Fault("status", status=503, code="SlowDown", times=3))
+    assert plain(store.get("k")) == b"1"
+    after = store._budget.statistics()
+    assert after.limit == before // 2  # three signs within half a second are one
+    assert after.slow_downs == 3
+
+
+def test_a_busy_budget_grows_with_success_and_an_idle_one_does_not() -> None:
+    budget = RequestBudget(start=4, most=20)
+    budget.acquire()
+    budget.release("ok")
+    assert budget.statistics().limit == 4
+    for _ in range(40):
+        limit = budget.statistics().limit
+        for _ in range(limit):
+            budget.acquire()
+        for _ in range(limit):
+            budget.release("ok", nbytes=1000)
+    assert budget.statistics().limit == 20
+    assert budget.statistics().in_flight == 0
+
+
+def test_waiting_threads_and_tasks_all_get_their_turn() -> None:
+    budget = RequestBudget(start=1, most=1)
+    done: list[int] = []
+
+    def work(number: int) -> None:
+        budget.acquire()
+        done.append(number)
+        budget.release("ok")
+
+    async def work_async(number: int) -> None:
+        await budget.acquire_async()
+        done.append(number)
+        budget.release("ok")
+
+    async def tasks() -> None:
+        await asyncio.gather(*map(work_async, range(50)))
+
+    thread = threading.Thread(target=lambda: asyncio.run(tasks()))
+    thread.start()
+    with ThreadPoolExecutor(8) as pool:
+        [*pool.map(work, range(50, 100))]
+    thread.join()
+    assert sorted(done) == [*range(100)]
+
+
+def test_a_cancelled_task_leaves_no_place_taken() -> None:
+    budget = RequestBudget(start=1, most=1)
+
+    async def main() -> None:
+        await budget.acquire_async()
+        waiting = [asyncio.create_task(budget.acquire_async()) for _ in range(3)]
+        await asyncio.sleep(0)
+        budget.release("ok")  # grants the first, which is cancelled before it can know
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await asyncio.wait_for(budget.acquire_async(), 1)
+        budget.release("ok")
+
+    asyncio.run(main())
+    assert budget.statistics().in_flight == 0

@@ -1,0 +1,79 @@
+"""Stores of zarr-python, Icechunk's among them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import icechunk
+import numpy as np
+import pytest
+import zarr
+import zarr.storage
+from obstore.store import MemoryStore as ObstoreMemory
+
+from tessarr.errors import StoreError
+from tessarr.stores.remote import open_url
+from tessarr.stores.zarr_python import ZarrPythonStore
+from tests.stores.contract import StoreContract, plain
+from tests.stores.remote.servers import S3_OPTIONS, Server
+
+
+class TestMemoryStoreOfZarrPython(StoreContract):
+    @pytest.fixture
+    def store(self) -> ZarrPythonStore:
+        return ZarrPythonStore(zarr.storage.MemoryStore())
+
+
+class TestLocalStoreOfZarrPython(StoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ZarrPythonStore:
+        return ZarrPythonStore(zarr.storage.LocalStore(tmp_path))
+
+
+class TestObjectStoreOfZarrPython(StoreContract):
+    @pytest.fixture
+    def store(self) -> ZarrPythonStore:
+        return ZarrPythonStore(zarr.storage.ObjectStore(ObstoreMemory()))
+
+
+def test_what_icechunk_holds_is_read_and_what_is_written_is_committed(tmp_path: Path) -> None:
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "repo")))
+    session = repository.writable_session("main")
+    data = np.arange(100, dtype="i4").reshape(10, 10)
+    zarr.create_array(session.store, name="a", data=data, chunks=(5, 5), compressors=None, filters=None)
+    first = session.commit("first")
+    url = f"file://{tmp_path}/repo|icechunk:"
+
+    store = open_url(f"{url}@branch.main/")
+    assert isinstance(store, ZarrPythonStore)
+    assert plain(store.get("a/c/1/0")) == data[5:, :5].tobytes()
+    assert plain(asyncio.run(store.get_async("a/c/0/0"))) == data[:5, :5].tobytes()
+    assert store.get("a/c/7/7") is None
+    store.set("a/c/1/0", bytes(100))
+    store.store.session.commit("second")
+
+    assert (zarr.open_array(repository.readonly_session("main").store, path="a")[5:, :5] == 0).all()
+    old = open_url(f"{url}@{first}", read_only=True)
+    assert plain(old.get("a/c/1/0")) == data[5:, :5].tobytes()
+    repository.create_tag("v1", first)
+    assert plain(open_url(f"{url}@tag.v1|zarr3:a").get("c/1/0")) == data[5:, :5].tobytes()
+    with pytest.raises(StoreError, match="does not open"):
+        open_url(f"{url}@branch.none", read_only=True)
+    with pytest.raises(StoreError, match="branch"):
+        open_url(f"{url}@nothing.known")
+
+
+def test_an_icechunk_repository_on_the_s3_server_opens_by_url(s3: Server) -> None:
+    options = {**S3_OPTIONS}
+    storage = icechunk.s3_storage(
+        bucket="bucket", prefix="ice/repo", endpoint_url=f"http://{s3.address}", allow_http=True,
+        force_path_style=True, **options,
+    )  # fmt: skip
+    session = icechunk.Repository.create(storage).writable_session("main")
+    zarr.create_array(session.store, name="a", data=np.arange(4), chunks=(2,), compressors=None, filters=None)
+    session.commit("first")
+    store = open_url(f"s3+http://{s3.address}/bucket/ice/repo|icechunk:", storage_options=options, read_only=True)
+    assert plain(store.get("a/c/1")) == np.arange(2, 4).tobytes()
+    assert sorted(store.list()) == ["a/c/0", "a/c/1", "a/zarr.json", "zarr.json"]
+    assert store.read_only
