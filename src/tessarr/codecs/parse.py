@@ -102,9 +102,10 @@ def codec_from(value: Any) -> Codec:
         if unknown:
             raise UnknownCodecError(unknown[0].message)
         if problems and all(problem.kind == "missing" for problem in problems):
-            given = {"name": value} if isinstance(value, str) else value
+            given: Mapping[str, Any] = {"name": value} if isinstance(value, str) else value
+            implementation: Any = registry.get("codec", given["name"])
             try:  # a user may leave out what has a default; a document may not
-                made: Codec = registry.get("codec", given["name"])(**given.get("configuration", {}))  # type: ignore[misc]
+                made: Codec = implementation(**given.get("configuration", {}))
                 return made
             except TypeError as error:
                 raise MetadataValidationError("invalid codec", problems) from error

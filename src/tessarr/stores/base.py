@@ -259,9 +259,16 @@ class Store:
 
         `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be
         called several times (a conditional-put loop), so it must depend on nothing but its argument.
+
+        This default holds the key's lock. A whole value that a `set`, which takes no lock, puts there while `change`
+        works is seen by its version, and `change` is called again for it.
         """
         with self.lock(key):
-            new = change(self.get(key))
+            while True:
+                before = self.version(key)
+                new = change(self.get(key))
+                if self.version(key) == before:
+                    break
             if new is None:
                 self.delete(key)
             else:
