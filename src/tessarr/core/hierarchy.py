@@ -311,10 +311,9 @@ def _create(
 
 def _refuse_aliasing(source: Array, store: Store, path: str, overwrite: bool) -> None:
     """Replacing a node by data that is read from it, or from below or above it, would destroy the data."""
-    from tessarr.stores.url import same_place
+    from tessarr.stores.url import overlaps
 
-    mine, theirs = nodes.prefix_of(path), nodes.prefix_of(source.path)
-    if overwrite and same_place(store, source.store) and (theirs.startswith(mine) or mine.startswith(theirs)):
+    if overwrite and overlaps(store, path, source.store, source.path):
         raise BaseZarrError(
             "an array cannot overwrite the data it is made from",
             store=store.url,
