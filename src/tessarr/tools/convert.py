@@ -1,0 +1,161 @@
+"""`convert`: NumPy, HDF5, NetCDF, TIFF and Zarr of any version to Zarr of any version.
+
+    open    the source lists its arrays and groups (`tessarr.tools.sources`)
+    plan    everything is decided and valid before anything is written (`copy_tree.plan_tree`)
+    write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
+    verify  both sides are read again and compared to the bit (`rechunk.verify`)
+    swap    the destination comes to be, complete
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tessarr
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.errors import BaseZarrError
+from tessarr.tools.copy_tree import Choices, Layout, Progress, TreePlan, plan_tree, write_tree
+from tessarr.tools.sources import Source, open_source
+from tessarr.tools.staging import check_free, local_path, staged
+from tessarr.types import JSONObject
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a conversion did, or, in a dry run, would do."""
+
+    source: str
+    kind: str
+    dest: str
+    path: str
+    zarr_format: int
+    plan: TreePlan
+    written: bool
+    verified: bool
+    nbytes_stored: int | None
+    """``None`` in a dry run, and where the store cannot list."""
+    seconds: float
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "source": self.source,
+            "kind": self.kind,
+            "dest": self.dest,
+            "path": f"/{self.path}",
+            "zarr_format": self.zarr_format,
+            "written": self.written,
+            "verified": self.verified,
+            "nbytes": self.plan.nbytes,
+            "nbytes_stored": self.nbytes_stored,
+            "seconds": round(self.seconds, 3),
+            "nodes": [node.to_json() for node in self.plan.nodes],
+            "notices": list(self.plan.notices),
+        }
+
+
+def convert(
+    source: Any,
+    dest: Any,
+    *,
+    path: str = "",
+    kind: str | None = None,
+    zarr_format: int | str = 3,
+    chunks: Layout = "keep",
+    shards: Layout = "keep",
+    filters: Any = "keep",
+    compressors: Any = "keep",
+    codecs: Sequence[Any] | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+    verify: bool = True,
+    consolidate: bool = False,
+    jobs: int = 1,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    source_storage_options: Mapping[str, Any] | None = None,
+) -> Report:
+    """Convert a file or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
+
+    - `source`: a path or URL, or what `tessarr.open` takes. `kind` names its format where it cannot be seen.
+    - `dest`: a path (``….zip`` makes a zip file), a URL or a store; `path`: the node in it, by default the root.
+    - `zarr_format`: 1, 2, 3, or "keep" for that of a Zarr source.
+    - `chunks`, `shards`: see `tessarr.tools.copy_tree.Layout`. `filters`, `compressors`: as in `tessarr.create_array`;
+      `codecs`: the whole v3 chain. "keep" is as in the source, where the source and the format can say it.
+    - `include`, `exclude`: patterns of paths; one that matches a group matches all below it. `rename`: old name or
+      path → new name.
+    - `verify`: read everything back and compare it to the bit. `jobs`: boxes in work at once.
+
+    Raises `BaseZarrError` when something is at `dest` and not `overwrite`, when an array has no form in the format, and
+    when what was read back differs; `MissingDependencyError` when a format's package is not installed.
+
+    >>> import numpy, tempfile, tessarr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     numpy.save(f"{folder}/a.npy", numpy.arange(6).reshape(2, 3))
+    ...     report = convert(f"{folder}/a.npy", f"{folder}/a.zarr", chunks=(1, 3))
+    ...     report.verified, tessarr.open(f"{folder}/a.zarr")[1].tolist()
+    (True, [3, 4, 5])
+    """
+    began = time.perf_counter()
+    if zarr_format not in (1, 2, 3, "keep"):
+        raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
+    check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
+    opened = open_source(source, kind, source_storage_options)
+    try:
+        number = _format(opened, zarr_format)
+        choices = Choices(
+            zarr_format=number,  # type: ignore[arg-type]
+            chunks=chunks,
+            shards=shards,
+            filters=filters,
+            compressors=compressors,
+            codecs=codecs,
+            include=include,
+            exclude=exclude,
+            rename=rename or {},
+        )
+        plan = plan_tree(opened, choices)
+        if number == 1 and (len(plan.nodes) > 1 or not plan.arrays):
+            raise BaseZarrError("Zarr v1 holds one array and no groups", got=f"{len(plan.nodes)} nodes", hint="See include")
+        stored = None
+        if not dry_run:
+            with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):
+                write_tree(plan, opened, store, at, verified=verify, jobs=max(1, jobs), progress=progress)
+                if consolidate and not plan.arrays[:1] == plan.nodes:
+                    tessarr.consolidate_metadata(store, path=at or None)
+                if store.supports_listing:
+                    stored = store.getsize_prefix(f"{at}/" if at else "")
+    finally:
+        opened.close()
+    return Report(
+        source=_name(source),
+        kind=opened.kind,
+        dest=local_path(dest) or _name(dest),
+        path=path.strip("/"),
+        zarr_format=number,
+        plan=plan,
+        written=not dry_run,
+        verified=verify and not dry_run,
+        nbytes_stored=stored,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _format(source: Source, zarr_format: int | str) -> int:
+    if isinstance(zarr_format, int):
+        return zarr_format
+    node = getattr(source, "node", None)
+    return int(node.zarr_format) if isinstance(node, Array | Group) else 3
+
+
+def _name(place: Any) -> str:
+    if isinstance(place, Array | Group):
+        return str(place.store_path)
+    return str(getattr(place, "url", place))

@@ -1,0 +1,369 @@
+"""From the description of a tree to nodes in a store: what each array will be, and writing them all.
+
+Everything is decided before anything is written: names, data types, chunks, codecs and fill values of every node are
+valid for the format asked for, or `plan_tree` raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
+
+import tessarr
+from tessarr.core.array import Array
+from tessarr.core.creation import DEFAULT, new_array_metadata
+from tessarr.errors import BaseZarrError, NodeNameError, TessarrError
+from tessarr.grids.guess import normalize_chunks
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.path import check_node_name
+from tessarr.tools.rechunk import transfer, verify
+from tessarr.tools.sources import UNSET, Source, SourceArray, SourceGroup
+from tessarr.tools.sources.attributes import cf_fill_attribute
+from tessarr.types import JSONObject, Shape, ZarrFormat
+
+Layout: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
+"""Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), lengths for the arrays of that many dimensions, or
+lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called with the bytes done, the bytes in all, and what is being done."""
+
+_SMALL_CHUNK, _FEW_CHUNKS = 64 << 10, 16
+"""Chunks of a source smaller than this are not kept, unless there are only a few of them: each would be one file."""
+_DIMENSIONS = "_ARRAY_DIMENSIONS"
+
+
+@dataclass(slots=True, kw_only=True)
+class Choices:
+    """What a user chose for all arrays; "keep" is as in the source where the format can say it, else automatic."""
+
+    zarr_format: ZarrFormat | None = 3
+    """``None``: that of each node of a Zarr source, 3 for other sources."""
+    chunks: Layout = "keep"
+    shards: Layout = "keep"
+    filters: Any = "keep"
+    compressors: Any = "keep"
+    codecs: Sequence[Any] | None = None
+    """The whole chain of a v3 array, or of its inner chunks where there are shards."""
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Planned:
+    """One node that is to be written."""
+
+    path: str
+    metadata: ArrayMetadata | GroupMetadata
+    source: SourceArray | SourceGroup
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        if not isinstance(self.metadata, ArrayMetadata) or not isinstance(self.source, SourceArray):
+            return {"path": f"/{self.path}", "kind": "group"}
+        document = self.metadata.to_dict()
+        stored = self.metadata.chunk_grid.chunk_shape
+        codecs = document.get("codecs", [document.get("compressor")])
+        sharded = document.get("codecs", [{}])[0].get("name") == "sharding_indexed"
+        inner = document["codecs"][0]["configuration"]["chunk_shape"] if sharded else None
+        return {
+            "path": f"/{self.path}",
+            "kind": "array",
+            "shape": list(self.metadata.shape),
+            "dimension_names": None if self.metadata.dimension_names is None else list(self.metadata.dimension_names),
+            "data_type": document.get("data_type", document.get("dtype")),
+            "chunks": inner if sharded else None if stored is None else list(stored),
+            "shards": list(stored) if sharded and stored is not None else None,
+            "codecs": codecs,
+            "nbytes": self.source.nbytes,
+        }
+
+
+@dataclass(slots=True)
+class TreePlan:
+    """All nodes that are to be written, parents before children, and what should be known of them."""
+
+    nodes: list[Planned]
+    notices: list[str]
+
+    @property
+    def arrays(self) -> list[Planned]:
+        """The arrays."""
+        return [node for node in self.nodes if isinstance(node.source, SourceArray)]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values, estimated where they vary."""
+        return sum(node.source.nbytes for node in self.nodes if isinstance(node.source, SourceArray))
+
+
+# -- deciding ------------------------------------------------------------------------------------------------------------
+
+
+def plan_tree(source: Source, choices: Choices) -> TreePlan:
+    """What writing `source` with these choices will write.
+
+    Raises `BaseZarrError` when something has no form in the format, listing all of it, or when a choice fits nothing.
+    """
+    kept = _selected(source, choices)
+    lost = [(path, why) for path, why in source.unsupported if _wanted(path, choices)]
+    notices = list(source.notices)
+    planned: list[Planned] = []
+    names: dict[str, str] = {"": ""}
+    for node in kept:
+        number: ZarrFormat = choices.zarr_format or (node.keep.get("zarr_format", 3) if isinstance(node, SourceArray) else 3)
+        path = _path(node.path, number, names, choices, notices)
+        if isinstance(node, SourceGroup):
+            planned.append(Planned(path, GroupMetadata(zarr_format=number, attributes=dict(node.attributes)), node))
+            continue
+        try:
+            planned.append(Planned(path, _array_metadata(node, number, choices, notices), node))
+        except (TessarrError, TypeError) as error:
+            if choices.chunks != "keep" or choices.shards not in ("keep", None) or choices.codecs or len(kept) == 1:
+                raise error.at(path=f"/{path}") if isinstance(error, TessarrError) else error
+            lost.append((path, str(error)))
+    _check_choices(planned, choices)
+    if lost:
+        listed = "".join(f"\n  - /{path.lstrip('/')}: {why}" for path, why in lost)
+        raise BaseZarrError(
+            f"{len(lost)} {'array has' if len(lost) == 1 else 'arrays have'} no form in Zarr "
+            f"v{choices.zarr_format or 3}:{listed}\nLeave them out with exclude (--exclude)"
+        )
+    if not planned:
+        raise BaseZarrError("nothing is left to convert", hint="See the include and exclude patterns")
+    return TreePlan(planned, notices)
+
+
+def _wanted(path: str, choices: Choices) -> bool:
+    """Whether the patterns let a node through; a pattern that matches a group matches all below it."""
+    parts = path.strip("/").split("/")
+    lines = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+    def matched(patterns: Sequence[str]) -> bool:
+        return any(fnmatchcase(line, pattern.strip("/")) for line in lines for pattern in patterns)
+
+    return (not choices.include or matched(choices.include)) and not matched(choices.exclude)
+
+
+def _selected(source: Source, choices: Choices) -> list[SourceArray | SourceGroup]:
+    """The nodes that the patterns let through, and the groups above them."""
+    if not choices.include and not choices.exclude:
+        return list(source.nodes)
+    wanted = [node.path for node in source.nodes if node.path and _wanted(node.path, choices)]
+    above = {"/".join(path.split("/")[:depth]) for path in wanted for depth in range(path.count("/") + 1)}
+    return [node for node in source.nodes if node.path in above or node.path in wanted]
+
+
+def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices, notices: list[str]) -> str:
+    """The path of a node in the target: renamed as asked, or where the format does not allow its name."""
+    if path in names:
+        return names[path]
+    parent, _, name = path.rpartition("/")
+    if parent not in names:
+        _path(parent, number, names, choices, notices)
+    new = choices.rename.get(path, choices.rename.get(name, name))
+    try:
+        check_node_name(new, number)
+    except NodeNameError as error:
+        better = new.strip("_.") or "unnamed"
+        notices.append(f"/{path}: stored as {better!r}: {error.what}")
+        new = better
+    whole = f"{names[parent]}/{new}".lstrip("/")
+    if whole in names.values():
+        raise BaseZarrError("two nodes would have one name", path=f"/{whole}", hint="Choose another name with rename (--rename)")
+    names[path] = whole
+    return whole
+
+
+def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, notices: list[str]) -> ArrayMetadata:
+    attributes = dict(node.attributes)
+    if node.cf_fill is not None:
+        spelled = cf_fill_attribute(node.cf_fill, number)
+        attributes |= {} if spelled is None else {"_FillValue": spelled}
+    if node.dimension_names is not None and number != 2:
+        attributes.pop(_DIMENSIONS, None)
+        if number == 1:
+            attributes[_DIMENSIONS] = list(node.dimension_names)
+    fill = node.fill_value
+    if fill is UNSET:
+        # v2 software takes a fill value for "missing": without one there must be null, not 0.
+        fill = DEFAULT if number == 3 else None
+    chunks = _chunks(node, choices)
+    arguments: dict[str, Any] = {
+        "shape": node.shape,
+        "dtype": node.dtype,
+        "zarr_format": number,
+        "chunks": chunks,
+        "shards": _shards(node, choices, chunks, number),
+        "fill_value": fill,
+        "attributes": attributes,
+        "dimension_names": node.dimension_names if number != 1 else None,
+    }
+    given = {name: getattr(choices, name) for name in ("filters", "compressors") if not _is_keep(getattr(choices, name))}
+    if choices.codecs is not None:
+        return new_array_metadata(**arguments, codecs=choices.codecs)
+    kept = {**_kept_codecs(node, number), **given}
+    try:
+        return new_array_metadata(**arguments, **kept)
+    except (TessarrError, TypeError, KeyError, NotImplementedError):
+        if kept == given:
+            raise
+        made = new_array_metadata(**arguments, **given)
+        notices.append(f"/{node.path}: Zarr v{number} cannot say the codecs of the source; automatic ones are used")
+        return made
+
+
+def _is_keep(value: object) -> bool:
+    return isinstance(value, str) and value == "keep"
+
+
+def _kept_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
+    """Codec arguments as in a Zarr source."""
+    keep = node.keep
+    if not keep:
+        return {}
+    origin = keep["zarr_format"]
+    if number == 3 and origin == 3:
+        return {
+            "filters": list(keep["filters"]) or None,
+            "serializer": keep["serializer"],
+            "compressors": list(keep["compressors"]) or None,
+            "chunk_key_encoding": keep["chunk_key_encoding"],
+        }
+    if number != 3 and origin != 3:
+        encoding = {"chunk_key_encoding": keep["chunk_key_encoding"]} if number == origin else {}
+        filters = list(keep["v2_filters"] or ()) or None
+        return {"filters": filters, "compressors": keep["v2_compressor"], "order": keep["order"], **encoding}
+    filters = [codec for codec in keep["filters"] if getattr(codec, "codec_id", None) not in _OBJECT_CODECS]
+    return {"filters": filters or None, "compressors": list(keep["compressors"]) or None}
+
+
+_OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
+
+
+def _chunks(node: SourceArray, choices: Choices) -> Any:
+    layout = choices.chunks
+    if isinstance(layout, Mapping) and not _named(layout, node):
+        layout = "keep"
+    if isinstance(layout, int):
+        layout = (layout,)
+    if isinstance(layout, Sequence) and not isinstance(layout, str) and len(layout) != len(node.shape):
+        layout = "keep"
+    if layout is None or _is_keep(layout):
+        return _kept_chunks(node)
+    if isinstance(layout, str):
+        return layout
+    if isinstance(layout, Mapping):
+        kept = _kept_chunks(node)
+        base = kept if isinstance(kept, tuple) else _automatic(node)
+        sizes = [layout.get(str(name), size) for name, size in zip(node.dimension_names or (), base, strict=True)]
+    else:
+        sizes = list(layout)
+    sizes = [length if size == -1 else size for size, length in zip(sizes, node.shape, strict=True)]
+    if choices.shards in ("keep", None):
+        sizes = [min(size, length) if size > 0 else size for size, length in zip(sizes, node.shape, strict=True)]
+    return tuple(max(1, size) if size >= 0 else size for size in sizes)
+
+
+def _automatic(node: SourceArray) -> Shape:
+    grid = normalize_chunks("auto", node.shape, node.itemsize)
+    assert grid.chunk_shape is not None
+    return grid.chunk_shape
+
+
+def _kept_chunks(node: SourceArray) -> Any:
+    if node.keep:
+        return node.keep["chunks"]
+    if node.chunks is None:
+        return "auto"
+    nbytes, count = node.itemsize, 1
+    for size, length in zip(node.chunks, node.shape, strict=True):
+        nbytes *= max(1, size)
+        count *= -(-length // max(1, size))
+    if nbytes < _SMALL_CHUNK and count > _FEW_CHUNKS:
+        return "auto"
+    return tuple(max(1, min(size, length)) for size, length in zip(node.chunks, node.shape, strict=True))
+
+
+def _shards(node: SourceArray, choices: Choices, chunks: Any, number: ZarrFormat) -> Any:
+    layout = choices.shards
+    if isinstance(layout, int) and not isinstance(layout, bool):
+        layout = (layout,)
+    if _is_keep(layout):
+        kept = node.keep.get("shards") if number == 3 else None
+        if kept is None or not isinstance(chunks, tuple):
+            return None
+        return tuple(-(-size // chunk) * chunk for size, chunk in zip(kept, chunks, strict=True))
+    if layout is None or isinstance(layout, str):
+        return layout
+    if isinstance(layout, Mapping):
+        if not _named(layout, node):
+            return None
+        base = chunks if isinstance(chunks, tuple) else _automatic(node)
+        layout = [layout.get(str(name), size) for name, size in zip(node.dimension_names or (), base, strict=True)]
+    return tuple(layout) if len(layout) == len(node.shape) else None
+
+
+def _named(layout: Mapping[str, int], node: SourceArray) -> bool:
+    return any(name in layout for name in node.dimension_names or ())
+
+
+def _check_choices(planned: list[Planned], choices: Choices) -> None:
+    """A chunk or shard shape that no array could take is a mistake."""
+    arrays = [node.source for node in planned if isinstance(node.source, SourceArray)]
+    known = {name for array in arrays for name in array.dimension_names or () if name}
+    for what, layout in (("chunks", choices.chunks), ("shards", choices.shards)):
+        if isinstance(layout, Mapping):
+            unknown = sorted(set(layout) - known)
+            if unknown:
+                raise BaseZarrError(f"{what}: no dimension is named {', '.join(unknown)}", expected=", ".join(sorted(known)) or None)
+        elif isinstance(layout, Sequence) and not isinstance(layout, str):
+            if not any(len(array.shape) == len(layout) for array in arrays):
+                raise BaseZarrError(f"{what}: no array has {len(layout)} dimensions", got=str(tuple(layout)))
+
+
+# -- writing -------------------------------------------------------------------------------------------------------------
+
+
+def write_tree(
+    plan: TreePlan,
+    source: Source,
+    store: Store,
+    path: str = "",
+    *,
+    verified: bool = True,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> None:
+    """Write every node of a plan at and below `path`; with `verified` read all values back and compare them.
+
+    Raises `BaseZarrError` when something that was read back differs.
+    """
+    tell = progress or (lambda done, total, what: None)
+    prefix = f"{path}/" if path else ""
+    place = {f"{prefix}{node.path}".rstrip("/"): node for node in plan.nodes}
+    made = dict(tessarr.create_hierarchy(store=store, nodes={at: node.metadata for at, node in place.items()}))
+    total, done = plan.nbytes * (2 if verified else 1), 0
+    for step in (transfer, verify) if verified else (transfer,):
+        for at, node in place.items():
+            array, given = made[at], node.source
+            if not isinstance(array, Array) or not isinstance(given, SourceArray):
+                continue
+            what = f"{'write' if step is transfer else 'verify'} {array.name}"
+            tell(done, total, what)
+            finished = done
+
+            def count(size: int, itemsize: int = given.itemsize, what: str = what) -> None:
+                nonlocal finished
+                finished += size * itemsize
+                tell(finished, total, what)
+
+            target = array if step is transfer else tessarr.open_array(store, path=at, mode="r")
+            step(given.read, target, chunks=given.chunks, jobs=jobs, parallel=source.parallel, done=count)
+            done += given.nbytes
+    tell(total, total, "done")

@@ -1,0 +1,151 @@
+"""What can be converted: one file per foreign format, all giving the same plain description of a tree.
+
+A source is opened, its `nodes` are listed without reading values, and each array is then read in boxes, so that no array
+need fit into memory. Nothing is decoded by conventions: packed data stays packed, and its attributes say how.
+
+| format | module | package (extra ``[convert]``) |
+|---|---|---|
+| NumPy ``.npy``, ``.npz`` | `npy` | none |
+| HDF5 | `hdf5` | h5py |
+| NetCDF-4, NetCDF-3 | `netcdf` | netCDF4 |
+| TIFF | `tiff` | tifffile |
+| Zarr of any version | `zarr` | none |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.stores.url import is_url
+from tessarr.types import Shape
+
+Box: TypeAlias = tuple[slice, ...]
+"""A slice with start and stop per axis."""
+
+KINDS = ("npy", "npz", "hdf5", "netcdf", "tiff", "zarr")
+"""What ``--from`` may say."""
+
+UNSET: Any = type("Unset", (), {"__repr__": lambda self: "UNSET"})()
+"""`SourceArray.fill_value`: the source says nothing of a fill value."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceArray:
+    """One array of a source."""
+
+    path: str
+    """Below the root of the source; "" when the source is one array."""
+    shape: Shape
+    dtype: Any
+    """What `tessarr.create_array` takes as dtype: a NumPy dtype, `str`, `bytes`, or a tessarr `DataType`."""
+    read: Callable[[Box], npt.NDArray[Any]]
+    """The values of a box."""
+    chunks: Shape | None = None
+    """Shape of what the source reads as one; ``None`` when any part can be read alone."""
+    fill_value: Any = UNSET
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """JSON values only."""
+    dimension_names: tuple[str | None, ...] | None = None
+    cf_fill: Any = None
+    """The CF attribute ``_FillValue``, whose spelling depends on the Zarr format; a NumPy scalar."""
+    keep: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `new_array_metadata` that a Zarr source brings with it, such as codecs."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element, estimated where they vary."""
+        dtype = getattr(self.dtype, "dtype", self.dtype)
+        return 32 if dtype in (str, bytes) else max(1, np.dtype(dtype).itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, estimated where they vary."""
+        size = self.itemsize
+        for length in self.shape:
+            size *= length
+        return size
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceGroup:
+    """One group of a source."""
+
+    path: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """An opened source."""
+
+    kind: str
+    parallel: bool
+    """Whether several boxes may be read at once."""
+    nodes: list[SourceArray | SourceGroup]
+    """Parents before children; the first is the root."""
+    notices: list[str]
+    """What does not come along, or comes along changed."""
+    unsupported: list[tuple[str, str]]
+    """Path and reason of every array that has no form in Zarr."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+def source_kind(place: str) -> str:
+    """The format of what is at a place, by its first bytes, then by its name.
+
+    Raises `StoreError` when there is nothing, or nothing known.
+    """
+    if is_url(place) or os.path.isdir(place):
+        return "zarr"
+    if not os.path.exists(place):
+        raise StoreError("no such file or directory", store=place)
+    with open(place, "rb") as file:
+        start = file.read(8)
+    name = place.lower()
+    if start.startswith(b"\x93NUMPY"):
+        return "npy"
+    if start.startswith(b"PK"):
+        return "npz" if name.endswith(".npz") else "zarr"
+    if start == b"\x89HDF\r\n\x1a\n":
+        return "netcdf" if name.endswith((".nc", ".nc4", ".cdf", ".netcdf")) else "hdf5"
+    if start.startswith((b"CDF\x01", b"CDF\x02", b"CDF\x05")):
+        return "netcdf"
+    if start[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
+        return "tiff"
+    raise StoreError(
+        "the format of the file is not known",
+        store=place,
+        expected="NumPy (.npy, .npz), HDF5, NetCDF, TIFF or Zarr",
+        got=repr(start),
+    )
+
+
+def open_source(place: Any, kind: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """Open what is to be converted: a path or URL, or anything that `tessarr.open` takes.
+
+    Raises `StoreError`, `MissingDependencyError` (when a format's package is not installed), and what opening raises.
+    """
+    if isinstance(place, os.PathLike):
+        place = os.fspath(place)
+    chosen = kind or (source_kind(place) if isinstance(place, str) else "zarr")
+    if chosen not in KINDS:
+        raise ValueError(f"the format must be one of {', '.join(KINDS)}; got {chosen!r}")
+    module = import_module(f"tessarr.tools.sources.{'npy' if chosen == 'npz' else chosen}")
+    source: Source = module.open_source(place, storage_options)
+    return source
+
+
+def missing(package: str, what: str) -> MissingDependencyError:
+    """The error that says which extra reads a format."""
+    return MissingDependencyError(
+        f"reading {what} needs the package {package}, which is not installed", hint="pip install 'tessarr[convert]'"
+    )

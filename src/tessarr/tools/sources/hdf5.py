@@ -1,0 +1,178 @@
+"""HDF5 by h5py: groups, datasets, attributes, dimension scales.
+
+Text of variable length becomes strings, compounds become structs, enumerations their integers (with CF's ``flag_values``
+and ``flag_meanings``), booleans booleans. A compound with fields of variable length has no form in Zarr and becomes a group
+with one array per field. A dataset that several links lead to is converted at each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing
+from tessarr.tools.sources.attributes import collect
+
+# What HDF5's dimension scales and netCDF-4 keep for themselves; the names of the dimensions say it in Zarr.
+_INTERNAL = frozenset(
+    {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS"}
+    | {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}
+)
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+class HDF5Source:
+    """An opened HDF5 file."""
+
+    kind = "hdf5"
+    parallel = False  # h5py lets one thread in at a time
+
+    def __init__(self, place: str) -> None:
+        try:
+            import h5py
+        except ImportError as error:
+            raise missing("h5py", "HDF5") from error
+        self._h5py = h5py
+        self._file = h5py.File(place, "r")
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = []
+        self._group(self._file, "", ())
+
+    def _group(self, group: Any, path: str, above: tuple[Any, ...]) -> None:
+        identity = self._h5py.h5o.get_info(group.id).addr
+        if identity in above:
+            self.notices.append(f"/{path}: a link to a group above it; left out")
+            return
+        self.nodes.append(SourceGroup(path=path, attributes=self._attributes(group, path)))
+        for name in group:
+            below = f"{path}/{name}".lstrip("/")
+            try:
+                member = group[name]
+            except (KeyError, OSError) as error:
+                self.notices.append(f"/{below}: a link that leads nowhere; left out ({error})")
+                continue
+            if isinstance(member, self._h5py.Group):
+                self._group(member, below, (*above, identity))
+            elif isinstance(member, self._h5py.Dataset):
+                self._dataset(member, below)
+            else:
+                self.notices.append(f"/{below}: a named data type; left out")
+
+    def _attributes(self, node: Any, path: str) -> dict[str, Any]:
+        values = []
+        for name in node.attrs:
+            if name in _INTERNAL or name == "_FillValue":
+                continue
+            try:
+                values.append((name, node.attrs[name]))
+            except (OSError, TypeError) as error:
+                self.notices.append(f"/{path}: attribute {name!r} cannot be read; left out ({error})")
+        plain = [(name, None if isinstance(value, self._h5py.Empty) else value) for name, value in values]
+        return collect(plain, f"/{path}", self.notices)
+
+    def _dataset(self, dataset: Any, path: str) -> None:
+        if dataset.shape is None:
+            self.unsupported.append((path, "it is an empty dataset without a shape"))
+            return
+        if bytes(np.asarray(dataset.attrs.get("NAME", b"")).tobytes()).startswith(_NO_VARIABLE):
+            return  # netCDF-4's way to write a dimension down
+        text = self._h5py.check_string_dtype(dataset.dtype)
+        names = self._h5py.check_enum_dtype(dataset.dtype)
+        attributes = self._attributes(dataset, path)
+        if names is not None and dataset.dtype != np.bool_:
+            attributes = {"flag_values": list(names.values()), "flag_meanings": " ".join(names), **attributes}
+        dtype = dataset.dtype
+        if text is not None and text.length is None:
+            self._add(dataset, path, str, _text_reader(dataset), attributes)
+        elif dtype.names and dtype.hasobject:
+            self._columns(dataset, path, attributes)
+        elif dtype.hasobject:
+            what = "references" if self._h5py.check_ref_dtype(dtype) else "sequences of varying length"
+            self.unsupported.append((path, f"it holds {what}"))
+        elif (dtype.kind == "f" and dtype.itemsize > 8) or (dtype.kind == "c" and dtype.itemsize > 16):
+            self.unsupported.append((path, f"Zarr has no data type for {dtype}"))
+        else:
+            plain = np.dtype(dtype.newbyteorder("="))
+            self._add(dataset, path, plain, _reader(dataset, plain), attributes)
+
+    def _columns(self, dataset: Any, path: str, attributes: dict[str, Any]) -> None:
+        """A table with text in it, field by field."""
+        self.notices.append(f"/{path}: a table with fields of varying length becomes a group with one array per field")
+        self.nodes.append(SourceGroup(path=path, attributes=attributes))
+        for field in dataset.dtype.names:
+            dtype = dataset.dtype[field]
+            text = self._h5py.check_string_dtype(dtype)
+            if text is not None and text.length is None:
+                self._add(dataset, f"{path}/{field}", str, _field_reader(dataset, field, True), {}, field=field)
+            elif dtype.hasobject or dtype.subdtype:
+                self.unsupported.append((f"{path}/{field}", f"it is a field of {dtype}"))
+            else:
+                plain = np.dtype(dtype.newbyteorder("="))
+                self._add(dataset, f"{path}/{field}", plain, _field_reader(dataset, field, False), {}, field=field)
+
+    def _add(
+        self, dataset: Any, path: str, dtype: Any, read: Callable[[Box], Any], attributes: dict[str, Any], *, field: str = ""
+    ) -> None:
+        fill: Any = UNSET
+        cf_fill = dataset.attrs.get("_FillValue") if not field else None
+        if cf_fill is not None:
+            cf_fill = np.asarray(cf_fill).reshape(-1)[0]
+            fill = cf_fill
+        elif not field and dtype is not str and dataset.id.get_create_plist().fill_value_defined() == 2:
+            fill = dataset.fillvalue  # 2: given by a user; the default of HDF5 says nothing
+        self.nodes.append(
+            SourceArray(
+                path=path,
+                shape=tuple(int(n) for n in dataset.shape),
+                dtype=dtype,
+                read=read,
+                chunks=dataset.chunks,
+                fill_value=fill,
+                attributes=attributes,
+                dimension_names=self._dimensions(dataset),
+                cf_fill=cf_fill,
+            )
+        )
+
+    def _dimensions(self, dataset: Any) -> tuple[str | None, ...] | None:
+        """Names of the axes: of the dimension scale attached to each, or its label."""
+        names: list[str | None] = []
+        for axis, dimension in enumerate(dataset.dims):
+            scales = [scale for scale in dimension.values() if scale]
+            name = scales[0].name if scales else None
+            if name is None and dataset.is_scale and axis == 0:
+                name = dataset.name
+            names.append(dimension.label or (name.rpartition("/")[2] if name else None))
+        return tuple(names) if any(names) else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _reader(dataset: Any, dtype: np.dtype[Any]) -> Callable[[Box], npt.NDArray[Any]]:
+    return lambda box: np.asarray(dataset[box]).astype(dtype, copy=False)
+
+
+def _text_reader(dataset: Any) -> Callable[[Box], npt.NDArray[Any]]:
+    return lambda box: np.asarray(dataset.asstr()[box], dtype=np.dtypes.StringDType())
+
+
+def _field_reader(dataset: Any, field: str, text: bool) -> Callable[[Box], npt.NDArray[Any]]:
+    def read(box: Box) -> npt.NDArray[Any]:
+        values = dataset[box][field]
+        if not text:
+            return np.asarray(values)
+        decoded = [item.decode() if isinstance(item, bytes) else item for item in values.reshape(-1)]
+        return np.array(decoded, dtype=np.dtypes.StringDType()).reshape(values.shape)
+
+    return read
+
+
+def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> HDF5Source:
+    """Open an HDF5 file."""
+    return HDF5Source(place)

@@ -1,0 +1,115 @@
+"""NetCDF-4 and NetCDF-3 by the netCDF4 package: groups, variables, dimensions and attributes.
+
+Values come as they are stored: packed integers with ``scale_factor`` stay packed, characters stay characters. Enumerations
+become their integers, with CF's ``flag_values`` and ``flag_meanings``. Variable-length text becomes strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing
+from tessarr.tools.sources.attributes import collect
+
+
+class NetCDFSource:
+    """An opened NetCDF file."""
+
+    kind = "netcdf"
+    parallel = False  # the library is not safe to use from several threads
+
+    def __init__(self, place: str) -> None:
+        try:
+            import netCDF4
+        except ImportError as error:
+            raise missing("netCDF4", "NetCDF") from error
+        self._file = netCDF4.Dataset(place, "r")
+        self._file.set_auto_maskandscale(False)
+        self._file.set_auto_chartostring(False)
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = []
+        self._group(self._file, "")
+
+    def _group(self, group: Any, path: str) -> None:
+        values = ((name, group.getncattr(name)) for name in group.ncattrs())
+        self.nodes.append(SourceGroup(path=path, attributes=collect(values, f"/{path}", self.notices)))
+        for name, variable in group.variables.items():
+            self._variable(variable, f"{path}/{name}".lstrip("/"))
+        unused = [
+            name for name, dimension in group.dimensions.items() if name not in group.variables and not _used(group, dimension)
+        ]
+        if unused:
+            self.notices.append(f"/{path}: dimensions without variables are left out: {', '.join(unused)}")
+        for name, member in group.groups.items():
+            self._group(member, f"{path}/{name}".lstrip("/"))
+
+    def _variable(self, variable: Any, path: str) -> None:
+        dtype, flags = _dtype(variable)
+        if dtype is None:
+            self.unsupported.append((path, f"its type is {variable.datatype}, which varies in length"))
+            return
+        values = ((name, variable.getncattr(name)) for name in variable.ncattrs() if name != "_FillValue")
+        attributes = {**flags, **collect(values, f"/{path}", self.notices)}
+        fill = variable.getncattr("_FillValue") if "_FillValue" in variable.ncattrs() else None
+        chunking = variable.chunking()
+        self.nodes.append(
+            SourceArray(
+                path=path,
+                shape=tuple(int(n) for n in variable.shape),
+                dtype=dtype,
+                read=_reader(variable, dtype),
+                chunks=tuple(chunking) if isinstance(chunking, list) else None,
+                fill_value=UNSET if fill is None else fill,
+                attributes=attributes,
+                dimension_names=tuple(variable.dimensions),
+                cf_fill=fill,
+            )
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _used(group: Any, dimension: Any) -> bool:
+    """Whether a variable in or below `group` has the dimension."""
+    if any(dimension.name in variable.dimensions for variable in group.variables.values()):
+        return True
+    return any(_used(member, dimension) for member in group.groups.values())
+
+
+def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
+    """The dtype to store (``None``: no form in Zarr), and attributes that explain it."""
+    datatype = variable.datatype
+    names = getattr(datatype, "enum_dict", None)
+    if names is not None:
+        flags = {"flag_values": [int(v) for v in names.values()], "flag_meanings": " ".join(map(str, names))}
+        return np.dtype(variable.dtype).newbyteorder("="), flags
+    if variable.dtype is str:
+        return str, {}
+    if type(datatype).__name__ == "VLType":
+        return None, {}
+    dtype = np.dtype(variable.dtype)
+    return (None if dtype.hasobject else dtype.newbyteorder("=")), {}
+
+
+def _reader(variable: Any, dtype: Any) -> Any:
+    def read(box: Box) -> npt.NDArray[Any]:
+        # The library changes the dtype of unsigned and of empty results; values are the same.
+        values = np.asarray(variable[box] if box else variable[...])
+        if dtype is str:
+            return values.astype(np.dtypes.StringDType())
+        wanted = tuple(part.stop - part.start for part in box)
+        return values.reshape(wanted) if values.dtype == dtype else values.astype(dtype, casting="equiv").reshape(wanted)
+
+    return read
+
+
+def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> NetCDFSource:
+    """Open a NetCDF file."""
+    return NetCDFSource(place)

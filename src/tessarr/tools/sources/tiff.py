@@ -1,0 +1,188 @@
+"""TIFF and its kin (BigTIFF, OME-TIFF, ImageJ, GeoTIFF) by tifffile: one array per series and pyramid level.
+
+A file with one series is one array; several, or a pyramid, become a group with arrays ``0``, ``1``, … (levels ``0/1`` …).
+Strips and tiles are decoded one by one, so that a page need not fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.tools.sources import Box, SourceArray, SourceGroup, missing
+from tessarr.tools.sources.attributes import collect
+
+_AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
+# How the file is laid out, or what the array's own metadata says.
+_LAYOUT = frozenset(
+    "StripOffsets StripByteCounts TileOffsets TileByteCounts ImageWidth ImageLength TileWidth TileLength RowsPerStrip "
+    "BitsPerSample SamplesPerPixel SampleFormat PlanarConfiguration Compression Predictor FillOrder NewSubfileType "
+    "SubfileType JPEGTables ReferenceBlackWhite YCbCrSubSampling YCbCrPositioning SubIFDs ExifTag GPSTag "
+    "IJMetadata IJMetadataByteCounts Orientation PageNumber".split()
+)
+
+
+class TIFFSource:
+    """An opened TIFF file."""
+
+    kind = "tiff"
+    parallel = False  # pages share one file handle
+
+    def __init__(self, place: str) -> None:
+        try:
+            import tifffile
+        except ImportError as error:
+            raise missing("tifffile", "TIFF") from error
+        self._file = tifffile.TiffFile(place)
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = []
+        series = list(self._file.series)
+        if len(series) == 1 and len(series[0].levels) == 1:
+            self._array(series[0], "")
+        else:
+            self.nodes.append(SourceGroup(path=""))
+            for number, one in enumerate(series):
+                if len(one.levels) == 1:
+                    self._array(one, str(number))
+                    continue
+                self.nodes.append(SourceGroup(path=str(number)))
+                for level, reduced in enumerate(one.levels):
+                    self._array(reduced, f"{number}/{level}")
+
+    def _array(self, series: Any, path: str) -> None:
+        page = series.keyframe
+        if series.dtype is None or not series.shape:
+            self.unsupported.append((path, "tifffile cannot say what its pixels are"))
+            return
+        attributes = collect(self._attributes(page), f"/{path}", self.notices)
+        self.nodes.append(
+            SourceArray(
+                path=path,
+                shape=tuple(int(n) for n in series.shape),
+                dtype=np.dtype(series.dtype).newbyteorder("="),
+                read=_reader(series),
+                chunks=tuple(int(n) for n in (*series.shape[: len(series.shape) - len(page.shape)], *page.chunks))
+                if page.is_tiled and len(page.chunks) == len(page.shape)
+                else None,
+                attributes=attributes,
+                dimension_names=_dimensions(series.axes),
+            )
+        )
+
+    def _attributes(self, page: Any) -> list[tuple[str, Any]]:
+        values: list[tuple[str, Any]] = []
+        for tag in page.tags:
+            if tag.name in _LAYOUT or tag.name.isdigit():
+                continue
+            value = tag.value
+            if tag.name == "ColorMap":
+                value = np.asarray(value)
+            values.append((tag.name, getattr(value, "name", value)))
+        if self._file.is_imagej and self._file.imagej_metadata:
+            values.append(("ImageJ", self._file.imagej_metadata))
+        if page.is_geotiff and page.geotiff_tags:
+            values.append(("GeoTIFF", {name: getattr(v, "name", v) for name, v in page.geotiff_tags.items()}))
+        return values
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _dimensions(axes: str) -> tuple[str | None, ...] | None:
+    names = tuple(_AXES.get(axis, axis.lower()) for axis in axes)
+    named = [name for name in names if name]
+    return names if named and len(set(named)) == len(named) else None
+
+
+def _reader(series: Any) -> Callable[[Box], npt.NDArray[Any]]:
+    """Reads a box of a series: the pages it touches, and of each page the strips or tiles it touches."""
+    page_shape = tuple(series.keyframe.shape)
+    leading = series.shape[: len(series.shape) - len(page_shape)]
+    if prod(leading) != len(series.pages):  # one page holds the rest in one run of bytes
+        return lambda box: np.asarray(series.asarray())[box]
+
+    def read(box: Box) -> npt.NDArray[Any]:
+        outer, inner = box[: len(leading)], box[len(leading) :]
+        out = np.empty([part.stop - part.start for part in box], dtype=np.dtype(series.dtype).newbyteorder("="))
+        for place in product(*(range(part.start, part.stop) for part in outer)):
+            number = int(np.ravel_multi_index(place, leading)) if leading else 0
+            page = series.pages[number]
+            at = tuple(i - part.start for i, part in zip(place, outer, strict=True))
+            if page is None:
+                out[at] = series.keyframe.nodata
+            else:
+                _read_page(page, inner, out[at] if at else out)
+        return out
+
+    return read
+
+
+def _read_page(page: Any, box: Box, out: npt.NDArray[Any]) -> None:
+    """Fill `out` with `box` of one page."""
+    keyframe = page.keyframe
+    # (separate samples, depth, length, width, interleaved samples): the shape that tifffile decodes into.
+    shaped = tuple(keyframe.shaped)
+    wide: list[slice] = []
+    parts = iter(box)
+    rest = list(keyframe.shape)
+    for length in shaped:
+        if rest and length == rest[0]:
+            rest.pop(0)
+            wide.append(next(parts))
+        elif length == 1:
+            wide.append(slice(0, 1))
+        else:
+            out[...] = page.asarray()[box]
+            return
+    if rest:
+        out[...] = page.asarray()[box]
+        return
+    full = out.reshape([part.stop - part.start for part in wide])
+    full[...] = keyframe.nodata
+    handle = page.parent.filehandle
+    for index, (offset, nbytes) in enumerate(zip(page.dataoffsets, page.databytecounts, strict=True)):
+        position, size = _segment(keyframe, index)
+        if nbytes and all(
+            start < part.stop and start + length > part.start
+            for start, length, part in zip(position, size, wide, strict=True)
+        ):
+            handle.seek(offset)
+            segment, _, shape = keyframe.decode(handle.read(nbytes), index)
+            if segment is not None:
+                _place(segment, position, shape, wide, full)
+
+
+def _segment(keyframe: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where a strip or tile begins in the page of five dimensions, and its shape there."""
+    separate, depth, length, width, samples = keyframe.shaped
+    if keyframe.is_tiled:
+        sizes = (keyframe.tiledepth, keyframe.tilelength, keyframe.tilewidth)
+    else:
+        sizes = (1, keyframe.rowsperstrip or length, width)
+        sizes = (1, min(sizes[1], length), width)
+    counts = (separate, *(-(-n // size) for n, size in zip((depth, length, width), sizes, strict=True)))
+    s, d, h, w = (int(i) for i in np.unravel_index(index, counts))
+    return (s, d * sizes[0], h * sizes[1], w * sizes[2], 0), (1, *sizes, samples)
+
+
+def _place(segment: Any, position: Any, shape: Any, wide: list[slice], full: npt.NDArray[Any]) -> None:
+    """Copy the part of a decoded segment, of shape (depth, length, width, samples), that lies in the box."""
+    source: list[slice] = []
+    target: list[slice] = []
+    for start, size, part in zip(position, (1, *shape), wide, strict=True):
+        low, high = max(start, part.start), min(start + size, part.stop)
+        source.append(slice(low - start, high - start))
+        target.append(slice(low - part.start, high - part.start))
+    full[tuple(target)] = segment[np.newaxis][tuple(source)]
+
+
+def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> TIFFSource:
+    """Open a TIFF file."""
+    return TIFFSource(place)

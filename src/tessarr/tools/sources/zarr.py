@@ -1,0 +1,71 @@
+"""Zarr of any version, with everything it says of its arrays: codecs, chunks, shards, fill values, names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import tessarr
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.tools.sources import UNSET, SourceArray, SourceGroup
+
+
+class ZarrSource:
+    """An array or a whole hierarchy."""
+
+    kind = "zarr"
+    parallel = True
+
+    def __init__(self, node: Array | Group) -> None:
+        self.node = node
+        self.notices: list[str] = []
+        self.unsupported: list[tuple[str, str]] = []
+        self.nodes: list[SourceArray | SourceGroup] = [_node("", node)]
+        if isinstance(node, Group):
+            found = node.members(max_depth=None)
+            self.nodes += [_node(path, member) for path, member in sorted(found, key=lambda item: item[0].split("/"))]
+
+    def close(self) -> None:
+        """Nothing is held; the store belongs to whoever opened it."""
+
+
+def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
+    attributes = node.attrs.asdict()
+    if isinstance(node, Group):
+        return SourceGroup(path=path, attributes=attributes)
+    metadata = node.metadata
+    regular = metadata.chunk_grid.chunk_shape is not None
+    keep: dict[str, Any] = {
+        "zarr_format": node.zarr_format,
+        "chunks": node.chunks if regular else metadata.chunk_grid,
+        "shards": node.shards if regular else None,
+        "filters": node.filters,
+        "serializer": node.serializer,
+        "compressors": node.compressors,
+        "order": metadata.order,
+        "v2_filters": metadata.filters,
+        "v2_compressor": metadata.compressor,
+        "chunk_key_encoding": metadata.chunk_key_encoding,
+        "separator": metadata.dimension_separator,
+    }
+    return SourceArray(
+        path=path,
+        shape=node.shape,
+        dtype=metadata.data_type,
+        read=lambda box: np.asarray(node[box] if box else node[()]),
+        chunks=tuple(sizes[0] if sizes else 1 for sizes in node.write_chunk_sizes),
+        fill_value=UNSET if metadata.fill_value is None else metadata.fill_value,
+        attributes=attributes,
+        dimension_names=node.dimension_names,
+        keep=keep,
+    )
+
+
+def open_source(place: Any, storage_options: Mapping[str, Any] | None = None) -> ZarrSource:
+    """Open Zarr data at a place, or use a node that is open."""
+    if isinstance(place, Array | Group):
+        return ZarrSource(place)
+    return ZarrSource(tessarr.open(place, mode="r", storage_options=storage_options))

@@ -1,0 +1,188 @@
+"""A place for new data that becomes its real place only when the data is complete.
+
+On a file system the data is written beside its destination, under a hidden name, and renamed; elsewhere it is written
+to a free path, or beside the node it replaces and moved at the end. When anything fails, what was written is removed.
+A process that is killed leaves the hidden ``.NAME.*.partial`` behind, and the old data untouched.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import tessarr
+from tessarr.core import nodes
+from tessarr.core.copying import move_node
+from tessarr.core.hierarchy import locate
+from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
+from tessarr.stores.base import Store
+from tessarr.stores.path import normalize_path, path_of_file_url
+from tessarr.stores.url import is_url
+
+
+@contextmanager
+def staged(
+    dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Store, str]]:
+    """A store and a path in it to write new nodes to; leaving without an error puts them at `path` of `dest`.
+
+    Raises `BaseZarrError` when something is at the destination and not `overwrite`, or when what is there is no Zarr.
+    """
+    path = normalize_path(path)
+    local = local_path(dest)
+    if local is not None and not path and not os.path.islink(local):
+        with _beside(local, overwrite) as store:
+            yield store, ""
+        return
+    store, here, _ = locate(dest, path, None, storage_options)
+    if getattr(store, "supports_deletes", True) and type(store).__name__ != "ZipStore":
+        with _within(store, here, overwrite) as at:
+            yield store, at
+        return
+    raise UnsupportedOperationError(
+        "what was written cannot be taken back from this store if something fails",
+        store=store.url,
+        hint="Write to a new place of its own, then copy it",
+    )
+
+
+def local_path(dest: Any) -> str | None:
+    """The path on this machine that `dest` means; ``None`` for URLs and open stores."""
+    if isinstance(dest, os.PathLike):
+        return os.fspath(dest)
+    if not isinstance(dest, str):
+        return None
+    if dest.startswith("file:") and "::" not in dest:
+        return path_of_file_url(dest, windows=os.name == "nt")
+    return None if is_url(dest) else os.path.expanduser(dest)
+
+
+def check_free(dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Raise what `staged` would raise about the destination, before any work is done."""
+    local = local_path(dest)
+    if local is not None and not path:
+        _check_local(os.path.abspath(local), overwrite)
+    elif local is None or os.path.exists(local):
+        store, here, _ = locate(dest, path, None, storage_options)
+        _check_node(store, here, overwrite)
+
+
+def _check_local(final: str, overwrite: bool) -> None:
+    if not os.path.lexists(final):
+        return
+    empty = os.path.isdir(final) and not os.listdir(final)
+    if empty:
+        return
+    if not overwrite:
+        raise BaseZarrError("something is at the destination", store=final, hint="Replace it with overwrite=True (--overwrite)")
+    try:
+        tessarr.open(final, mode="r").close()
+    except (NodeNotFoundError, StoreError) as error:
+        raise BaseZarrError(
+            "what is at the destination is no Zarr data and is not replaced", store=final, hint="Choose another destination"
+        ) from error
+    except TessarrError:
+        return  # Zarr data that is broken may be replaced
+
+
+@contextmanager
+def _beside(path: str, overwrite: bool) -> Iterator[Store]:
+    final = os.path.abspath(path)
+    _check_local(final, overwrite)
+    folder, name = os.path.split(final)
+    partial = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.partial")
+    made = _make_folders(folder)
+    store = _new_store(partial, zipped=name.endswith(".zip"))
+    try:
+        yield store
+        store.close()
+        _swap(partial, final)
+    except BaseException:
+        with suppress(Exception):
+            store.close()
+        _remove(partial)
+        for created in reversed(made):
+            with suppress(OSError):
+                os.rmdir(created)
+        raise
+
+
+def _make_folders(folder: str) -> list[str]:
+    """Create a folder and those above it; returns the ones that were missing, the topmost first."""
+    missing = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for made in reversed(missing):
+        os.mkdir(made)
+    return missing[::-1]
+
+
+def _new_store(partial: str, *, zipped: bool) -> Store:
+    if zipped:
+        from tessarr.stores.zip import ZipStore
+
+        return ZipStore(partial, mode="w")
+    from tessarr.stores.local import LocalStore
+
+    os.mkdir(partial)
+    return LocalStore(partial)
+
+
+def _swap(partial: str, final: str) -> None:
+    """Put `partial` at `final`; what was there is removed last, and put back if the rename fails."""
+    if not os.path.lexists(final):
+        os.rename(partial, final)
+        return
+    old = f"{partial}.old"
+    os.rename(final, old)
+    try:
+        os.rename(partial, final)
+    except OSError:
+        os.rename(old, final)
+        raise
+    _remove(old)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def _check_node(store: Store, path: str, overwrite: bool) -> bool:
+    """Whether a node is at `path`, where one may be."""
+    present = nodes._kind_at(store, path) is not None
+    if present and not overwrite:
+        raise BaseZarrError(
+            "something is at the destination", store=store.url, path=f"/{path}", hint="Replace it with overwrite=True (--overwrite)"
+        )
+    return present
+
+
+@contextmanager
+def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
+    present = _check_node(store, path, overwrite)
+    if present and not path:
+        raise UnsupportedOperationError(
+            "the root of an open store is not replaced", store=store.url, hint="Write to a path in it, or to an empty place"
+        )
+    at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
+    # The groups above that do not exist yet are made on the way, and go again when something fails.
+    first = next((above for above in nodes.ancestors(at) if nodes._kind_at(store, above) is None), at)
+    try:
+        yield at
+        if present:
+            nodes.delete_node(store, path)
+            move_node(store, at, path)
+        store.close()
+    except BaseException:
+        with suppress(Exception):
+            nodes.delete_node(store, first)
+        raise
