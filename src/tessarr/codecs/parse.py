@@ -13,6 +13,8 @@ from tessarr.codecs.base import Codec
 from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
 
 Loc = tuple[str | int, ...]
+_PLAIN = frozenset(("name", "configuration"))
+_EMPTY: dict[str, Any] = {}
 
 
 def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, Any], bool] | None:
@@ -22,6 +24,10 @@ def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Ma
     """
     if isinstance(value, str):
         return value, {}, True
+    if type(value) is dict and value.keys() <= _PLAIN:  # the usual form, checked the short way
+        name, configuration = value.get("name"), value.get("configuration", _EMPTY)
+        if type(name) is str and type(configuration) is dict:
+            return name, configuration, True
     if not isinstance(value, Mapping):
         problems.append(Problem(loc, "type", f"must be an object with a name, or a string; got {value!r}"))
         return None

@@ -74,6 +74,8 @@ def array_config(given: Any, base: ArrayConfig | None = None, **legacy: Any) -> 
         write_empty_chunks=settings.get("array.write_empty_chunks", False),
         read_missing_chunks=settings.get("array.read_missing_chunks", True),
     )
+    if given is None and not legacy:
+        return base
     wanted = {name: value for name, value in legacy.items() if value is not None}
     wanted |= dict(given or {})
     unknown = wanted.keys() - {*ArrayConfig.__slots__, *_IGNORED_OPTIONS}
