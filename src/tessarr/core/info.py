@@ -51,7 +51,7 @@ def array_info(array: Array, *, complete: bool = False) -> Info:
         ("Type", "Array"),
         ("Zarr format", str(array.zarr_format)),
         ("Data type", f"{array.metadata.data_type.name} ({array.dtype})"),
-        ("Fill value", repr(array.fill_value)),
+        ("Fill value", str(array.fill_value)),
         ("Shape", str(array.shape)),
     ]
     if array.dimension_names:
