@@ -253,7 +253,7 @@ URI = "https://codec.zarrs.dev/bytes_to_bytes/shift"
 @pytest.mark.spec("V3-EXT-14")
 def test_a_uri_reaches_the_registry_and_may_be_registered(tables: Any) -> None:
     document = array_document(codecs=[LITTLE, {"name": URI, "configuration": {"by": 3}}])
-    with pytest.raises(MetadataValidationError, match="unknown codec 'https://codec.zarrs.dev"):
+    with pytest.raises(MetadataValidationError, match=r"unknown codec .https://codec\.zarrs\.dev"):
         opened(document)
     registry.register("codec", URI, Shift)
     z = opened(document, {"c/0": bytes((byte + 3) % 256 for byte in VALUES)})

@@ -269,7 +269,7 @@ class ExampleDatetime(DateTime64):
     """The made-up type of the specification: nanoseconds, whose fill value may be null."""
 
     @classmethod
-    def from_json(cls, name: str, configuration: Any) -> Any:
+    def from_json(cls, _name: str, configuration: Any) -> Any:
         return cls(unit=configuration["unit"])
 
     def to_json(self) -> Any:

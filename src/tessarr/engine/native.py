@@ -3,7 +3,8 @@
 A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (`describe`); every read and
 write is then one call, in which planning, I/O, decoding and scattering happen without the GIL. `NativeEngine.supports`
 says what it leaves to the reference engine: variable-length elements, codecs that compute on elements, codecs of other
-packages, and every store but a local directory.
+packages, and remote stores. Local files are read and written by Rust itself; the values of any other store are asked
+for in batches, `bytes` among them without a copy.
 
 Decoded chunks of compressed local files that were read in part are kept in one cache per process
 (``config["cache.nbytes"]``, 64 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
@@ -37,8 +38,10 @@ from tessarr.errors import (
 )
 from tessarr.grids.base import Axis
 from tessarr.indexing.selection import Points, Selection
+from tessarr.settings import is_strict
+from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local import LocalStore
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, Buffer, JSONObject
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
@@ -60,7 +63,8 @@ class _Handle:
         self.view = _view_dtype(bound.dtype)
         self.plain = self.view is None and bool(bound.shape)
         try:
-            self.array = _native.Array(json.dumps(describe(bound)))
+            description = json.dumps(describe(bound))
+            self.array = _native.Array(description, None if _is_local(bound.store) else _Bytes(bound.store))
         except _native.NativeError as error:
             kind, what, _ = error.args
             raise Unsupported(what if kind == "unsupported" else f"{kind}: {what}") from error
@@ -83,6 +87,8 @@ class NativeEngine:
 
     def supports(self, bound: BoundArray) -> str | None:
         """See `Engine.supports`."""
+        if bound.dtype.kind == "b" and is_strict():
+            return "in strict mode every stored bool is checked"
         try:
             self._bind(bound)
         except Unsupported as reason:
@@ -187,23 +193,44 @@ def describe(bound: BoundArray) -> JSONObject:
         "key": key,
         "codecs": _chain(bound.chain(shape)),
         "store": _store(bound),
-        "write_empty_chunks": bound.options.write_empty_chunks,
+        "write_empty_chunks": bound.options.write_empty_chunks or not bound.store.supports_deletes,
         "read_missing": bound.options.read_missing_chunks,
         "durable": bool(getattr(bound.store, "durable", False)),
     }
 
 
+def _is_local(store: Store) -> bool:
+    """Whether the store is files that may be read and written as `LocalStore` does."""
+    names = ("get", "get_ranges", "set", "delete", "lock", "update")
+    return isinstance(store, LocalStore) and all(getattr(type(store), n) is getattr(LocalStore, n) for n in names)
+
+
 def _store(bound: BoundArray) -> JSONObject:
     store = bound.store
-    local = isinstance(store, LocalStore) and all(
-        getattr(type(store), name) is getattr(LocalStore, name) for name in ("get", "set", "delete", "lock", "update")
-    )
-    if not local:
-        raise Unsupported(f"a store of the type {type(store).__name__}")
-    assert isinstance(store, LocalStore)
-    if not store.file_locks:
-        raise Unsupported("a local store without file locks")
-    return {"kind": "local", "root": store._base}
+    if _is_local(store):
+        assert isinstance(store, LocalStore)
+        if not store.file_locks:
+            raise Unsupported("a local store without file locks")
+        return {"kind": "local", "root": store._base}
+    if store.is_remote:
+        raise Unsupported(f"{type(store).__name__} is remote, where the reference engine overlaps requests")
+    return {"kind": "python"}
+
+
+class _Bytes:
+    """A store that is no directory, as Rust sees it."""
+
+    __slots__ = ("_fetch", "delete", "set", "update")
+
+    def __init__(self, store: Store) -> None:
+        self._fetch = store.fetch
+        self.set = store.set
+        self.delete = store.delete
+        self.update = store.update
+
+    def fetch(self, keys: list[str]) -> list[Buffer | None]:
+        """Whole values, all asked for at once."""
+        return [None if parts is None else parts[0] for parts in self._fetch([Fetch(key) for key in keys])]
 
 
 def _axis(axis: Axis) -> JSONObject:
