@@ -3,13 +3,13 @@
 Every request of every array, thread and event loop to one origin (a bucket, a host) takes a place in that origin's
 `RequestBudget` and gives it back with what came of it. The number of places adapts, as TCP does:
 
-- it begins at 32 and doubles per round of successes until the first sign of trouble (slow start);
+- it begins at 64 and doubles per round of successes until the first sign of trouble (slow start);
 - after that each round of successes adds one;
 - "slow down" (429, 500, 502, 503, 504, a timeout, a reset) halves it, at most once per half second;
 - a round that was given more places and moved fewer bytes per second loses a tenth of them.
 
-It stays between 2 and 256. Sources of the numbers: 32 × 12 MiB keeps one 10 Gbit/s link busy at 50 ms; object stores
-accept thousands of requests per second and prefix, so that 256 are polite.
+It stays between 2 and 256. Sources of the numbers: 64 requests at 50 ms are 1280 per second, and of 1 MiB each they fill
+a 10 Gbit/s link; object stores accept thousands of requests per second and prefix, so that 256 are polite.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Outcome: TypeAlias = Literal["ok", "slow_down", "neutral"]
 """What became of a request: it went well, the place asked for less (or broke), or it says nothing about load."""
 
-START, LEAST, MOST = 32, 2, 256
+START, LEAST, MOST = 64, 2, 256
 _CUT_PAUSE_S = 0.5
 """Requests under way when the first one fails mostly fail with it: they are one signal, not many."""
 _WINDOW_S = 0.25

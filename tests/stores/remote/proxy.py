@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -65,6 +66,8 @@ class Proxy:
     seen: list[Seen] = field(default_factory=list)
     most_at_once: int = 0
     _at_once: int = 0
+    _times: list[tuple[float, float]] = field(default_factory=list)
+    """When each request came and when its latency had passed."""
 
     @property
     def address(self) -> str:
@@ -75,6 +78,14 @@ class Proxy:
         self.seen.clear()
         self.faults.clear()
         self.most_at_once = 0
+        self._times.clear()
+
+    def rounds(self) -> int:
+        """How many times the latency passed from the first request to the last answer: round trips after one another."""
+        if not self._times:
+            return 0
+        elapsed = max(ended for _, ended in self._times) - min(began for began, _ in self._times)
+        return int(elapsed / self.latency_s)
 
     def counts(self) -> dict[str, int]:
         """Requests by method; listings count as LIST."""
@@ -100,9 +111,11 @@ class Proxy:
         method, target, _ = request.head.split(" ", 2)
         self.seen.append(Seen(method, target, request.headers.get("range")))
         self._at_once += 1
+        began = time.monotonic()
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             await asyncio.sleep(self.latency_s)
+            self._times.append((began, time.monotonic()))  # before the client can know
             fault = self._next_fault(f"{method} {target}")
             if fault is None:
                 answer = await self._forward(request)

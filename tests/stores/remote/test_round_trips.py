@@ -1,0 +1,186 @@
+"""What arrays and groups cost on a remote store: requests, and round trips that follow one another."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.stores.base import Store
+from tessarr.stores.layers import CacheStore
+from tessarr.stores.remote import open_url
+from tests.stores.remote.proxy import Proxy
+from tests.stores.remote.servers import S3_OPTIONS
+
+_number = itertools.count()
+DATA = np.random.default_rng(5).integers(0, 60000, (64, 64)).astype("u2")
+
+
+@pytest.fixture
+def store(s3_proxy: Proxy) -> Store:
+    return open_url(f"s3+http://{s3_proxy.address}/bucket/a{next(_number)}", storage_options=S3_OPTIONS)
+
+
+@pytest.fixture
+def cost(s3_proxy: Proxy) -> Callable[[Callable[[], Any]], tuple[dict[str, int], int]]:
+    """Runs a call; its requests by method and its round trips."""
+
+    def measure(call: Callable[[], Any]) -> tuple[dict[str, int], int]:
+        s3_proxy.clear()
+        s3_proxy.latency_s = 0.15
+        try:
+            call()
+            return s3_proxy.counts(), s3_proxy.rounds()
+        finally:
+            s3_proxy.latency_s = 0
+
+    return measure
+
+
+def plain_array(store: Store, name: str = "plain") -> Any:
+    array = tessarr.create_array(store, name=name, shape=DATA.shape, chunks=(8, 8), dtype="u2")
+    array[...] = DATA
+    return tessarr.open_array(store, path=name, mode="r+")
+
+
+def sharded_array(store: Store) -> Any:
+    """Four shards of 2 MiB, each of 64 inner chunks, so that parts of one are far from each other."""
+    array = tessarr.create_array(
+        store, name="sharded", shape=(2048, 2048), shards=(1024, 1024), chunks=(128, 128), dtype="u2", compressors=None
+    )
+    array[...] = 7
+    return tessarr.open_array(store, path="sharded", mode="r+")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_opening_a_known_path_lists_nothing_and_takes_one_round_trip(
+    store: Store, cost: Any, zarr_format: int
+) -> None:
+    tessarr.create_array(store, name="x", shape=(4,), dtype="u1", zarr_format=zarr_format)
+    requests, rounds = cost(lambda: tessarr.open_array(store, path="x", mode="r"))
+    assert set(requests) == {"GET"}
+    assert requests["GET"] <= 6
+    assert rounds == 1
+    requests, rounds = cost(lambda: tessarr.open_array(store, path="x", mode="r", zarr_format=zarr_format))
+    assert requests["GET"] <= {2: 3, 3: 1}[zarr_format]
+    assert rounds == 1
+
+
+def test_reading_chunks_takes_one_request_each_and_one_round_trip(store: Store, cost: Any) -> None:
+    array = plain_array(store)
+    assert cost(lambda: array[...]) == ({"GET": 64}, 1)
+    assert cost(lambda: array[8:16, 8:16]) == ({"GET": 1}, 1)
+    assert cost(lambda: asyncio.run(array.read_async(...))) == ({"GET": 64}, 1)
+    np.testing.assert_array_equal(array[...], DATA)
+
+
+def test_reading_parts_of_shards_takes_two_waves_and_whole_shards_one(store: Store, cost: Any) -> None:
+    array = sharded_array(store)
+    assert cost(lambda: array[...]) == ({"GET": 4}, 1)
+    array = tessarr.open_array(store, path="sharded", mode="r")
+    assert cost(lambda: array[1000:1048, 1000:1048]) == ({"GET": 8}, 2)  # 4 indexes, then 4 parts
+    array = tessarr.open_array(store, path="sharded", mode="r")
+    requests, rounds = cost(lambda: array[0])  # a row of inner chunks in each of two shards
+    assert rounds == 2
+    assert requests["GET"] <= 2 + 2 * 8
+    array = tessarr.open_array(store, path="sharded", mode="r")
+    assert cost(lambda: asyncio.run(array.read_async(np.s_[1000:1048, 1000:1048])))[1] == 2
+
+
+def test_writing_full_chunks_and_shards_reads_nothing(store: Store, cost: Any) -> None:
+    array = plain_array(store)
+    assert cost(lambda: array.__setitem__(..., DATA))[0] == {"PUT": 64}
+    array = sharded_array(store)
+    assert cost(lambda: array.__setitem__(..., 9))[0] == {"PUT": 4}
+
+
+def test_writing_part_of_a_chunk_or_shard_reads_it_once_and_swaps_it(store: Store, cost: Any) -> None:
+    array = plain_array(store)
+    assert cost(lambda: array.__setitem__((0, 0), 1)) == ({"GET": 1, "PUT": 1}, 2)
+    array = sharded_array(store)
+    assert cost(lambda: array.__setitem__((0, 0), 1)) == ({"GET": 1, "PUT": 1}, 2)
+
+
+def test_members_cost_one_listing_and_one_wave(store: Store, cost: Any) -> None:
+    tessarr.create_group(store, path="g")
+    for number in range(12):
+        tessarr.create_array(store, name=f"g/a{number}", shape=(4,), dtype="u1")
+    group = tessarr.open_group(store, path="g", mode="r")
+    requests, rounds = cost(lambda: [*group.members()])
+    assert requests["LIST"] == 1
+    assert requests["GET"] <= 12 * 4
+    assert rounds == 2
+
+
+def test_consolidated_members_cost_nothing_more_than_opening(store: Store, cost: Any) -> None:
+    tessarr.create_group(store, path="g")
+    for number in range(4):
+        tessarr.create_array(store, name=f"g/a{number}", shape=(4,), dtype="u1")
+    tessarr.consolidate_metadata(store, path="g")
+    group = tessarr.open_group(store, path="g", mode="r")
+    assert cost(lambda: [*group.members()]) == ({}, 0)
+
+
+def test_a_cached_array_is_read_again_without_requests(store: Store, cost: Any) -> None:
+    sharded_array(store)
+    array = tessarr.open_array(CacheStore(store), path="sharded", mode="r")
+    first = cost(lambda: array[1000:1048, 1000:1048])
+    assert first == ({"GET": 8}, 2)
+    assert cost(lambda: array[1000:1048, 1000:1048]) == ({}, 0)
+    assert cost(lambda: array[0:100, 0:100]) == ({"GET": 1}, 1)  # the index is known
+
+
+@pytest.mark.parametrize("times", range(2))
+def test_no_write_to_one_shard_by_many_threads_is_lost(store: Store, times: int) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    array = tessarr.create_array(store, name="s", shape=(64,), shards=(64,), chunks=(4,), dtype="i4", overwrite=True)
+    with ThreadPoolExecutor(8) as pool:
+        [*pool.map(lambda number: array.__setitem__(number, number + 1), range(64))]
+    np.testing.assert_array_equal(array[...], np.arange(64) + 1)
+
+
+_CHILD = """
+import sys
+import tessarr
+from tessarr.stores.remote import open_url
+from tests.stores.remote.servers import S3_OPTIONS
+array = tessarr.open_array(open_url(sys.argv[1], storage_options=S3_OPTIONS), path="s", mode="r+")
+for number in range(int(sys.argv[2]), array.shape[0], 8):
+    array[number] = number + 1
+"""
+
+
+def test_eight_processes_that_write_to_one_shard_lose_nothing(store: Store) -> None:
+    import subprocess
+    import sys
+
+    from tests.stores.contract import child_environment
+
+    array = tessarr.create_array(store, name="s", shape=(64,), shards=(64,), chunks=(4,), dtype="i4")
+    children = [
+        subprocess.Popen([sys.executable, "-c", _CHILD, store.url, str(number)], env=child_environment())
+        for number in range(8)
+    ]
+    assert [child.wait(120) for child in children] == [0] * 8
+    np.testing.assert_array_equal(array[...], np.arange(64) + 1)
+
+
+@pytest.mark.xfail(reason="the engine writes with as many threads as there are processors", strict=True)
+def test_chunks_are_written_side_by_side(store: Store, cost: Any) -> None:
+    array = plain_array(store)
+    requests, rounds = cost(lambda: array.__setitem__(..., DATA))
+    assert requests == {"PUT": 64}
+    assert rounds == 1
+
+
+@pytest.mark.xfail(reason="the engine keeps no shard index of a remote store", strict=True)
+def test_a_shard_index_is_fetched_once_for_an_open_array(store: Store, cost: Any) -> None:
+    array = sharded_array(store)
+    assert cost(lambda: array[0:100, 0:100])[0] == {"GET": 2}
+    assert cost(lambda: array[0:100, 200:300])[0] == {"GET": 1}
