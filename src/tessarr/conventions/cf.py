@@ -1,0 +1,243 @@
+"""CF (Climate and Forecast): what numbers mean. Attributes only; the names are CF's, without prefix.
+
+    group   {"Conventions": "CF-1.11"}
+    array   {"standard_name": "air_temperature", "units": "K", "scale_factor": 0.01, "add_offset": 273.15,
+             "_FillValue": -32768, "grid_mapping": "crs", "coordinates": "lat lon"}
+
+>>> import numpy as np
+>>> packing = Packing.read({"scale_factor": 0.5, "add_offset": 1, "_FillValue": -1})
+>>> packing.decode(np.array([-1, 4], "i2"))
+array([nan,  3.])
+>>> packing.encode(np.array([np.nan, 3.0]), np.dtype("i2"))
+array([-1,  4], dtype=int16)
+
+Time is in `tessarr.conventions.cftime`, coordinate reference systems in `tessarr.conventions.crs`. Attributes are never
+changed by reading; `Packing` is for those who want the numbers that are meant.
+
+Source: CF 1.11, sections 2.5, 3.5, 4.4, 8.1; Appendix A. Its registration in ``zarr_conventions`` is a proposal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.conventions import cftime, framework
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, is_number, parent
+from tessarr.conventions.xarray import read_coordinates, read_fill
+from tessarr.types import JSONObject
+
+NAME = "CF"
+ATTRIBUTES = frozenset({
+    "Conventions", "standard_name", "units", "calendar", "axis", "bounds", "coordinates", "cell_methods",
+    "cell_measures", "grid_mapping", "grid_mapping_name", "crs_wkt", "scale_factor", "add_offset", "valid_range", "valid_min",
+    "valid_max", "flag_values", "flag_meanings", "flag_masks", "ancillary_variables", "formula_terms", "missing_value",
+})  # fmt: skip
+"""Names by which CF is recognised (``long_name`` and ``_FillValue`` are used without CF too)."""
+_VERSION = re.compile(r"CF-(\d+\.\d+)")
+
+
+def version(attributes: Attributes) -> str | None:
+    """The version in ``Conventions`` (or ``conventions``): ``"1.11"``; ``None`` without."""
+    for name in ("Conventions", "conventions"):
+        found = _VERSION.search(str(attributes.get(name, "")))
+        if found:
+            return found[1]
+    return None
+
+
+def write_version(attributes: Attributes, number: str = "1.11", *, entry: bool = False) -> JSONObject:
+    """The attributes of a root group that follows CF; with `entry` also in the ``zarr_conventions`` framework."""
+    result = {**attributes, "Conventions": f"CF-{number}"}
+    return framework.write(result, framework.CF) if entry else result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How stored numbers become meant ones: mask, then scale, then add."""
+
+    scale: float = 1.0
+    offset: float = 0.0
+    missing: tuple[Any, ...] = ()
+    """Stored values that mean "missing": ``_FillValue`` and ``missing_value``."""
+    valid_min: float | None = None
+    """Stored values below are missing too."""
+    valid_max: float | None = None
+    unsigned: bool | None = None
+    """``_Unsigned``: the stored integers are to be taken as unsigned (or signed)."""
+    packed: bool = False
+    """Whether the attributes ask for scaling at all."""
+
+    @classmethod
+    def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2) -> Packing:
+        """What the attributes of an array of NumPy kind `kind` say."""
+        missing = []
+        for name in ("_FillValue", "missing_value"):
+            value = attributes.get(name)
+            if value is not None:
+                for item in value if isinstance(value, list | tuple) else [value]:
+                    missing.append(read_fill(item, kind, zarr_format))
+        limits = attributes.get("valid_range")
+        low, high = limits if isinstance(limits, list | tuple) and len(limits) == 2 else (None, None)
+        low, high = attributes.get("valid_min", low), attributes.get("valid_max", high)
+        unsigned = attributes.get("_Unsigned")
+        return cls(
+            scale=_number(attributes.get("scale_factor"), 1.0),
+            offset=_number(attributes.get("add_offset"), 0.0),
+            missing=tuple(missing),
+            valid_min=low if is_number(low) else None,
+            valid_max=high if is_number(high) else None,
+            unsigned=None if unsigned is None else str(unsigned).lower() == "true",
+            packed="scale_factor" in attributes or "add_offset" in attributes,
+        )
+
+    def mask(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Where stored values mean "missing"."""
+        stored = self._signed(np.asarray(values))
+        found = np.zeros(stored.shape, bool)
+        for item in self.missing:
+            if isinstance(item, float) and item != item:
+                found |= np.isnan(stored) if stored.dtype.kind == "f" else False
+            else:
+                found |= stored == item
+        if self.valid_min is not None:
+            found |= stored < self.valid_min
+        if self.valid_max is not None:
+            found |= stored > self.valid_max
+        return found
+
+    def decode(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The numbers that are meant, NaN where missing: float64, or the stored dtype where nothing is to be done."""
+        stored = self._signed(np.asarray(values))
+        masked = self.mask(values)
+        if not self.packed and not masked.any():
+            return stored
+        floats = stored.astype(np.float64 if stored.dtype.kind in "iub" or self.packed else stored.dtype)
+        result = floats * self.scale + self.offset if self.packed else floats
+        return np.where(masked, np.nan, result)
+
+    def encode(self, values: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Stored values for meant ones: the nearest that `dtype` has; NaN becomes the first missing value.
+
+        Raises `ValueError` for NaN when no missing value is stated, `OverflowError` for what `dtype` cannot hold.
+        """
+        meant = np.asarray(values, np.float64)
+        missing = np.isnan(meant)
+        if missing.any() and not self.missing and dtype.kind in "iu":
+            raise ValueError("there are NaNs, and no _FillValue to store for them")
+        stored = (np.where(missing, self.offset, meant) - self.offset) / self.scale
+        if dtype.kind in "iu":
+            stored = np.rint(stored)
+            limits = np.iinfo(dtype)
+            if stored.size and (stored.min() < limits.min or stored.max() > limits.max):
+                raise OverflowError(f"values from {stored.min()} to {stored.max()} do not fit {dtype}")
+        fill = self.missing[0] if self.missing else np.nan
+        result = stored.astype(dtype)
+        if missing.any():
+            result[missing] = fill
+        return result
+
+    def _signed(self, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if self.unsigned is None or stored.dtype.kind not in "iu":
+            return stored
+        return stored.view(stored.dtype.str.replace("i", "u") if self.unsigned else stored.dtype.str.replace("u", "i"))
+
+
+def _number(value: Any, default: float) -> float:
+    return float(value) if is_number(value) else default
+
+
+def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None]]:
+    """The flags of an array: meaning → (mask, value). {} when it has none or they do not fit together.
+
+    >>> read_flags({"flag_values": [0, 1], "flag_meanings": "good bad"})
+    {'good': (None, 0), 'bad': (None, 1)}
+    """
+    meanings = attributes.get("flag_meanings")
+    words = meanings.split() if isinstance(meanings, str) else []
+    masks, values = attributes.get("flag_masks"), attributes.get("flag_values")
+    lists = [
+        item if isinstance(item, list | tuple) else [item] if item is not None else None for item in (masks, values)
+    ]
+    if (
+        not words
+        or all(item is None for item in lists)
+        or any(item is not None and len(item) != len(words) for item in lists)
+    ):
+        return {}
+    pairs = zip(*(item if item is not None else [None] * len(words) for item in lists), strict=True)
+    return dict(zip(words, pairs, strict=True))
+
+
+def _detect(node: Node) -> bool:
+    if node.kind == "group":
+        return version(node.attributes) is not None or framework.uses(node.attributes, framework.CF)
+    return not ATTRIBUTES.isdisjoint(node.attributes)
+
+
+def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    attributes = node.attributes
+    if node.kind == "group":
+        return
+    for name in ("standard_name", "long_name", "units", "calendar", "axis", "bounds", "coordinates", "cell_methods"):
+        if name in attributes and not isinstance(attributes[name], str):
+            yield Problem(NAME, (name,), f"must be a string, got {attributes[name]!r}")
+    yield from _check_time(attributes)
+    for name in ("scale_factor", "add_offset", "valid_min", "valid_max"):
+        if name in attributes and not is_number(attributes[name]):
+            yield Problem(NAME, (name,), f"must be a number, got {attributes[name]!r}")
+    if attributes.get("axis") not in (None, "X", "Y", "Z", "T"):
+        yield Problem(NAME, ("axis",), f"must be X, Y, Z or T, got {attributes['axis']!r}")
+    if "valid_range" in attributes and {"valid_min", "valid_max"} & attributes.keys():
+        yield Problem(NAME, ("valid_range",), "cannot be there together with valid_min or valid_max")
+    if "flag_meanings" in attributes and not read_flags(attributes):
+        yield Problem(NAME, ("flag_meanings",), "needs as many flag_values or flag_masks as meanings")
+    if len(hierarchy) > 1:
+        yield from _check_references(attributes, path, hierarchy)
+
+
+def _check_time(attributes: Attributes) -> Iterator[Problem]:
+    units = attributes.get("units")
+    if cftime.is_time(units):
+        try:
+            cftime.Units.parse(str(units))
+        except ValueError as error:
+            yield Problem(NAME, ("units",), str(error))
+    calendar = attributes.get("calendar")
+    if isinstance(calendar, str) and calendar.lower() not in (*cftime.CALENDARS, "none", "utc", "tai"):
+        yield Problem(NAME, ("calendar",), f"unknown calendar {calendar!r}")
+
+
+def _check_references(attributes: Attributes, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    """Arrays that are named must be there: beside the array, or (CF 2.7) in a group above it."""
+    named = [("coordinates", name) for name in read_coordinates(attributes)]
+    for attribute in ("bounds", "grid_mapping"):
+        value = attributes.get(attribute)
+        if isinstance(value, str) and value and ":" not in value:
+            named.append((attribute, value))
+    for attribute, name in named:
+        if find(name, path, hierarchy) is None:
+            yield Problem(NAME, (attribute,), f"names {name!r}, which is not there")
+
+
+def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
+    """The path of the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
+    if name.startswith("/"):
+        place = name.strip("/")
+        return place if place in hierarchy else None
+    group = parent(path)
+    while True:
+        place = f"{group}/{name}" if group else name
+        if place in hierarchy:
+            return place
+        if not group:
+            return None
+        group = parent(group)
+
+
+CONVENTION = Convention(NAME, _detect, _check, framework.CF, "https://cfconventions.org")

@@ -1,0 +1,246 @@
+"""CF time: numbers since a moment, in the calendars of climate models.
+
+>>> Units.parse("hours since 1900-01-01 00:00:0.0").unit
+'hours'
+>>> decode([0, 1.5], "days since 2000-02-28", "noleap").tolist()
+[(2000, 2, 28, 0), (2000, 3, 1, 43200000000)]
+>>> datetimes([60], "days since 2000-01-01")
+array(['2000-03-01T00:00:00.000000'], dtype='datetime64[us]')
+
+Values are exact to the microsecond; floats are rounded to the nearest one. The calendar "standard" (the default) is
+Julian before 1582-10-15 and Gregorian from then on. Months and years as units have no fixed length and are refused.
+
+Source: CF 1.11, section 4.4; day counts after "chrono-compatible low-level date algorithms" (H. Hinnant, public domain).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+CALENDARS = {
+    "standard": "standard",
+    "gregorian": "standard",
+    "proleptic_gregorian": "proleptic_gregorian",
+    "julian": "julian",
+    "noleap": "noleap",
+    "365_day": "noleap",
+    "all_leap": "all_leap",
+    "366_day": "all_leap",
+    "360_day": "360_day",
+}
+"""Every calendar's name → the one it is called here."""
+_UNITS = {
+    "week": 604_800_000_000, "day": 86_400_000_000, "d": 86_400_000_000, "hour": 3_600_000_000, "hr": 3_600_000_000,
+    "h": 3_600_000_000, "minute": 60_000_000, "min": 60_000_000, "second": 1_000_000, "sec": 1_000_000, "s": 1_000_000,
+    "millisecond": 1000, "msec": 1000, "ms": 1000, "microsecond": 1,
+}  # fmt: skip
+"""Microseconds in each unit, in the singular."""
+_DAY = 86_400_000_000
+_FORM = re.compile(
+    r"\s*([A-Za-z]+)\s+since\s+(-?\d{1,6})-(\d{1,2})-(\d{1,2})"
+    r"(?:[T\s]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?)?\s*(Z|UTC|GMT|[+-]?\d{1,2}(?::?\d{2})?)?\s*",
+    re.IGNORECASE,
+)
+_MONTHS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
+_MONTHS_LEAP = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335, 366)
+_SWITCH = -141427
+"""1582-10-15 (Gregorian) in days from 1970-01-01; the day before it is 1582-10-04 (Julian)."""
+
+Dates = np.dtype([("year", "i8"), ("month", "i8"), ("day", "i8"), ("microsecond", "i8")])
+"""A date of any calendar, and the microseconds since its midnight."""
+
+
+class Units(NamedTuple):
+    """The meaning of a ``units`` attribute."""
+
+    unit: str
+    microseconds: int
+    """In one unit."""
+    date: tuple[int, int, int]
+    """Year, month, day that is counted from."""
+    offset: int
+    """Microseconds from that day's midnight, in UTC, to the moment that is counted from."""
+
+    @classmethod
+    def parse(cls, text: str) -> Units:
+        """Raises `ValueError` for what is no unit of time since a moment."""
+        found = _FORM.fullmatch(text)
+        if found is None:
+            raise ValueError(f"not a time unit: {text!r}; expected like 'days since 1970-01-01 00:00:00'")
+        unit = found[1].lower()
+        length = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+        if length is None:
+            raise ValueError(f"{found[1]!r} in {text!r} has no fixed length, or is no unit of time")
+        hour, minute, second = (int(found[i] or 0) for i in (5, 6, 7))
+        fraction = round(float(found[8] or 0) * 1_000_000) if found[8] not in (None, ".") else 0
+        offset = (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction - _zone(found[9])
+        return cls(found[1], length, (int(found[2]), int(found[3]), int(found[4])), offset)
+
+
+def _zone(text: str | None) -> int:
+    if text is None or text.upper() in ("Z", "UTC", "GMT"):
+        return 0
+    sign = -1 if text[0] == "-" else 1
+    digits = text.lstrip("+-").replace(":", "")
+    hours, minutes = (int(digits[:-2]), int(digits[-2:])) if len(digits) > 2 else (int(digits), 0)
+    return sign * (hours * 60 + minutes) * 60_000_000
+
+
+def is_time(units: object) -> bool:
+    """Whether a ``units`` attribute counts time since a moment."""
+    return isinstance(units, str) and re.match(r"\s*[A-Za-z]+\s+since\s", units) is not None
+
+
+def calendar_of(name: str | None) -> str:
+    """The calendar meant by the attribute ``calendar``. Raises `ValueError` for an unknown one."""
+    found = CALENDARS.get((name or "standard").lower())
+    if found is None:
+        raise ValueError(f"unknown calendar {name!r}; known: {', '.join(CALENDARS)}")
+    return found
+
+
+def decode(values: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
+    """Dates (dtype `Dates`) of numbers in `units`. Raises `ValueError`; NaN is no date either."""
+    days, rest = _moments(values, units, calendar)
+    out = np.empty(days.shape, Dates)
+    out["year"], out["month"], out["day"] = date_of(days, calendar_of(calendar))
+    out["microsecond"] = rest
+    return out
+
+
+def _moments(
+    values: npt.ArrayLike, units: str, calendar: str | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    parsed = Units.parse(units)
+    start = day_of(*(np.asarray(part, np.int64) for part in parsed.date), calendar_of(calendar))
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f":
+        if not np.isfinite(numbers).all():
+            raise ValueError("NaN and infinity are no times; mask missing values first")
+        whole = np.floor(numbers).astype(np.int64)
+        fraction = np.rint((numbers - whole) * parsed.microseconds).astype(np.int64)
+    else:
+        whole, fraction = numbers.astype(np.int64), np.int64(0)
+    per_day = _DAY // parsed.microseconds if parsed.microseconds <= _DAY else 0
+    if per_day:  # days and the rest apart: microseconds alone would overflow after 292,000 years
+        days, part = np.divmod(whole, per_day)
+        rest = part * parsed.microseconds + fraction + parsed.offset
+    else:
+        days, rest = whole * (parsed.microseconds // _DAY), np.asarray(fraction + parsed.offset, np.int64)
+    more, rest = np.divmod(rest, _DAY)
+    return np.asarray(start + days + more, np.int64), np.asarray(rest + np.zeros_like(days), np.int64)
+
+
+def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[np.datetime64]:
+    """Numbers in `units` as ``datetime64[us]``.
+
+    Raises `ValueError` for calendars whose dates NumPy does not have, and for dates of the standard calendar before
+    1582-10-15, which NumPy would call by other names.
+    """
+    name = calendar_of(calendar)
+    if name not in ("standard", "proleptic_gregorian"):
+        raise ValueError(f"dates of the calendar {name!r} are no NumPy dates; use decode")
+    days, rest = _moments(values, units, calendar)
+    if name == "standard":
+        if days.size and days.min() < _SWITCH:
+            raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
+    return days.astype("datetime64[D]").astype("datetime64[us]") + rest.astype("timedelta64[us]")
+
+
+def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
+    """Numbers in `units` for dates: ``datetime64`` values, or the dtype `Dates`.
+
+    int64 where every date falls on a whole unit, else float64.
+    """
+    parsed, name = Units.parse(units), calendar_of(calendar)
+    start = day_of(*(np.asarray(part, np.int64) for part in parsed.date), name)
+    given = np.asarray(dates)
+    if given.dtype.kind == "M":
+        moments = given.astype("datetime64[us]").astype(np.int64)
+        days, rest = np.divmod(moments, _DAY)
+        if name not in ("standard", "proleptic_gregorian") or (
+            name == "standard" and days.size and days.min() < _SWITCH
+        ):
+            raise ValueError(f"NumPy dates have other names than those of the calendar {name!r}; use the dtype Dates")
+    else:
+        days, rest = day_of(given["year"], given["month"], given["day"], name), given["microsecond"]
+    rest = rest - parsed.offset
+    if parsed.microseconds <= _DAY:
+        whole, left = np.divmod(rest, parsed.microseconds)
+        whole = whole + (days - start) * (_DAY // parsed.microseconds)
+    else:
+        whole, left = np.divmod((days - start) * _DAY + rest, parsed.microseconds)
+    return np.asarray(whole) if not np.any(left) else np.asarray(whole + left / parsed.microseconds)
+
+
+# -- days and dates ----------------------------------------------------------------------------------------------------
+
+_Ints = npt.NDArray[np.int64]
+
+
+def day_of(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
+    """Days from 1970-01-01 of the calendar (for Julian and Gregorian dates: from the same day)."""
+    if calendar == "360_day":
+        return np.asarray((year - 1970) * 360 + (month - 1) * 30 + day - 1)
+    if calendar in ("noleap", "all_leap"):
+        table = np.array(_MONTHS if calendar == "noleap" else _MONTHS_LEAP)
+        return np.asarray((year - 1970) * int(table[-1]) + table[month - 1] + day - 1)
+    gregorian = _civil_day(year, month, day, gregorian=True)
+    if calendar == "proleptic_gregorian":
+        return gregorian
+    julian = _civil_day(year, month, day, gregorian=False)
+    return julian if calendar == "julian" else np.where(gregorian >= _SWITCH, gregorian, julian)
+
+
+def date_of(days: _Ints, calendar: str) -> tuple[_Ints, _Ints, _Ints]:
+    """The inverse of `day_of`: year, month, day."""
+    if calendar == "360_day":
+        year, rest = np.divmod(days, 360)
+        month, day = np.divmod(rest, 30)
+        return year + 1970, month + 1, day + 1
+    if calendar in ("noleap", "all_leap"):
+        table = np.array(_MONTHS if calendar == "noleap" else _MONTHS_LEAP)
+        year, rest = np.divmod(days, int(table[-1]))
+        month = np.searchsorted(table, rest, side="right")
+        return year + 1970, month, rest - table[month - 1] + 1
+    if calendar == "standard":
+        pairs = zip(_civil_date(days, gregorian=True), _civil_date(days, gregorian=False), strict=True)
+        year, month, day = (np.where(days >= _SWITCH, new, old) for new, old in pairs)
+        return year, month, day
+    return _civil_date(days, gregorian=calendar == "proleptic_gregorian")
+
+
+def _civil_day(year: _Ints, month: _Ints, day: _Ints, *, gregorian: bool) -> _Ints:
+    """Years begin in March, so that the day that may be missing is the last one."""
+    year = year - (month <= 2)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    days = year * 365 + year // 4 + day_of_year
+    return np.asarray(days - year // 100 + year // 400 - 719468 if gregorian else days - 719470)
+
+
+def _civil_date(days: _Ints, *, gregorian: bool) -> tuple[_Ints, _Ints, _Ints]:
+    if gregorian:
+        era, rest = np.divmod(days + 719468, 146097)
+        of_era = (rest - rest // 1460 + rest // 36524 - rest // 146096) // 365
+        rest = rest - (365 * of_era + of_era // 4 - of_era // 100)
+        year = era * 400 + of_era
+    else:
+        era, rest = np.divmod(days + 719470, 1461)
+        of_era = (rest - rest // 1460) // 365
+        rest = rest - 365 * of_era
+        year = era * 4 + of_era
+    shifted = (5 * rest + 2) // 153
+    day = rest - (153 * shifted + 2) // 5 + 1
+    month = np.where(shifted < 10, shifted + 3, shifted - 9)
+    return year + (month <= 2), month, day
+
+
+def as_text(dates: npt.NDArray[Any]) -> Sequence[str]:
+    """Dates of the dtype `Dates` as ISO text."""
+    return [f"{y:04d}-{m:02d}-{d:02d}T{u // 3_600_000_000:02d}:{u // 60_000_000 % 60:02d}:{u // 1_000_000 % 60:02d}"
+            for y, m, d, u in dates.reshape(-1).tolist()]  # fmt: skip

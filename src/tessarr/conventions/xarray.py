@@ -1,0 +1,181 @@
+"""xarray's practice, and NetCDF's names: which dimensions an array has, which arrays are coordinates, which value means
+"missing".
+
+    v2   ``.zattrs``     {"_ARRAY_DIMENSIONS": ["time", "lat", "lon"], "coordinates": "yc xc", "_FillValue": -999}
+    v3   ``zarr.json``   "dimension_names": ["time", "lat", "lon"]; "_FillValue" of floats as Base64 of a float64
+
+>>> write_dimensions(("y", "x"), {"units": "K"}, zarr_format=2)
+({'units': 'K', '_ARRAY_DIMENSIONS': ['y', 'x']}, None)
+>>> write_fill(1.5, "f", 3), read_fill("AAAAAAAA+D8=", "f", 3)
+('AAAAAAAA+D8=', 1.5)
+
+The attribute ``_FillValue`` masks values on reading; it is not the array's ``fill_value``, which is what chunks that are
+not stored hold. `DIMENSIONS` is xarray's name for netCDF dimensions; user-defined types of netCDF have no place here
+(`netcdf_type`).
+
+Source: xarray, "Zarr Encoding Specification"; OGC 21-050r1, "NetCDF data model"; zarr-extensions pull request 24.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, parent
+from tessarr.errors import UnsupportedOperationError
+from tessarr.types import JSON, JSONObject
+
+NAME = "xarray"
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+
+
+def read_dimensions(
+    attributes: Attributes, ndim: int, dimension_names: Sequence[str | None] | None = None
+) -> tuple[str | None, ...] | None:
+    """The names of an array's dimensions; ``None`` when there are none, or what is there does not fit."""
+    if dimension_names is not None:
+        return tuple(dimension_names)
+    names = attributes.get(DIMENSIONS)
+    if not isinstance(names, list | tuple) or len(names) != ndim or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(names)
+
+
+def write_dimensions(
+    names: Sequence[str | None], attributes: Attributes | None = None, *, zarr_format: int = 3
+) -> tuple[JSONObject, tuple[str | None, ...] | None]:
+    """The attributes and ``dimension_names`` of an array with these dimensions.
+
+    Raises `ValueError` for a dimension without a name in v2, whose attribute has no word for it.
+    """
+    own = {name: value for name, value in (attributes or {}).items() if name != DIMENSIONS}
+    if zarr_format == 3:
+        return own, tuple(names)
+    if any(name is None for name in names):
+        raise ValueError(f"{DIMENSIONS} has no word for a dimension without a name: {list(names)}")
+    return {**own, DIMENSIONS: list(names)}, None
+
+
+def read_coordinates(attributes: Attributes) -> tuple[str, ...]:
+    """The names of the coordinate arrays that an array (or a group, for all of them) names: CF's ``coordinates``."""
+    text = attributes.get("coordinates")
+    return tuple(text.split()) if isinstance(text, str) else ()
+
+
+def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
+    """The coordinates of the array at `path`: name → path. Dimension coordinates (a 1-d array called like its
+    dimension) first, then those that it or its group names."""
+    node = hierarchy[path]
+    group = parent(path)
+    names = read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()
+    listed = [name for name in names if name is not None]
+    above = hierarchy.get(group)
+    listed += read_coordinates(node.attributes) or (read_coordinates(above.attributes) if above else ())
+    found = {}
+    for name in listed:
+        place = f"{group}/{name}" if group else name
+        if place in hierarchy and hierarchy[place].kind == "array" and place != path:
+            found[name] = place
+    return found
+
+
+def is_dimension_coordinate(path: str, node: Node) -> bool:
+    """Whether a 1-d array is the coordinate of the dimension it is named after."""
+    return node.ndim == 1 and read_dimensions(node.attributes, 1, node.dimension_names) == (path.rpartition("/")[2],)
+
+
+def sizes(group: str, hierarchy: Hierarchy) -> dict[str, int]:
+    """The lengths of the dimensions of the arrays directly in a group; the first array to name one decides."""
+    found: dict[str, int] = {}
+    for path, node in hierarchy.items():
+        if node.kind == "array" and parent(path) == group and path:
+            for name, length in zip(node.dimension_names or (), node.shape, strict=False):
+                if name is not None:
+                    found.setdefault(name, length)
+    return found
+
+
+def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
+    """The value of the attribute ``_FillValue`` of an array whose NumPy kind is `kind` ("f", "i", "S", …).
+
+    Raises `ValueError` for what is no such value.
+    """
+    if zarr_format == 3 and isinstance(value, str) and kind in "fcS":
+        try:
+            data = base64.b64decode(value, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"_FillValue is not Base64: {value!r}") from error
+        if kind == "S":
+            return data
+        if len(data) not in (8, 16):
+            raise ValueError(f"_FillValue holds {len(data)} bytes, 8 expected: {value!r}")
+        parts = struct.unpack(f"<{len(data) // 8}d", data)
+        return parts[0] if len(parts) == 1 else complex(*parts)
+    if isinstance(value, str) and kind in "fc":
+        return float(value)
+    return value
+
+
+def write_fill(value: Any, kind: str, zarr_format: int) -> JSON:
+    """The attribute ``_FillValue`` for a value."""
+    value = value.item() if hasattr(value, "item") else value
+    if kind == "S" and isinstance(value, bytes):
+        return base64.b64encode(value).decode() if zarr_format == 3 else value.decode("latin-1")
+    if zarr_format == 3 and kind == "c":
+        return base64.b64encode(struct.pack("<2d", complex(value).real, complex(value).imag)).decode()
+    if zarr_format == 3 and kind == "f":
+        return base64.b64encode(struct.pack("<d", value)).decode()
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return value  # type: ignore[no-any-return]
+
+
+def netcdf_type(name: str) -> str:
+    """The NumPy name of a netCDF type.
+
+    >>> netcdf_type("ushort"), netcdf_type("string")
+    ('uint16', 'str')
+
+    Raises `UnsupportedOperationError` for user-defined types (compound, enum, vlen, opaque), which the mapping of netCDF
+    to Zarr excludes.
+    """
+    known = {
+        "byte": "int8", "ubyte": "uint8", "char": "S1", "short": "int16", "ushort": "uint16", "int": "int32",
+        "uint": "uint32", "int64": "int64", "uint64": "uint64", "float": "float32", "double": "float64", "string": "str",
+    }  # fmt: skip
+    if name not in known:
+        raise UnsupportedOperationError(
+            f"the netCDF type {name!r} has no place in Zarr", expected=f"one of {', '.join(known)}",
+            hint="Store its parts as arrays of their own",
+        )  # fmt: skip
+    return known[name]
+
+
+def _detect(node: Node) -> bool:
+    return node.kind == "array" and (DIMENSIONS in node.attributes or bool(node.dimension_names))
+
+
+def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    stated = node.attributes.get(DIMENSIONS)
+    if DIMENSIONS in node.attributes:
+        fits = read_dimensions(node.attributes, node.ndim)
+        if fits is None:
+            yield Problem(NAME, (DIMENSIONS,), f"must be {node.ndim} strings, got {stated!r}")
+        elif node.zarr_format == 3 and node.dimension_names is not None and fits != tuple(node.dimension_names):
+            yield Problem(NAME, (DIMENSIONS,), f"names other dimensions than dimension_names {node.dimension_names}")
+    names = read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()
+    if len({name for name in names if name is not None}) < sum(name is not None for name in names):
+        yield Problem(NAME, (DIMENSIONS,), f"a dimension occurs twice: {list(names)}")
+    known = sizes(parent(path), hierarchy) if path else {}
+    for axis, name in enumerate(names):
+        if name is not None and known.get(name, node.shape[axis]) != node.shape[axis]:
+            message = f"dimension {name!r} has {node.shape[axis]} elements here and {known[name]} in the same group"
+            yield Problem(NAME, (DIMENSIONS,), message)
+
+
+CONVENTION = Convention(
+    NAME, _detect, _check, spec_url="https://docs.xarray.dev/en/stable/internals/zarr-encoding-spec.html"
+)
