@@ -117,7 +117,7 @@ def _moments(
     values: npt.ArrayLike, units: str, calendar: str | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     parsed = Units.parse(units)
-    start = day_of(*(np.asarray(part, np.int64) for part in parsed.date), calendar_of(calendar))
+    start = _first_day(parsed, calendar_of(calendar))
     numbers = np.asarray(values)
     if numbers.dtype.kind == "f":
         if not np.isfinite(numbers).all():
@@ -146,10 +146,10 @@ def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) ->
     if name not in ("standard", "proleptic_gregorian"):
         raise ValueError(f"dates of the calendar {name!r} are no NumPy dates; use decode")
     days, rest = _moments(values, units, calendar)
-    if name == "standard":
-        if days.size and days.min() < _SWITCH:
-            raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
-    return days.astype("datetime64[D]").astype("datetime64[us]") + rest.astype("timedelta64[us]")
+    if name == "standard" and days.size and days.min() < _SWITCH:
+        raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
+    result: npt.NDArray[np.datetime64] = days.astype("datetime64[D]").astype("datetime64[us]")
+    return result + rest.astype("timedelta64[us]")
 
 
 def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
@@ -158,7 +158,7 @@ def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt
     int64 where every date falls on a whole unit, else float64.
     """
     parsed, name = Units.parse(units), calendar_of(calendar)
-    start = day_of(*(np.asarray(part, np.int64) for part in parsed.date), name)
+    start = _first_day(parsed, name)
     given = np.asarray(dates)
     if given.dtype.kind == "M":
         moments = given.astype("datetime64[us]").astype(np.int64)
@@ -181,6 +181,11 @@ def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt
 # -- days and dates ----------------------------------------------------------------------------------------------------
 
 _Ints = npt.NDArray[np.int64]
+
+
+def _first_day(units: Units, calendar: str) -> _Ints:
+    year, month, day = (np.asarray(part, np.int64) for part in units.date)
+    return day_of(year, month, day, calendar)
 
 
 def day_of(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:

@@ -111,7 +111,7 @@ def _detect(node: Node) -> bool:
     return KEY in node.attributes
 
 
-def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     value = node.attributes[KEY]
     if not isinstance(value, list | tuple):
         yield Problem(NAME, (KEY,), f"must be a list of objects, got {value!r}")

@@ -50,7 +50,7 @@ def _detect(node: Node) -> bool:
     return bool(read(node.attributes))
 
 
-def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     for name in attribute_types(node.attributes):
         if name not in node.attributes and not name.lower().startswith("_nc"):
             yield Problem(NAME, (_PREFIX + "attr", "types", name), "notes the type of an attribute that is not there")

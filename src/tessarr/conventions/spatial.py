@@ -136,7 +136,7 @@ def _detect(node: Node) -> bool:
     )
 
 
-def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     attributes = node.attributes
     for name, length in _LENGTHS.items():
         key = f"spatial:{name}"

@@ -329,7 +329,7 @@ def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
 def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     """Equal bit for bit, whatever the byte order."""
     if a.dtype.kind in "OT" or b.dtype.kind in "OT":
-        return a.shape == b.shape and a.tolist() == b.tolist()
+        return bool(a.shape == b.shape and a.tolist() == b.tolist())
     return bool(a.shape == b.shape and a.astype(b.dtype).tobytes() == b.tobytes())
 
 

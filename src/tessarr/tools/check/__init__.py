@@ -1,0 +1,207 @@
+"""Checking a store: documents against the specifications, consolidated metadata against the truth, and stored values.
+
+    documents    always: every node's documents, names, formats, consolidated metadata, conventions
+    data="stat"  also which keys there are: chunks outside the shape, stray and temporary keys, hidden by a separator
+    data="size"  also the size of every chunk, and the index of every shard
+    data="decode"  everything is decoded (checksums are checked by that)
+
+Every finding has a stable rule id (`tessarr.tools.check.report.RULES`), a place, a severity, what to do about it, and,
+where `tessarr.tools.repair` can do it, the action.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tessarr.errors import NodeNotFoundError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.path import normalize_path
+from tessarr.stores.url import store_from
+from tessarr.tools.check.chunks import STAGING, ArrayCheck
+from tessarr.tools.check.documents import check_consolidated, check_entry
+from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
+from tessarr.tools.walk import Entry, Progress, read_entries, walk
+from tessarr.types import ZarrFormat
+
+__all__ = ["RULES", "Action", "Finding", "Level", "Report", "check"]
+
+
+def check(
+    store: Any,
+    *,
+    path: str = "",
+    data: Level | None = None,
+    jobs: int | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    conventions: bool = True,
+    progress: Progress | None = None,
+) -> Report:
+    """Everything that is wrong with the hierarchy at `path`, and what is worth knowing about it.
+
+    `store` is a store, a path or URL, or an opened array or group. `jobs` threads look at chunks (4 by default).
+    `resume` names a file that remembers which arrays are done: a check that was stopped goes on where it was.
+    `conventions` also checks attributes against the conventions that they follow.
+
+    Raises `NodeNotFoundError` when there is nothing at `path`; what is wrong with nodes is never raised, only reported.
+    """
+    place, path = open_place(store, path)
+    entries = _entries(place, path)
+    if not entries:
+        raise NodeNotFoundError("nothing to check here", store=place.url, path=f"/{path}", hint="Check the path")
+    report = Report(place.url, path, data)
+    journal = _Journal(resume, place.url, data)
+    top = entries[path].formats[0]
+    nodes: dict[str, Any] = {}
+    for number, entry in enumerate(entries.values()):
+        if progress:
+            progress(number, len(entries), f"/{entry.path}")
+        nodes[entry.path] = _check_node(place, entry, entries, top, report)
+    if conventions:
+        report.add(_conventions(nodes))
+    if data is not None:
+        _check_data(place, nodes, report, data, jobs or 4, journal, progress)
+    return report
+
+
+def open_place(store: Any, path: str) -> tuple[Store, str]:
+    """The store and the path in it, from whatever a user gives."""
+    if not isinstance(store, Store) and isinstance(getattr(store, "store", None), Store):
+        return store.store, "/".join(filter(None, (normalize_path(store.path), normalize_path(path))))
+    place, here = store_from(store, mode="r+") if not isinstance(store, Store) else (store, "")
+    return place, "/".join(filter(None, (here, normalize_path(path))))
+
+
+def _entries(store: Store, path: str) -> dict[str, Entry]:
+    """Every node of any format, by path; mixed ones too."""
+    found = {entry.path: entry for entry in walk(store, path)}
+    return {place: entry for place, entry in found.items() if not place.rpartition("/")[2].startswith(STAGING)}
+
+
+def _check_node(store: Store, entry: Entry, entries: dict[str, Entry], top: ZarrFormat, report: Report) -> Any:
+    zarr_format = top if top in entry.formats else entry.formats[0]
+    metadata, found = check_entry(entry, zarr_format)
+    report.add(found)
+    if zarr_format != top:
+        message = f"a Zarr v{zarr_format} node in a v{top} hierarchy"
+        report.add([Finding("HIER-MIXED", message, entry.path, fix="Migrate it: `tessarr migrate`")])
+    if not entry.is_group(zarr_format):
+        report.arrays += 1
+        return metadata
+    report.groups += 1
+    truth = {place: node for place, node in entries.items() if zarr_format in node.formats}
+    report.add(check_consolidated(entry, truth, zarr_format))
+    report.add(_strays(store, entry, entries, zarr_format))
+    return metadata
+
+
+def _strays(store: Store, entry: Entry, entries: dict[str, Entry], zarr_format: ZarrFormat) -> Iterator[Finding]:
+    """Keys directly in a group that are no documents, and prefixes in it that are no nodes."""
+    for name in entry.keys:
+        if name not in entry.values and not name.startswith(".nc"):
+            yield from _stray_key(entry, name)
+    for name in entry.children:
+        below = entry.prefix + name
+        if below in entries:
+            continue
+        if name.startswith(STAGING):
+            message = "values that a repair replaced, or a writer staged"
+            yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is not needed any more")
+        elif _has_nodes(store, below):
+            action = Action("create_group", below, str(zarr_format))
+            yield Finding("HIER-NOGROUP", f"nodes stand below /{below}, which is no group", below, action=action)
+        else:
+            yield Finding("DOC-STRAY", f"/{below} holds keys and is no node", entry.path, below)
+
+
+def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
+    key = entry.prefix + name
+    if name.endswith((".partial", ".tmp", ".temp", ".part")):
+        yield Finding(
+            "KEY-TEMPORARY", "left by a writer that was stopped", entry.path, key, action=Action("delete", key)
+        )
+    elif name not in ("meta", "attrs"):
+        yield Finding("DOC-STRAY", "a group holds documents only", entry.path, key)
+
+
+def _has_nodes(store: Store, prefix: str) -> bool:
+    """Whether any node stands below a prefix that is none itself: its children are looked at, and theirs."""
+    waiting = [prefix]
+    for _ in range(4):
+        below = [child[:-1] for parent in waiting for child in store.list_dir(f"{parent}/").prefixes]
+        if not below:
+            return False
+        if any(entry.formats for entry in read_entries(store, below[:1000])):
+            return True
+        waiting = below[:100]
+    return False
+
+
+def _conventions(nodes: dict[str, Any]) -> Iterator[Finding]:
+    from tessarr.conventions import check_hierarchy
+
+    for path, problem in check_hierarchy({path: node for path, node in nodes.items() if node is not None}):
+        yield Finding("CONV", f"{problem.convention}: {problem.message}", path, loc=("attributes", *problem.loc))
+
+
+def _check_data(
+    store: Store,
+    nodes: dict[str, Any],
+    report: Report,
+    data: Level,
+    jobs: int,
+    journal: _Journal,
+    progress: Progress | None,
+) -> None:
+    arrays = [(path, node) for path, node in nodes.items() if isinstance(node, ArrayMetadata)]
+    for number, (path, metadata) in enumerate(arrays):
+        if progress:
+            progress(number, len(arrays), f"/{path} values")
+        done = journal.recall(path)
+        if done is None:
+            work = ArrayCheck(store, path, metadata, data, jobs)
+            found = list(work.findings())
+            done = {"chunks": work.chunks, "nbytes": work.nbytes, "findings": [item.to_json() for item in found]}
+            journal.note(path, done)
+        report.chunks += done["chunks"]
+        report.nbytes += done["nbytes"]
+        report.add(Finding.from_json(item) for item in done["findings"])
+
+
+class _Journal:
+    """One line of JSON per array that is done, behind a first line that says of which check."""
+
+    def __init__(self, file: str | os.PathLike[str] | None, store: str, data: Level | None) -> None:
+        self.file = None if file is None else Path(file)
+        self.head = {"store": store, "data": data}
+        self.done: dict[str, Any] = {}
+        if self.file is not None and self.file.exists():
+            lines = self.file.read_text(encoding="utf-8").splitlines()
+            parsed = [found for line in lines if (found := _line(line)) is not None]
+            if parsed and parsed[0] == self.head:
+                self.done = {line["path"]: line for line in parsed[1:]}
+                return
+        if self.file is not None:
+            self.file.write_text(json.dumps(self.head) + "\n", encoding="utf-8")
+
+    def recall(self, path: str) -> Any:
+        """What was found in the array at `path` before the check was stopped; ``None`` when it was not done."""
+        return self.done.get(path)
+
+    def note(self, path: str, done: dict[str, Any]) -> None:
+        """Remember an array that is done."""
+        if self.file is not None:
+            with self.file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps({"path": path, **done}) + "\n")
+
+
+def _line(text: str) -> Any:
+    """A line of the journal; ``None`` for one that was cut off when the check was stopped."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,250 @@
+"""Rules about what an array has stored: which keys there are (stat), their sizes and shard indexes (size), and whether
+everything decodes (decode)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, pairwise
+from typing import Any
+
+from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
+from tessarr.errors import ChecksumError, CodecError, ShardIndexError, StoreError, TessarrError
+from tessarr.keys.default import DefaultKeyEncoding
+from tessarr.keys.v2 import V2KeyEncoding
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.tools.check.report import Action, Finding, Level
+from tessarr.types import Coords
+
+_BATCH = 256
+_TEMPORARY = (".partial", ".tmp", ".temp", ".part")
+"""Endings of what writers leave behind when they are killed (zarr-python, zarr-java, rsync-like tools)."""
+STAGING = ("__tessarr_staged", "__tessarr_repair")
+
+
+class ArrayCheck:
+    """The stored values of one array, checked in one pass over its keys."""
+
+    def __init__(self, store: Store, path: str, metadata: ArrayMetadata, level: Level, jobs: int) -> None:
+        self.store = store
+        self.path = path
+        self.prefix = f"{path}/" if path else ""
+        self.metadata = metadata
+        self.level = level
+        self.jobs = jobs
+        self.chunks = 0
+        self.nbytes = 0
+        self._nested: set[str] = set()
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that is wrong with the stored values."""
+        if not self.store.supports_listing:
+            yield Finding("CHECK-SKIPPED", "the store cannot list, so stored keys are not checked", self.path)
+            return
+        other = _other_separator(self.metadata)
+        misplaced: list[str] = []
+        chunks = self._sorted_keys(misplaced, other)
+        if self.level == "stat":
+            for item in chunks:
+                if isinstance(item, Finding):
+                    yield item
+        else:
+            try:
+                bound = bind(self.store, self.path, self.metadata, RuntimeOptions())
+            except TessarrError as error:
+                yield Finding("CHECK-SKIPPED", f"chunks cannot be checked: {error}", self.path)
+                return
+            yield from self._examined(chunks, bound)
+        yield from self._separator(misplaced, other)
+
+    # -- keys ------------------------------------------------------------------------------------------------------
+
+    def _sorted_keys(self, misplaced: list[str], other: Any) -> Iterator[Finding | Coords]:
+        """The grid index of every chunk, and findings about all other keys."""
+        encoding, ndim = self.metadata.chunk_key_encoding, self.metadata.ndim
+        counts = [axis.nchunks for axis in self.metadata.chunk_grid.axes(self.metadata.shape)]
+        for key in self.store.list_prefix(self.prefix):
+            name = key[len(self.prefix) :]
+            if "/" not in name and name in formats.DOCUMENT_NAMES:
+                continue
+            coords = encoding.decode(name, ndim)
+            if coords is None:
+                finding = self._stray(key, name, misplaced, other)
+                if finding is not None:
+                    yield finding
+            elif any(index >= count for index, count in zip(coords, counts, strict=True)):
+                message = f"the grid has {counts} chunks"
+                yield Finding("KEY-OUTSIDE", message, self.path, key, coords, action=Action("delete", key))
+            else:
+                self.chunks += 1
+                yield coords
+
+    def _stray(self, key: str, name: str, misplaced: list[str], other: Any) -> Finding | None:
+        last = name.rpartition("/")[2]
+        if last.endswith(_TEMPORARY) or name.startswith(STAGING):
+            return Finding(
+                "KEY-TEMPORARY", "left by a writer that was stopped", self.path, key, action=Action("delete", key)
+            )
+        if last in formats.DOCUMENT_NAMES and "/" in name:
+            node = key.rpartition("/")[0]
+            if node in self._nested:
+                return None
+            self._nested.add(node)
+            return Finding("HIER-IN-ARRAY", f"/{node} stands inside the array /{self.path}", self.path, key)
+        if other is not None and other.decode(name, self.metadata.ndim) is not None:
+            misplaced.append(key)
+            return None
+        return Finding("KEY-STRAY", "neither a chunk nor a document", self.path, key)
+
+    def _separator(self, misplaced: list[str], other: Any) -> Iterator[Finding]:
+        if not misplaced:
+            return
+        stated, meant = self.metadata.dimension_separator, other.separator
+        message = (
+            f"{len(misplaced)} chunks are stored with {meant!r}, the metadata says {stated!r}: they read as fill value"
+        )
+        fix = f"{misplaced[0]} is one of them"
+        action = None
+        if self.chunks == 0 and self.metadata.zarr_format in (2, 3) and not self._outside_root(misplaced):
+            name = "zarr.json" if self.metadata.zarr_format == 3 else ".zarray"
+            action = Action("separator", self.prefix + name, meant)
+        else:
+            fix += "; both spellings are in use, so move the chunks by hand"
+        yield Finding("KEY-SEPARATOR", message, self.path, misplaced[0], fix=fix, action=action)
+
+    def _outside_root(self, keys: list[str]) -> bool:
+        return not all(key.startswith(self.prefix) for key in keys)
+
+    # -- values ----------------------------------------------------------------------------------------------------
+
+    def _examined(self, items: Iterable[Finding | Coords], bound: BoundArray) -> Iterator[Finding]:
+        examine: Callable[[Coords], list[Finding]] = lambda coords: self._chunk(bound, coords)  # noqa: E731
+        iterator = iter(items)
+        with ThreadPoolExecutor(self.jobs) as pool:
+            while batch := list(islice(iterator, _BATCH)):
+                yield from (item for item in batch if isinstance(item, Finding))
+                for found in pool.map(examine, [item for item in batch if not isinstance(item, Finding)]):
+                    yield from found
+
+    def _chunk(self, bound: BoundArray, coords: Coords) -> list[Finding]:
+        key = bound.key(coords)
+        make = _Maker(self.path, key, coords)
+        try:
+            if self.level == "size":
+                return list(self._sized(bound, coords, key, make))
+            return list(self._decoded(bound, coords, key, make))
+        except StoreError as error:
+            return [make("CHUNK-READ", str(error))]
+
+    def _sized(self, bound: BoundArray, coords: Coords, key: str, make: _Maker) -> Iterator[Finding]:
+        nbytes = bound.store.getsize(key)
+        if nbytes is None:
+            return  # deleted since it was listed
+        self.nbytes += nbytes
+        chain = bound.chain(bound.chunk_shape(coords))
+        if nbytes == 0 and chain.encoded_size != 0:
+            yield make("CHUNK-EMPTY", "0 bytes", quarantine=True)
+        elif chain.shard is not None and not chain.after:
+            if nbytes < chain.shard.index_nbytes:
+                message = f"{nbytes} bytes are shorter than the index of {chain.shard.index_nbytes}"
+                yield make("SHARD-INDEX", message, quarantine=True)
+            else:
+                index = bound.store.get(key, chain.shard.index_range)
+                if index is not None:
+                    yield from shard_findings(chain.shard, index, nbytes, make)
+        elif chain.encoded_size is not None and chain.encoded_size != nbytes:
+            yield make("CHUNK-SIZE", f"{nbytes} bytes, {chain.encoded_size} expected", quarantine=True)
+
+    def _decoded(self, bound: BoundArray, coords: Coords, key: str, make: _Maker) -> Iterator[Finding]:
+        data: Any = bound.store.get(key)
+        if data is None:
+            return
+        nbytes = memoryview(data).nbytes
+        self.nbytes += nbytes
+        chain = bound.chain(bound.chunk_shape(coords))
+        if nbytes == 0 and chain.encoded_size != 0:
+            yield make("CHUNK-EMPTY", "0 bytes", quarantine=True)
+            return
+        if chain.shard is None or chain.after:
+            yield from _decode(chain.decode, data, make)
+            return
+        shard, view = chain.shard, memoryview(data).cast("B")
+        start, stop = shard.index_range.bounds(nbytes)
+        broken = list(shard_findings(shard, view[start:stop], nbytes, make))
+        yield from broken
+        if any(finding.rule == "SHARD-INDEX" for finding in broken):
+            return
+        index = shard.parse_index(view[start:stop])
+        for inner in shard.coords():
+            try:
+                where = shard.entry(index, inner, nbytes)
+            except ShardIndexError:
+                continue  # told by shard_findings
+            if where is not None:
+                for finding in _decode(shard.inner.decode, view[where.start : where.stop], make):
+                    yield make(finding.rule, f"inner chunk {inner}: {finding.message}", quarantine=True)
+
+
+class _Maker:
+    """Makes findings about one stored chunk."""
+
+    def __init__(self, path: str, key: str, coords: Coords) -> None:
+        self.path, self.key, self.coords = path, key, coords
+
+    def __call__(self, rule: str, message: str, *, quarantine: bool = False) -> Finding:
+        action = Action("quarantine", self.key) if quarantine else None
+        fix = "Restore the value from a copy" if quarantine else ""
+        return Finding(rule, message, self.path, self.key, self.coords, fix=fix, action=action)
+
+
+def _decode(decode: Callable[[Any], Any], data: Any, make: _Maker) -> Iterator[Finding]:
+    try:
+        decode(data)
+    except ChecksumError as error:
+        yield make("CHUNK-CHECKSUM", str(error), quarantine=True)
+    except ShardIndexError as error:
+        yield make("SHARD-INDEX", str(error), quarantine=True)
+    except CodecError as error:
+        yield make("CHUNK-DECODE", str(error), quarantine=True)
+    except TessarrError as error:
+        yield make("CHUNK-DECODE", str(error))
+
+
+def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> Iterator[Finding]:
+    """What is wrong with the index of one shard of `nbytes` stored bytes."""
+    try:
+        index = shard.parse_index(index_data)
+    except CodecError as error:
+        yield make("SHARD-INDEX", str(error), quarantine=True)
+        return
+    ranges = []
+    broken = 0
+    for inner in shard.coords():
+        try:
+            where = shard.entry(index, inner, nbytes)
+        except ShardIndexError as error:
+            broken += 1
+            yield make("SHARD-ENTRY", str(error), quarantine=True)
+            continue
+        if where is not None:
+            ranges.append((where.start, where.stop, inner))
+    ranges.sort()
+    for (start, stop, inner), (next_start, _, following) in pairwise(ranges):
+        if next_start < stop:
+            message = f"inner chunks {inner} and {following} share bytes {next_start}-{stop} (from {start})"
+            yield make("SHARD-OVERLAP", message, quarantine=True)
+    used = sum(stop - start for start, stop, _ in ranges) + shard.index_nbytes
+    if not broken and used < nbytes:
+        yield make("SHARD-UNUSED", f"{nbytes - used} of {nbytes} bytes belong to no inner chunk")
+
+
+def _other_separator(metadata: ArrayMetadata) -> Any:
+    """The same chunk keys with the other separator; ``None`` where it makes no difference."""
+    encoding = metadata.chunk_key_encoding
+    if metadata.ndim < 1 or not isinstance(encoding, V2KeyEncoding | DefaultKeyEncoding):
+        return None
+    if isinstance(encoding, V2KeyEncoding) and metadata.ndim < 2:
+        return None
+    return type(encoding)("/" if encoding.separator == "." else ".")

@@ -1,0 +1,162 @@
+"""Rules about one node: its documents, its name, its format among others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from tessarr import _json
+from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
+from tessarr.metadata import consolidated, formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.model.node import check_member_name
+from tessarr.tools.check import legacy
+from tessarr.tools.check.report import Action, Finding
+from tessarr.tools.walk import Entry
+from tessarr.types import ZarrFormat
+
+_V2_MEMBERS = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
+
+
+def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
+    """The node's metadata (``None`` when it cannot be read) and everything that its documents break."""
+    found: list[Finding] = list(_name(entry, zarr_format))
+    numbers = entry.formats
+    if len(numbers) > 1:
+        message = f"described in Zarr formats {list(numbers)}; readers may take either"
+        found.append(Finding("DOC-FORMATS", message, entry.path, fix="Remove one with `tessarr migrate --remove`"))
+    if zarr_format == 2 and ".zarray" in entry.values and ".zgroup" in entry.values:
+        action = Action("delete", entry.prefix + ".zgroup")
+        found.append(Finding("DOC-BOTH", "the array is used", entry.path, action=action))
+    found += _legacy(entry)
+    metadata, problems = _parse(entry, zarr_format)
+    known = {finding.rule for finding in found if finding.rule.startswith("LEGACY")}
+    found += [problem for problem in problems if problem.rule != "DOC-LENIENT" or not known]
+    if zarr_format == 2 and isinstance(metadata, ArrayMetadata):
+        found += [
+            Finding(
+                "DOC-KEY", f"member {name!r} is not in the OGC standard's text", entry.path, entry.prefix + ".zarray"
+            )
+            for name in entry.json(".zarray")
+            if name not in (*_V2_MEMBERS, "dimension_separator")
+        ]
+    return metadata, found
+
+
+def _name(entry: Entry, zarr_format: ZarrFormat) -> Iterator[Finding]:
+    if entry.path:
+        try:
+            check_member_name(entry.path.rpartition("/")[2], zarr_format)
+        except NodeNameError as error:
+            yield Finding("DOC-NAME", str(error), entry.path, fix="Move the node to another name")
+
+
+def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
+    found: list[Finding] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            metadata = formats.parse_node(zarr_format, entry.documents(zarr_format))
+    except MetadataValidationError as error:
+        key = entry.prefix + (error.key or "").rpartition("/")[2] if error.key else None
+        rule = "DOC-JSON" if "invalid JSON" in error.what else "DOC-INVALID"
+        for problem in error.problems or [Problem((), error.kind, str(error))]:
+            found.append(Finding(rule, problem.message, entry.path, key, loc=problem.loc))
+        return None, found
+    except TessarrError as error:
+        return None, [Finding("DOC-INVALID", str(error), entry.path)]
+    for warning in caught:
+        found.append(Finding("DOC-LENIENT", str(warning.message), entry.path))
+    return metadata, found
+
+
+def _legacy(entry: Entry) -> Iterator[Finding]:
+    for name in entry.values:
+        key = entry.prefix + name
+        try:
+            document = entry.json(name)
+        except MetadataValidationError as error:
+            mended = _bare_words(entry, name)
+            if mended:
+                yield Finding("LEGACY-NAN", str(error), entry.path, key)
+            elif name not in formats.KEYS[3].all and name not in formats.KEYS[2].all:
+                yield Finding("DOC-JSON", str(error), entry.path, key)
+            continue
+        for rule, say in legacy.findings(name, document):
+            yield Finding(rule, say, entry.path, key, action=Action("rewrite", key, rule))
+
+
+def _bare_words(entry: Entry, name: str) -> bool:
+    """Whether the document would be JSON but for bare NaN and Infinity tokens."""
+    try:
+        _json.loads(entry.values[name], key=name, allow_nan=True)
+    except TessarrError:
+        return False
+    return True
+
+
+def check_consolidated(entry: Entry, truth: dict[str, Entry], zarr_format: ZarrFormat) -> Iterator[Finding]:
+    """Consolidated metadata of the group `entry` against the documents themselves (path from the root → node)."""
+    key = entry.prefix + ("zarr.json" if zarr_format == 3 else consolidated.V2_KEY)
+    action = Action("consolidate", entry.path)
+    try:
+        block = _block(entry, zarr_format)
+    except TessarrError as error:
+        yield Finding("CONS-INVALID", str(error), entry.path, key, action=action)
+        return
+    if block is None:
+        stated = entry.json("zarr.json").get(consolidated.FIELD) if zarr_format == 3 else None
+        if isinstance(stated, dict) and stated.get("kind", "inline") != "inline":
+            yield Finding("CONS-KIND", f"kind {stated.get('kind')!r}; the store is read", entry.path, key)
+        elif stated is not None:
+            yield Finding("CONS-INVALID", "no object of metadata", entry.path, key, action=action)
+        return
+    below = {path[len(entry.prefix) :]: node for path, node in truth.items() if path.startswith(entry.prefix) and path}
+    below.pop("", None)
+    for path, node in below.items():
+        if block.kind(path) is None:
+            yield Finding("CONS-MISSING", f"/{node.path} is not in it", entry.path, key, action=action)
+        elif not _agrees(block, path, node, zarr_format):
+            yield Finding("CONS-STALE", f"/{node.path} differs", entry.path, key, action=action)
+    if zarr_format == 2 and not _agrees(block, "", entry, zarr_format):
+        yield Finding("CONS-STALE", f"/{entry.path} itself differs", entry.path, key, action=action)
+    for path in block.paths():
+        if path not in below:
+            yield Finding("CONS-EXTRA", f"{path!r} is not in the store", entry.path, key, action=action)
+
+
+def _block(entry: Entry, zarr_format: ZarrFormat) -> consolidated.Consolidated | None:
+    if zarr_format == 3:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD))
+    if consolidated.V2_KEY not in entry.values:
+        return None
+    return consolidated.parse_v2(entry.json(consolidated.V2_KEY))
+
+
+def _agrees(block: consolidated.Consolidated, path: str, node: Entry, zarr_format: ZarrFormat) -> bool:
+    try:
+        own, entered = node.documents(zarr_format), block.node(path)
+    except TessarrError:
+        return False
+    return _normal(own) == _normal(entered or {})
+
+
+def _normal(documents: dict[str, Any]) -> str:
+    """One text per meaning: without nested blocks, empty attributes, and the stray members of old writers."""
+    kept: dict[str, Any] = {}
+    for name, document in documents.items():
+        if isinstance(document, dict):
+            document = {field: value for field, value in document.items() if field != consolidated.FIELD}
+            if name == "zarr.json" and not document.get("attributes"):
+                document.pop("attributes", None)
+            if name == ".zarray" and document.get("dimension_separator") == ".":
+                document.pop("dimension_separator")
+            if name == ".zattrs" and not document:
+                continue
+        kept[name] = document
+    import json
+
+    return json.dumps(kept, sort_keys=True, default=str)

@@ -1,0 +1,235 @@
+"""What a check finds, as values that go to JSON and back, and as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tessarr.types import JSONObject
+
+Severity = Literal["error", "warning", "info"]
+Level = Literal["stat", "size", "decode"]
+
+RULES: dict[str, tuple[Severity, str]] = {
+    # documents
+    "DOC-JSON": ("error", "a metadata document is no JSON"),
+    "DOC-INVALID": ("error", "a metadata document breaks its specification"),
+    "DOC-LENIENT": ("warning", "a metadata document is read although it breaks its specification"),
+    "DOC-BOTH": ("error", "an array and a group document stand at one path"),
+    "DOC-FORMATS": ("warning", "a node is described in several formats"),
+    "DOC-KEY": ("info", "a .zarray has a member that the OGC standard forbids"),
+    "DOC-NAME": ("error", "a node has a name that its format does not allow"),
+    "DOC-STRAY": ("info", "a key belongs to no node"),
+    # documents that other libraries wrote wrongly and that can be put right
+    "LEGACY-ENDIAN": ("warning", "the codec is called endian, as before 2024"),
+    "LEGACY-ORDER": ("warning", "a transpose order is C or F, as before Zarr v3 was accepted"),
+    "LEGACY-NULL": ("warning", "a member is null where it must be absent"),
+    "LEGACY-SHORT": ("info", "an extension is written as a name alone, which readers of Zarr 3.0 do not know"),
+    "LEGACY-CHUNK0": ("warning", "a chunk length is 0 or false on an axis of length 0"),
+    "LEGACY-STRUCT": ("warning", "a structured type is written in a form that must not be written any more"),
+    "LEGACY-FILL": ("warning", "a fill value is written in a form that only some readers know"),
+    "LEGACY-BYTEORDER": ("warning", "a type of one byte is written with a byte order"),
+    "LEGACY-FILTERS": ("warning", "an empty list of filters is written where null must be"),
+    "LEGACY-STRINGS": ("warning", "the codec of objects is written as the compressor"),
+    "LEGACY-CODEC": ("warning", "a v2 compressor has members that older readers refuse"),
+    "LEGACY-NAN": ("warning", "a document holds a bare NaN or Infinity"),
+    "LEGACY-BLOCK": ("info", "a .zgroup holds a consolidated_metadata member"),
+    # hierarchy
+    "HIER-NOGROUP": ("error", "nodes stand below a path that is no group"),
+    "HIER-MIXED": ("error", "a node stands in a group of another format"),
+    "HIER-IN-ARRAY": ("error", "a node stands inside an array"),
+    "CONS-INVALID": ("error", "consolidated metadata cannot be read"),
+    "CONS-KIND": ("info", "consolidated metadata is of a kind that is not read"),
+    "CONS-STALE": ("error", "consolidated metadata differs from the node's own document"),
+    "CONS-MISSING": ("error", "a node is missing in consolidated metadata"),
+    "CONS-EXTRA": ("error", "consolidated metadata has a node that is not there"),
+    "CONV": ("warning", "the attributes break a convention that they follow"),
+    # stored values
+    "KEY-STRAY": ("info", "a key inside an array is neither a chunk nor a document"),
+    "KEY-TEMPORARY": ("warning", "a temporary value was left behind"),
+    "KEY-OUTSIDE": ("warning", "a chunk lies outside the array's shape"),
+    "KEY-SEPARATOR": ("error", "chunks have another separator than the metadata says, so they are not found"),
+    "CHUNK-EMPTY": ("error", "a stored chunk has no bytes"),
+    "CHUNK-SIZE": ("error", "a stored chunk has the wrong size"),
+    "CHUNK-DECODE": ("error", "a stored chunk cannot be decoded"),
+    "CHUNK-CHECKSUM": ("error", "a stored chunk does not match its checksum"),
+    "CHUNK-READ": ("error", "a stored chunk cannot be read"),
+    "SHARD-INDEX": ("error", "a shard's index is truncated or damaged"),
+    "SHARD-ENTRY": ("error", "a shard's index points outside the shard"),
+    "SHARD-OVERLAP": ("error", "inner chunks of a shard overlap"),
+    "SHARD-UNUSED": ("info", "a shard holds bytes that no inner chunk uses"),
+    "CHECK-SKIPPED": ("info", "something could not be checked"),
+}
+"""Rule id → severity, what it means. docs/checking.md has a paragraph on each."""
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What `tessarr.tools.repair` would do about a finding."""
+
+    kind: Literal["rewrite", "delete", "consolidate", "create_group", "separator", "quarantine"]
+    """rewrite a document by the rule; delete a key; consolidate again; create the group; correct the separator; move a
+    damaged chunk away, so that it reads as fill value (only on explicit request: data is given up)."""
+    key: str = ""
+    """The store key concerned; for consolidate and create_group the path of the group."""
+    detail: str = ""
+    """The rule for a rewrite, the format for create_group, the separator."""
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {"kind": self.kind, "key": self.key, "detail": self.detail}
+
+    def __str__(self) -> str:
+        words = {
+            "rewrite": f"rewrite {self.key} ({self.detail})",
+            "delete": f"remove {self.key}",
+            "consolidate": f"consolidate /{self.key} again",
+            "create_group": f"create the group /{self.key}",
+            "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
+            "quarantine": f"move the damaged {self.key} away; its values become the fill value",
+        }
+        return words[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or worth knowing."""
+
+    rule: str
+    message: str
+    path: str = ""
+    """The node, from the root of the store."""
+    key: str | None = None
+    """The store key, where one is concerned."""
+    chunk: tuple[int, ...] | None = None
+    """The index of the chunk (or shard) in its grid."""
+    loc: tuple[str | int, ...] = ()
+    """Where in the document."""
+    fix: str = ""
+    """What a person can do about it."""
+    action: Action | None = None
+    """What `repair` can do about it; ``None`` when nothing."""
+
+    @property
+    def severity(self) -> Severity:
+        """error, warning or info; given by the rule."""
+        return RULES[self.rule][0]
+
+    @property
+    def repairable(self) -> bool:
+        """Whether `repair` can put it right without giving up data."""
+        return self.action is not None and self.action.kind != "quarantine"
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "message": self.message,
+            "path": self.path,
+            "key": self.key,
+            "chunk": None if self.chunk is None else list(self.chunk),
+            "loc": list(self.loc),
+            "fix": self.fix,
+            "repairable": self.repairable,
+            "action": None if self.action is None else self.action.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, obj: Mapping[str, Any]) -> Finding:
+        """From what `to_json` gave."""
+        action = obj.get("action")
+        chunk = obj.get("chunk")
+        return cls(
+            obj["rule"],
+            obj["message"],
+            obj["path"],
+            obj["key"],
+            None if chunk is None else tuple(chunk),
+            tuple(obj["loc"]),
+            obj["fix"],
+            None if action is None else Action(**action),
+        )
+
+    def __str__(self) -> str:
+        place = self.key if self.key is not None else f"/{self.path}"
+        loc = f" {'/'.join(map(str, self.loc))}" if self.loc else ""
+        text = f"{self.severity:7} {self.rule:16} {place}{loc}: {self.message}"
+        if self.repairable:
+            text += f"\n{'':25}repair: {self.action}"
+        return text + (f"\n{'':25}{self.fix}" if self.fix else "")
+
+
+@dataclass(slots=True)
+class Report:
+    """The outcome of a check."""
+
+    store: str
+    path: str
+    data: Level | None
+    findings: list[Finding] = field(default_factory=list)
+    arrays: int = 0
+    groups: int = 0
+    chunks: int = 0
+    """Stored chunks (shards) that were looked at."""
+    nbytes: int = 0
+    """Their stored size in bytes, where it was looked at."""
+
+    @property
+    def ok(self) -> bool:
+        """No errors and no warnings."""
+        return not any(finding.severity != "info" for finding in self.findings)
+
+    @property
+    def repairable(self) -> list[Finding]:
+        """What `repair` can put right."""
+        return [finding for finding in self.findings if finding.repairable]
+
+    def of(self, *rules: str) -> list[Finding]:
+        """The findings of some rules."""
+        return [finding for finding in self.findings if finding.rule in rules]
+
+    def counts(self) -> dict[str, int]:
+        """Findings per severity."""
+        return dict(Counter(finding.severity for finding in self.findings))
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings, the gravest first when printed."""
+        self.findings += findings
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "store": self.store,
+            "path": self.path,
+            "data": self.data,
+            "ok": self.ok,
+            "arrays": self.arrays,
+            "groups": self.groups,
+            "chunks": self.chunks,
+            "nbytes": self.nbytes,
+            "counts": dict(self.counts()),
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+    @classmethod
+    def from_json(cls, obj: Mapping[str, Any]) -> Report:
+        """From what `to_json` gave."""
+        found = [Finding.from_json(item) for item in obj["findings"]]
+        return cls(
+            obj["store"], obj["path"], obj["data"], found, obj["arrays"], obj["groups"], obj["chunks"], obj["nbytes"]
+        )
+
+    def __str__(self) -> str:
+        counts = self.counts()
+        told = (
+            ", ".join(f"{counts.get(word, 0)} {word}s" for word in ("error", "warning"))
+            + f", {counts.get('info', 0)} notes"
+        )
+        lines = [f"{self.store}: {self.groups} groups, {self.arrays} arrays, {self.chunks} chunks looked at; {told}"]
+        ordered = sorted(self.findings, key=lambda finding: (_ORDER[finding.severity], finding.path))
+        return "\n".join([*lines, *map(str, ordered)])

@@ -1,0 +1,156 @@
+"""Comparing two hierarchies: their structure, and on request their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr import model
+from tessarr.errors import TessarrError
+from tessarr.model.comparison import Difference
+from tessarr.model.node import GroupSpec
+from tessarr.tools.check import open_place
+from tessarr.tools.digest import blocks
+from tessarr.tools.walk import Progress
+from tessarr.types import JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDifference:
+    """An array whose values are not the same in two hierarchies."""
+
+    path: str
+    count: int
+    """Elements that differ."""
+    size: int
+    """Elements of the array."""
+    first: tuple[int, ...] | None
+    """Index of the first one in C order; ``None`` when the arrays could not be compared."""
+    message: str
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        first = None if self.first is None else list(self.first)
+        return {"path": self.path, "count": self.count, "size": self.size, "first": first, "message": self.message}
+
+    def __str__(self) -> str:
+        return f"/{self.path}: {self.message}"
+
+
+@dataclass(slots=True)
+class Diff:
+    """What is different between two hierarchies."""
+
+    a: str
+    b: str
+    structure: list[Difference] = field(default_factory=list)
+    values: list[ValueDifference] = field(default_factory=list)
+    compared_values: bool = False
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing is different."""
+        return not self.structure and not self.values
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "equal": self.equal,
+            "compared_values": self.compared_values,
+            "structure": [item.to_json() for item in self.structure],
+            "values": [item.to_json() for item in self.values],
+        }
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"{self.a} and {self.b} are equal" + ("" if self.compared_values else " in structure")
+        return "\n".join([f"{self.a} → {self.b}", *(f"  {item}" for item in [*self.structure, *self.values])])
+
+
+def diff(
+    a: Any,
+    b: Any,
+    *,
+    data: bool = False,
+    ignore: Collection[str] = (),
+    path_a: str = "",
+    path_b: str = "",
+    progress: Progress | None = None,
+) -> Diff:
+    """Every difference between two hierarchies (stores, paths, URLs, or opened arrays and groups).
+
+    Hierarchies of different formats are compared in the words of v3. `ignore` names document members that do not count,
+    as in `tessarr.model.equal` ("codecs", "chunks", "attributes", …). With `data` the values of every array that both
+    have are compared bit for bit, block by block.
+
+    Raises `NodeNotFoundError`, and `MetadataValidationError` when a v2 hierarchy has no words in v3.
+    """
+    place_a, path_a = open_place(a, path_a)
+    place_b, path_b = open_place(b, path_b)
+    spec_a = model.from_store(place_a, path_a, use_consolidated=False)
+    spec_b = model.from_store(place_b, path_b, use_consolidated=False)
+    if spec_a.zarr_format != spec_b.zarr_format:
+        spec_a, spec_b = model.to_v3(spec_a).spec, model.to_v3(spec_b).spec
+    result = Diff(place_a.url, place_b.url, model.diff(spec_a, spec_b, ignore=ignore), compared_values=data)
+    if data:
+        both = [path for path, node in model.flatten(spec_a).items() if not isinstance(node, GroupSpec)]
+        both = [path for path in both if path == "" or (isinstance(spec_b, GroupSpec) and path in spec_b)]
+        for number, path in enumerate(both):
+            if progress:
+                progress(number, len(both), f"/{path}")
+            found = _values(_open(place_a, path_a, path), _open(place_b, path_b, path), path)
+            if found is not None:
+                result.values.append(found)
+    return result
+
+
+def _open(store: Any, base: str, path: str) -> Any:
+    from tessarr.core.hierarchy import open as open_node
+
+    return open_node(store, path="/".join(filter(None, (base, path))), mode="r")
+
+
+def _values(a: Any, b: Any, path: str) -> ValueDifference | None:
+    from tessarr.core.array import Array
+
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        return None  # told as a difference of structure
+    if a.shape != b.shape:
+        return ValueDifference(path, 0, a.size, None, f"shapes {a.shape} and {b.shape} cannot be compared")
+    count, first = 0, None
+    try:
+        for box in blocks(a.shape):
+            differing = np.argwhere(~equal_elements(np.asarray(a[box]), np.asarray(b[box])))
+            if len(differing) and first is None:
+                start = tuple(part.start for part in box)
+                first = tuple(int(i) + s for i, s in zip(differing[0], start, strict=True))
+            count += len(differing)
+    except TessarrError as error:
+        return ValueDifference(path, 0, a.size, None, f"cannot be compared: {error}")
+    if first is None:
+        return None
+    message = f"{count} of {a.size} elements differ, the first at {first}: {a[first]!r} → {b[first]!r}"
+    return ValueDifference(path, count, a.size, first, message)
+
+
+def equal_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where two arrays of one shape hold the same bits (text: the same text), as booleans.
+
+    >>> equal_elements(np.array([0.0, np.nan, 1]), np.array([-0.0, np.nan, 1]))
+    array([False,  True,  True])
+    """
+    if a.dtype.kind in "OTU" or b.dtype.kind in "OTU" or a.dtype.kind != b.dtype.kind:
+        pairs = zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)
+        return np.array([one == other for one, other in pairs], bool).reshape(a.shape)
+    if a.dtype.itemsize == 0 or a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
+        return np.asarray(a == b)
+    raw = np.dtype((np.void, a.dtype.itemsize))
+    native = np.ascontiguousarray(a, a.dtype.newbyteorder("=")).reshape(a.shape)
+    other_native = np.ascontiguousarray(b, b.dtype.newbyteorder("=")).reshape(b.shape)
+    return np.asarray(native.view(raw).reshape(a.shape) == other_native.view(raw).reshape(a.shape))

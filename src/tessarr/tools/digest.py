@@ -1,0 +1,174 @@
+"""Digests of arrays and hierarchies that depend on structure and values, not on how they are stored.
+
+Two copies have equal digests when their nodes, attributes, shapes, data types, dimension names, fill values and values
+are the same bit for bit, whatever the Zarr format, the chunks, the codecs, the byte order and the store. So a copy can be
+compared with a digest kept elsewhere, without the original.
+
+    array    SHA-256 over its description and the digests of its blocks, in C order
+    block    at most 4 Mi elements, cut by a rule that knows the shape only: leading axes first. Digest of the elements
+             as little-endian bytes in C order; text as UTF-8, each with its length before it; other objects as JSON
+    group    SHA-256 over its attributes and the names and digests of its members, sorted
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr._json import plain
+from tessarr.errors import MetadataValidationError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.tools.walk import Progress
+from tessarr.types import JSONObject, Shape
+
+BLOCK_ELEMENTS = 1 << 22
+"""Part of the digest's definition: another number gives other digests."""
+_VERSION = "tessarr-digest-1"
+
+
+@dataclass(slots=True)
+class Digest:
+    """The digests of a hierarchy."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    """Path (from the node that was digested, which is "") → hexadecimal SHA-256."""
+
+    @property
+    def root(self) -> str:
+        """The digest of the whole."""
+        return self.nodes[""]
+
+    def differing(self, other: Digest) -> list[str]:
+        """Paths whose digests differ or that only one has, sorted; groups only when they differ in themselves or below."""
+        paths = sorted(self.nodes.keys() | other.nodes.keys())
+        return [path for path in paths if self.nodes.get(path) != other.nodes.get(path)]
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {"digest": _VERSION, "nodes": dict(self.nodes)}
+
+    @classmethod
+    def from_json(cls, obj: Mapping[str, Any]) -> Digest:
+        """From what `to_json` gave. Raises `MetadataValidationError` for digests made by another rule."""
+        if obj.get("digest") != _VERSION:
+            raise MetadataValidationError("unknown kind of digest", expected=_VERSION, got=obj.get("digest"))
+        return cls(dict(obj["nodes"]))
+
+
+def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
+    """The digests of an opened array or group and everything below it.
+
+    Without `attributes` only structure and values count. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.
+    """
+    from tessarr.core.array import Array
+
+    if isinstance(node, Array):
+        return Digest({"": _array(node, attributes, jobs)})
+    found: dict[str, str] = {}
+    members = list(node.members(max_depth=None))
+    tree: dict[str, dict[str, str]] = {"": {}}
+    groups = {"": node}
+    for number, (path, member) in enumerate(members):
+        if progress:
+            progress(number, len(members), f"/{path}")
+        if isinstance(member, Array):
+            found[path] = _array(member, attributes, jobs)
+        else:
+            groups[path] = member
+            tree[path] = {}
+    for path in sorted(found.keys() | groups.keys() - {""}, key=lambda path: -path.count("/")):
+        if path in groups:
+            found[path] = _group(groups[path], tree[path], attributes)
+        parent, _, name = path.rpartition("/")
+        tree[parent][name] = found[path]
+    found[""] = _group(node, tree[""], attributes)
+    return Digest(dict(sorted(found.items())))
+
+
+def _group(group: Any, members: dict[str, str], attributes: bool) -> str:
+    own = dict(group.attrs) if attributes else {}
+    return _hash({"kind": "group", "attributes": own, "members": dict(sorted(members.items()))})
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(plain(value), sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _array(array: Any, attributes: bool, jobs: int) -> str:
+    description = describe(array.metadata, attributes)
+    sha = hashlib.sha256(_hash(description).encode())
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        for found in pool.map(lambda box: block_digest(array[box]), blocks(array.shape)):
+            sha.update(found)
+    return sha.hexdigest()
+
+
+def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]:
+    """What of an array's metadata counts: not its format, chunks, codecs, byte order."""
+    data_type = metadata.data_type.with_byteorder("=")
+    fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
+    own = dict(metadata.attributes) if attributes else {}
+    own.pop("_ARRAY_DIMENSIONS", None)
+    names = metadata.dimension_names
+    return {
+        "kind": "array",
+        "shape": list(metadata.shape),
+        "dtype": data_type.dtype.descr if data_type.dtype.names else data_type.name + str(data_type.itemsize or ""),
+        "fill_value": block_digest(fill).hex(),
+        "dimension_names": None if names is None or not any(names) else list(names),
+        "attributes": own,
+    }
+
+
+def blocks(shape: Shape) -> Iterator[tuple[slice, ...]]:
+    """The boxes that an array of `shape` is cut into, in C order.
+
+    >>> [tuple((part.start, part.stop) for part in box) for box in blocks((3, 1 << 22))]
+    [((0, 1), (0, 4194304)), ((1, 2), (0, 4194304)), ((2, 3), (0, 4194304))]
+    """
+    lengths = list(shape)
+    for axis in range(len(lengths)):
+        rest = prod(lengths[axis + 1 :])
+        if lengths[axis] * rest <= BLOCK_ELEMENTS:
+            break
+        lengths[axis] = max(1, BLOCK_ELEMENTS // max(rest, 1))
+        if lengths[axis] > 1:
+            break
+    starts = [range(0, size, length) if length else range(0) for size, length in zip(shape, lengths, strict=True)]
+    for corner in product(*starts):
+        yield tuple(
+            slice(start, min(start + length, size))
+            for start, length, size in zip(corner, lengths, shape, strict=True)
+        )  # fmt: skip
+
+
+def block_digest(values: npt.ArrayLike) -> bytes:
+    """SHA-256 of one block's elements."""
+    array = np.asarray(values)
+    if array.dtype.kind in "OT":
+        sha = hashlib.sha256()
+        for item in array.reshape(-1).tolist():
+            data = _object_bytes(item)
+            sha.update(len(data).to_bytes(8, "little"))
+            sha.update(data)
+        return sha.digest()
+    little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+    return hashlib.sha256(np.ascontiguousarray(little).tobytes()).digest()
+
+
+def _object_bytes(item: Any) -> bytes:
+    if isinstance(item, str):
+        return item.encode()
+    if isinstance(item, bytes):
+        return item
+    return json.dumps(plain(item), sort_keys=True, default=str).encode()

@@ -1,0 +1,195 @@
+"""Mending what a check reported as repairable: nothing else, said before it is done, and what is replaced is kept.
+
+Every value that is changed or removed is first copied to ``__tessarr_repair/<number>/<its key>`` in the same store (a
+name that no node can have), from where `restore` brings it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tessarr.errors import TessarrError
+from tessarr.metadata import formats
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Store
+from tessarr.tools.check import legacy, open_place
+from tessarr.tools.check.report import Action, Report
+from tessarr.types import Buffer, JSONObject
+
+BACKUP = "__tessarr_repair"
+
+
+@dataclass(slots=True)
+class Step:
+    """One action and what became of it."""
+
+    action: Action
+    rules: tuple[str, ...]
+    """The findings it answers."""
+    outcome: Literal["planned", "done", "not needed", "failed"] = "planned"
+    message: str = ""
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {
+            "action": self.action.to_json(),
+            "rules": list(self.rules),
+            "outcome": self.outcome,
+            "message": self.message,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.outcome:10} {self.action} ({', '.join(self.rules)})" + (
+            f": {self.message}" if self.message else ""
+        )
+
+
+@dataclass(slots=True)
+class Repair:
+    """What a repair does, or did."""
+
+    store: str
+    steps: list[Step] = field(default_factory=list)
+    backup: str | None = None
+    """Where replaced values are kept: a prefix in the store."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing failed."""
+        return all(step.outcome != "failed" for step in self.steps)
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        return {"store": self.store, "backup": self.backup, "steps": [step.to_json() for step in self.steps]}
+
+    def __str__(self) -> str:
+        kept = f"; replaced values are kept under {self.backup}" if self.backup else ""
+        return "\n".join([f"{self.store}: {len(self.steps)} repairs{kept}", *(f"  {step}" for step in self.steps)])
+
+
+def repair(
+    report: Report, store: Any = None, *, dry_run: bool = True, rules: tuple[str, ...] = (), give_up_data: bool = False
+) -> Repair:
+    """Do what `report` says can be repaired; with `dry_run` (the default) only say it.
+
+    `store` defaults to the one the report names. `rules` limits the repair to findings of these rules. `give_up_data`
+    also moves damaged chunks away, so that the rest of the array can be read; their values become the fill value.
+    A step that fails is reported and does not stop the others; documents are read again before they are changed.
+    """
+    place, _ = open_place(report.store if store is None else store, "")
+    result = Repair(place.url, _steps(report, rules, give_up_data))
+    if dry_run or not result.steps:
+        return result
+    place._check_writable("")
+    keeper = _Keeper(place)
+    for step in result.steps:
+        try:
+            step.outcome = "done" if _do(place, step.action, keeper) else "not needed"
+        except (TessarrError, OSError, ValueError) as error:
+            step.outcome, step.message = "failed", str(error)
+    result.backup = keeper.prefix if keeper.used else None
+    return result
+
+
+_SEQUENCE = ("create_group", "rewrite", "separator", "delete", "quarantine", "consolidate")
+"""Consolidating comes last, when the documents are right."""
+
+
+def _steps(report: Report, rules: tuple[str, ...], give_up_data: bool) -> list[Step]:
+    found: dict[Action, list[str]] = {}
+    for finding in report.findings:
+        wanted = finding.repairable or (give_up_data and finding.action is not None)
+        if wanted and finding.action is not None and (not rules or finding.rule in rules):
+            told = found.setdefault(finding.action, [])
+            if finding.rule not in told:
+                told.append(finding.rule)
+    ordered = sorted(found, key=lambda action: _SEQUENCE.index(action.kind))
+    return [Step(action, tuple(found[action])) for action in ordered]
+
+
+class _Keeper:
+    """Keeps values before they are replaced, once each."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        taken = [int(name) for name in _numbers(store)]
+        self.prefix = f"{BACKUP}/{max(taken, default=0) + 1}/"
+        self.used: set[str] = set()
+
+    def keep(self, key: str, value: Buffer | None) -> None:
+        if value is not None and key not in self.used:
+            self.store.set(self.prefix + key, value)
+            self.used.add(key)
+
+
+def _numbers(store: Store) -> Iterator[str]:
+    if store.supports_listing:
+        for prefix in store.list_dir(f"{BACKUP}/").prefixes:
+            name = prefix.rstrip("/").rpartition("/")[2]
+            if name.isdecimal():
+                yield name
+
+
+def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
+    """Carry out one action; ``False`` when there is nothing to do any more."""
+    if action.kind in ("delete", "quarantine"):
+        value = store.get(action.key)
+        keeper.keep(action.key, value)
+        store.delete(action.key)
+        return value is not None
+    if action.kind == "consolidate":
+        return _consolidate(store, action.key, keeper)
+    if action.kind == "create_group":
+        return _create_group(store, action)
+    name = action.key.rpartition("/")[2]
+    old = store.get(action.key)
+    if old is None:
+        return False
+    document = formats.loads(name, old, key=action.key)
+    new = legacy.mend(action.detail, document) if action.kind == "rewrite" else _separated(document, action.detail)
+    if new is document:
+        return False
+    keeper.keep(action.key, old)
+    store.set(action.key, formats.dumps({name: new})[name])
+    return True
+
+
+def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:
+    if document.get("zarr_format") != 3:
+        return {**document, "dimension_separator": separator}
+    encoding = document["chunk_key_encoding"]
+    name = encoding if isinstance(encoding, str) else encoding["name"]
+    return {**document, "chunk_key_encoding": {"name": name, "configuration": {"separator": separator}}}
+
+
+def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
+    from tessarr.core.consolidation import consolidate
+
+    for name in ("zarr.json", ".zmetadata"):
+        key = f"{path}/{name}" if path else name
+        keeper.keep(key, store.get(key))
+    consolidate(store, path)
+    return True
+
+
+def _create_group(store: Store, action: Action) -> bool:
+    number: Any = int(action.detail)
+    documents = formats.dumps(GroupMetadata(zarr_format=number).documents())
+    for name, data in documents.items():
+        if not store.set_if_not_exists(f"{action.key}/{name}", data):
+            return False
+    return True
+
+
+def restore(store: Any, backup: str) -> list[str]:
+    """Bring back what a repair replaced: the values under the prefix `backup`. Returns their keys."""
+    place, _ = open_place(store, "")
+    backup = backup.rstrip("/") + "/"
+    keys = sorted(key[len(backup) :] for key in place.list_prefix(backup))
+    for key in keys:
+        value = place.get(backup + key)
+        if value is not None:
+            place.set(key, value)
+    return keys
