@@ -10,7 +10,8 @@ import tessarr
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.errors import NodeNotFoundError, StoreError
-from tessarr.stores.url import is_url
+from tessarr.stores.base import Store
+from tessarr.stores.url import is_url, store_from
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
@@ -37,6 +38,18 @@ def split_place(place: str) -> tuple[str, str]:
             break
         above = nearer
     return place, ""
+
+
+def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writable: bool = False) -> tuple[Store, str]:
+    """The store at a place, and the path of the node in it; whether a node is there is not asked.
+
+    Raises `NodeNotFoundError` when a local place does not exist.
+    """
+    root, inner = split_place(place)
+    if not is_url(root) and not os.path.exists(root):
+        raise NodeNotFoundError("no such file or directory", store=root)
+    store, here = store_from(root, mode="r+" if writable else "r", storage_options=storage_options(storage))
+    return store, "/".join(part.strip("/") for part in (here, inner, path) if part.strip("/"))
 
 
 def open_node(place: str, path: str = "", *, storage: Sequence[str] = (), zarr_format: int | None = None) -> Array | Group:

@@ -185,9 +185,9 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
     if node.cf_fill is not None:
         spelled = cf_fill_attribute(node.cf_fill, number)
         attributes |= {} if spelled is None else {"_FillValue": spelled}
-    if node.dimension_names is not None and number != 2:
+    if node.dimension_names is not None:
         attributes.pop(_DIMENSIONS, None)
-        if number == 1:
+        if number != 3:  # also [] of an array without dimensions, which xarray wants to see
             attributes[_DIMENSIONS] = list(node.dimension_names)
     fill = node.fill_value
     if fill is UNSET:
@@ -202,7 +202,7 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         "shards": _shards(node, choices, chunks, number),
         "fill_value": fill,
         "attributes": attributes,
-        "dimension_names": node.dimension_names if number != 1 else None,
+        "dimension_names": node.dimension_names if number == 3 else None,
     }
     given = {name: getattr(choices, name) for name in ("filters", "compressors") if not _is_keep(getattr(choices, name))}
     if choices.codecs is not None:

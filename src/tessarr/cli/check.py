@@ -1,0 +1,67 @@
+"""``tessarr check``: what is wrong with stored data."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tessarr.cli.places import open_store
+from tessarr.cli.printing import OK, PROBLEMS, add_place, add_verb, print_json
+from tessarr.cli.progress import bar
+from tessarr.tools.check import check
+
+LEVELS = ("documents", "stat", "size", "decode")
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    verb = add_verb(
+        verbs,
+        "check",
+        summary="what is wrong with stored data",
+        text="Check metadata against the specifications, consolidated metadata against the truth, and stored chunks.\n"
+        "The exit code is 1 when there are errors or warnings.",
+        examples="""
+tessarr check data.zarr
+tessarr check data.zarr --level decode --jobs 8
+tessarr check data.zarr group/temperature --json
+tessarr check s3://bucket/data.zarr --level documents
+tessarr check huge.zarr --level decode --resume check.journal
+""",
+    )
+    add_place(verb)
+    verb.add_argument(
+        "--level",
+        choices=LEVELS,
+        default="size",
+        help="how far to look: metadata only; also which keys there are; also the size of every chunk (default); "
+        "also decode everything",
+    )
+    verb.add_argument("--jobs", type=int, metavar="N", help="chunks looked at at once (default: 4)")
+    verb.add_argument("--resume", metavar="FILE", help="remember in FILE what is done, and go on from there")
+    verb.add_argument("--no-conventions", action="store_true", help="do not check attributes against conventions")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings."""
+    store, path = open_store(arguments.place, arguments.path, storage=arguments.storage)
+    with bar(nbytes=False) as progress:
+        report = check(
+            store,
+            path=path,
+            data=None if arguments.level == "documents" else arguments.level,
+            jobs=arguments.jobs,
+            resume=arguments.resume,
+            conventions=not arguments.no_conventions,
+            progress=progress,
+        )
+    if arguments.json:
+        print_json(report.to_json())
+    else:
+        print(report)
+        if report.repairable:
+            print(f"{len(report.repairable)} of these can be repaired; see: tessarr repair {arguments.place}")
+        elif report.ok:
+            print("no problems found")
+    return OK if report.ok else PROBLEMS

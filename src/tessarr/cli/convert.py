@@ -1,0 +1,230 @@
+"""``tessarr convert``: other formats, and Zarr of any version, to Zarr of any version."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessarr.cli.places import split_place, storage_options
+from tessarr.cli.printing import OK, add_verb, counted, human, lengths, note, print_json
+from tessarr.cli.progress import bar
+from tessarr.tools.convert import Report, convert
+from tessarr.tools.sources import KINDS
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    verb = add_verb(
+        verbs,
+        "convert",
+        summary="NumPy, HDF5, NetCDF, TIFF or Zarr to Zarr",
+        text="Convert .npy, .npz, HDF5, NetCDF, TIFF (with the extra 'tessarr[convert]') or Zarr of any version to Zarr\n"
+        "of any version. Attributes, dimension names and groups are kept, packed data stays packed. The result is read\n"
+        "back and compared bit by bit, and takes its place only when it is complete.",
+        examples="""
+tessarr convert air.nc air.zarr
+tessarr convert air.nc air.zarr --chunks time=100,lat=50 --shards time=1000 --compressor zstd:5
+tessarr convert scan.tif scan.zip --chunks 512,512 --compressor blosc:lz4:5:bitshuffle
+tessarr convert old.zarr new.zarr --format 3 --shards auto --consolidate
+tessarr convert run.h5 run.zarr --include 'results/*' --exclude '*/debug' --dry-run
+tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
+""",
+    )
+    verb.add_argument("source", metavar="SOURCE", help="a file, a Zarr directory, a zip file or a URL")
+    verb.add_argument("dest", metavar="DEST", help="where to: a directory, a name ending in .zip, or a URL")
+    verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST to write to (default: its root)")
+    verb.add_argument("--from", dest="kind", choices=KINDS, help="the format of SOURCE, where it cannot be seen")
+    verb.add_argument("--format", choices=("1", "2", "3", "keep"), default="3", help="the Zarr version to write (default: 3)")
+    _add_layout(verb)
+    verb.add_argument("--include", action="append", default=[], metavar="PATTERN", help="only these nodes (may be repeated)")
+    verb.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="not these nodes (may be repeated)")
+    verb.add_argument("--rename", action="append", default=[], metavar="OLD=NEW", help="another name for a node (may be repeated)")
+    verb.add_argument("--overwrite", action="store_true", help="replace what is at DEST, once the new data is complete")
+    verb.add_argument("--dry-run", action="store_true", help="print what would be written")
+    verb.add_argument("--no-verify", dest="verify", action="store_false", help="do not read the result back to compare it")
+    verb.add_argument("--verify", dest="verify", action="store_true", default=True, help=argparse.SUPPRESS)
+    verb.add_argument("--consolidate", action="store_true", help="write consolidated metadata too")
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
+    verb.add_argument("--storage", metavar="NAME=VALUE", action="append", default=[], help="an option of a remote DEST (may be repeated)")
+    verb.add_argument(
+        "--source-storage", metavar="NAME=VALUE", action="append", default=[], help="an option of a remote SOURCE (may be repeated)"
+    )
+    verb.set_defaults(run=run)
+
+
+def _add_layout(verb: argparse.ArgumentParser) -> None:
+    """How arrays are stored."""
+    layout = 'lengths ("100,50"), by name ("time=100,lat=-1"), "auto", "keep" or a size ("8MB"); -1 is a whole axis'
+    verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help=layout)
+    verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as for --chunks, or "none"; v3 only')
+    verb.add_argument(
+        "--compressor",
+        "--codec",
+        dest="compressors",
+        action="append",
+        default=[],
+        metavar="CODEC",
+        help='"zstd:5", "gzip:6", "blosc:lz4:5:shuffle", "none", or the JSON of a codec (may be repeated for v3)',
+    )
+    verb.add_argument("--filters", metavar="JSON", help='array codecs before compression, such as \'["numcodecs.delta"]\'')
+    verb.add_argument("--codecs", metavar="JSON", help="the whole chain of codecs of v3 arrays")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Convert, and print what was done."""
+    compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
+    place, inner = split_place(arguments.source)
+    source: Any = place
+    if inner:
+        from tessarr.cli.places import open_node
+
+        source = open_node(arguments.source, storage=arguments.source_storage)
+    with bar() as progress:
+        report = convert(
+            source,
+            arguments.dest,
+            path=arguments.path,
+            kind=arguments.kind,
+            zarr_format=arguments.format if arguments.format == "keep" else int(arguments.format),
+            chunks=parse_layout(arguments.chunks),
+            shards=parse_layout(arguments.shards),
+            filters="keep" if arguments.filters is None else _json(arguments.filters, "--filters"),
+            compressors=(compressors or None) if arguments.compressors else "keep",
+            codecs=None if arguments.codecs is None else _json(arguments.codecs, "--codecs"),
+            include=arguments.include,
+            exclude=arguments.exclude,
+            rename=_renames(arguments.rename),
+            overwrite=arguments.overwrite,
+            verify=arguments.verify,
+            consolidate=arguments.consolidate,
+            jobs=arguments.jobs,
+            dry_run=arguments.dry_run,
+            progress=progress,
+            storage_options=storage_options(arguments.storage),
+            source_storage_options=None if inner else storage_options(arguments.source_storage),
+        )
+    if arguments.json:
+        print_json(report.to_json())
+        return OK
+    for notice in report.plan.notices:
+        note(f"note: {notice}")
+    _print(report)
+    return OK
+
+
+def _print(report: Report) -> None:
+    nodes = [node.to_json() for node in report.plan.nodes]
+    if not report.written:
+        print(f"would write Zarr v{report.zarr_format} to {report.dest}:")
+        rows = [(_name(node), _what(node), human(node["nbytes"]) if node["kind"] == "array" else "") for node in nodes]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        for name, what, size in rows:
+            print(f"  {name:<{widths[0]}}  {what:<{widths[1]}}  {size}".rstrip())
+    arrays = len(report.plan.arrays)
+    told = f"{counted(arrays, 'array')}, {counted(len(nodes) - arrays, 'group')}, {human(report.plan.nbytes)}"
+    if not report.written:
+        print(told)
+        return
+    stored = ""
+    if report.nbytes_stored is not None:
+        ratio = report.plan.nbytes / report.nbytes_stored if report.nbytes_stored else 0
+        stored = f", stored in {human(report.nbytes_stored)} (ratio {ratio:.2f})"
+    verified = "read back and equal to the bit" if report.verified else "not verified"
+    print(f"{report.dest}: Zarr v{report.zarr_format}, {told}{stored}; {verified}; {report.seconds:.1f} s")
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return str(node["path"])
+
+
+def _what(node: Mapping[str, Any]) -> str:
+    if node["kind"] == "group":
+        return "group"
+    data_type = node["data_type"]
+    name = data_type if isinstance(data_type, str) else data_type["name"] if isinstance(data_type, dict) else "struct"
+    text = f"{lengths(node['shape'], node['dimension_names'])} {name}, chunks "
+    text += lengths(node["chunks"]) if node["chunks"] else "of differing shapes"
+    return text + (f", shards {lengths(node['shards'])}" if node["shards"] else "")
+
+
+# -- what stands in options ----------------------------------------------------------------------------------------------
+
+
+def parse_layout(text: str) -> str | tuple[int, ...] | dict[str, int] | None:
+    """Chunks or shards as they are written in an option.
+
+    >>> parse_layout("100, 50"), parse_layout("time=10,lat=-1"), parse_layout("auto"), parse_layout("none")
+    ((100, 50), {'time': 10, 'lat': -1}, 'auto', None)
+    """
+    text = text.strip()
+    if text == "none":
+        return None
+    try:
+        if text.startswith("["):
+            return tuple(int(size) for size in json.loads(text))
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        if "=" in text:
+            pairs = [part.partition("=") for part in parts]
+            return {name.strip(): int(size) for name, _, size in pairs}
+        if all(part.lstrip("-").isdigit() for part in parts) and parts:
+            return tuple(map(int, parts))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{text!r} is no layout; write lengths (100,50) or lengths by name (time=100,lat=50)") from error
+    return text
+
+
+def parse_codec(text: str) -> dict[str, Any] | str | None:
+    """A codec as it is written in an option: short, or JSON; ``None`` for "none".
+
+    >>> parse_codec("zstd:5")
+    {'name': 'zstd', 'configuration': {'level': 5, 'checksum': False}}
+    >>> parse_codec("none"), parse_codec("lz4")
+    (None, 'numcodecs.lz4')
+    """
+    text = text.strip()
+    if text.startswith(("{", '"')):
+        found: dict[str, Any] | str = _json(text, "--compressor")
+        return found
+    name, *options = text.split(":")
+    if name == "none":
+        return None
+    try:
+        if name == "zstd" and len(options) <= 1:
+            return {"name": "zstd", "configuration": {"level": int(options[0]) if options else 0, "checksum": False}}
+        if name == "gzip" and len(options) <= 1:
+            return {"name": "gzip", "configuration": {"level": int(options[0]) if options else 5}}
+        if name == "blosc" and len(options) <= 3:
+            return _blosc(options)
+        if name in ("zlib", "bz2") and len(options) <= 1:
+            level = {"configuration": {"level": int(options[0])}} if options else {}
+            return {"name": f"numcodecs.{name}", **level}
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no codec: a level is a number, as in {name}:5") from error
+    if options:
+        raise ValueError(f"{text!r} is no codec; write zstd:5, gzip:6, blosc:lz4:5:shuffle, or the JSON of the codec")
+    return f"numcodecs.{name}" if name in ("lz4", "lzma") else name
+
+
+def _blosc(options: Sequence[str]) -> dict[str, Any]:
+    cname, level, shuffle = [*options, *("lz4", "5", "shuffle")[len(options) :]]
+    # No typesize: it is that of the array.
+    return {"name": "blosc", "configuration": {"cname": cname, "clevel": int(level), "shuffle": shuffle, "blocksize": 0}}
+
+
+def _json(text: str, option: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{option} is no JSON: {error}") from error
+
+
+def _renames(given: Sequence[str]) -> dict[str, str]:
+    renames = {}
+    for item in given:
+        old, equals, new = item.partition("=")
+        if not (old and equals and new):
+            raise ValueError(f"--rename needs OLD=NEW, got {item!r}")
+        renames[old.strip("/")] = new
+    return renames

@@ -1,0 +1,56 @@
+"""A progress bar, on a terminal only; drawn by rich where it is installed, in plain text where it is not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Self
+
+from tessarr.cli.printing import human
+
+_INTERVAL_S = 0.1
+_WIDTH = 30
+
+
+class Bar:
+    """Tells how far something is: call it with what is done, what there is, and what is being done."""
+
+    def __init__(self, *, nbytes: bool = True) -> None:
+        """`nbytes`: what is counted are bytes."""
+        self.nbytes = nbytes
+        self._shown = 0.0
+        self._length = 0
+        self._live = sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._length:
+            sys.stderr.write("\r" + " " * self._length + "\r")
+            sys.stderr.flush()
+            self._length = 0
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Draw the bar anew, some times a second."""
+        now = time.monotonic()
+        if not self._live or now - self._shown < _INTERVAL_S:
+            return
+        self._shown = now
+        share = min(1.0, done / total) if total else 1.0
+        count = f"{human(done)} of {human(total)}" if self.nbytes else f"{done} of {total}"
+        line = f"[{'#' * int(share * _WIDTH):<{_WIDTH}}] {share:4.0%}  {count}  {what[:40]}"
+        sys.stderr.write("\r" + line.ljust(self._length))
+        sys.stderr.flush()
+        self._length = len(line)
+
+
+def bar(*, nbytes: bool = True) -> Bar:
+    """A progress bar to be used in ``with``."""
+    if sys.stderr.isatty():
+        try:
+            from tessarr.cli.rich import RichBar
+        except ImportError:
+            return Bar(nbytes=nbytes)
+        return RichBar(nbytes=nbytes)
+    return Bar(nbytes=nbytes)

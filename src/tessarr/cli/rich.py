@@ -1,0 +1,32 @@
+"""The progress bar drawn by rich, from the extra ``[cli]``. Raises `ImportError` on import without it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tessarr.cli.progress import Bar
+
+
+class RichBar(Bar):
+    """See `Bar`."""
+
+    def __init__(self, *, nbytes: bool = True) -> None:
+        super().__init__(nbytes=nbytes)
+        count: Any = DownloadColumn(binary_units=True) if nbytes else MofNCompleteColumn()
+        columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), count, TimeRemainingColumn())
+        self._progress = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True)
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        """Draw the bar anew."""
+        self._progress.update(self._task, completed=done, total=total, description=what)
