@@ -1,1 +1,210 @@
-"""What a convention is: it is detected in metadata, read to a typed value, written as attributes, and checked."""
+"""What conventions share: a pure view of a node, the problems they find, and how one is registered.
+
+A convention lives in user attributes and may never keep data from being read; so `read` functions return ``None`` for
+what is not there or cannot be understood, and only `check` says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.types import JSON, JSONObject
+
+Attributes: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """What a convention may know of a node: its metadata, never its data."""
+
+    kind: Literal["array", "group"]
+    attributes: Attributes
+    zarr_format: int = 3
+    shape: tuple[int, ...] = ()
+    dimension_names: tuple[str | None, ...] | None = None
+    dtype: str = ""
+    """NumPy's name of the element type: ``float32``, ``datetime64[s]``; "" where it is not known."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+
+Hierarchy: TypeAlias = Mapping[str, Node]
+"""Path from the root ("" is the root) → node."""
+
+
+class Problem(NamedTuple):
+    """One way in which attributes break a convention."""
+
+    convention: str
+    loc: tuple[str | int, ...]
+    """Where in the attributes."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.convention}: {'/'.join(map(str, self.loc)) or 'attributes'}: {self.message}"
+
+    def to_json(self) -> JSONObject:
+        """As a JSON object."""
+        loc: list[JSON] = list(self.loc)
+        return {"convention": self.convention, "loc": loc, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """A convention as the registry knows it."""
+
+    name: str
+    detect: Callable[[Node], bool]
+    """Whether a node follows the convention (or tries to)."""
+    check: Callable[[Node, str, Hierarchy], Iterable[Problem]]
+    """What is wrong with a node that follows it: the node, its path, and the hierarchy it stands in."""
+    uuid: str | None = None
+    """In the ``zarr_conventions`` framework."""
+    spec_url: str = ""
+
+
+_BUILT_IN = ("xarray", "cf", "crs", "multiscales", "framework", "layout", "proj", "spatial", "ome", "anndata", "nczarr")
+
+
+@dataclass(slots=True)
+class _Table:
+    found: dict[str, Convention] = field(default_factory=dict)
+    complete: bool = False
+
+
+_TABLE = _Table()
+
+
+def register(convention: Convention) -> None:
+    """Make a convention known to `detect`, `check_node` and `tessarr check`; replaces an earlier one of its name.
+
+    Installed packages may also offer conventions by the entry point group ``tessarr.convention``.
+    """
+    conventions()
+    _TABLE.found[convention.name] = convention
+
+
+def unregister(name: str) -> None:
+    """Forget a convention that was registered. Raises `KeyError` when there is none of that name."""
+    conventions()
+    del _TABLE.found[name]
+
+
+def conventions() -> dict[str, Convention]:
+    """Every convention that is known: name → convention."""
+    if not _TABLE.complete:
+        import importlib
+        from importlib.metadata import entry_points
+
+        for name in _BUILT_IN:
+            made: Convention = importlib.import_module(f"tessarr.conventions.{name}").CONVENTION
+            _TABLE.found[made.name] = made
+        for entry in entry_points(group="tessarr.convention"):
+            _TABLE.found.setdefault(entry.name, entry.load())
+        _TABLE.complete = True
+    return dict(_TABLE.found)
+
+
+def node_of(node: Any) -> Node:
+    """The view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
+    if isinstance(node, Node):
+        return node
+    metadata = getattr(node, "metadata", node)
+    if hasattr(metadata, "members") and hasattr(metadata, "documents"):
+        return Node(kind="group", attributes=_attributes(metadata), zarr_format=metadata.zarr_format)
+    if not isinstance(metadata, ArrayMetadata) and hasattr(metadata, "documents") and hasattr(metadata, "shape"):
+        from tessarr.metadata import formats
+
+        metadata = formats.parse_node(metadata.zarr_format, metadata.documents())
+    if isinstance(metadata, ArrayMetadata):
+        return Node(
+            kind="array",
+            attributes=metadata.attributes,
+            zarr_format=metadata.zarr_format,
+            shape=metadata.shape,
+            dimension_names=metadata.dimension_names,
+            dtype=str(metadata.dtype.newbyteorder("=")),
+        )
+    return Node(kind="group", attributes=metadata.attributes, zarr_format=metadata.zarr_format)
+
+
+def _attributes(spec: Any) -> Attributes:
+    from tessarr.model.node import attributes_json
+
+    return attributes_json(spec.attributes)
+
+
+def hierarchy_of(nodes: Any) -> dict[str, Node]:
+    """The view of a hierarchy from a model, or from a mapping of paths to nodes of any kind."""
+    if isinstance(nodes, Mapping):
+        return {path.strip("/"): node_of(node) for path, node in nodes.items()}
+    from tessarr.model.node import walk
+
+    return {path: node_of(node) for path, node in walk(nodes)}
+
+
+def detect(node: Any) -> tuple[str, ...]:
+    """The names of the conventions that a node follows."""
+    view = node_of(node)
+    return tuple(name for name, convention in conventions().items() if convention.detect(view))
+
+
+def check_node(node: Any, path: str = "", hierarchy: Any = None) -> list[Problem]:
+    """What is wrong with a node's attributes by the conventions that it follows."""
+    view = node_of(node)
+    around = hierarchy_of(hierarchy) if hierarchy is not None else {path: view}
+    return [
+        problem
+        for convention in conventions().values()
+        if convention.detect(view)
+        for problem in convention.check(view, path, around)
+    ]
+
+
+def check_hierarchy(nodes: Any) -> Iterator[tuple[str, Problem]]:
+    """`check_node` for every node of a hierarchy: path and problem."""
+    around = hierarchy_of(nodes)
+    known = list(conventions().values())
+    for path, node in around.items():
+        if not node.attributes and not node.dimension_names:
+            continue
+        for convention in known:
+            if convention.detect(node):
+                for problem in convention.check(node, path, around):
+                    yield path, problem
+
+
+def parent(path: str) -> str:
+    """The path of the group that holds the node at `path`."""
+    return path.rpartition("/")[0]
+
+
+def join(group: str, relative: str) -> str:
+    """The path of what a group calls `relative`; ``..`` steps up, as in OME-Zarr's ``../../``.
+
+    >>> join("a/b", "c"), join("a/b", "../../"), join("", "0")
+    ('a/b/c', '', '0')
+    """
+    names = group.split("/") if group else []
+    for name in relative.split("/"):
+        if name == "..":
+            names = names[:-1]
+        elif name not in ("", "."):
+            names.append(name)
+    return "/".join(names)
+
+
+def is_number(value: object) -> bool:
+    """A JSON number; booleans are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def numbers(value: object, length: int | None = None) -> bool:
+    """A list of JSON numbers, of `length` where given."""
+    return isinstance(value, list | tuple) and all(map(is_number, value)) and (length is None or len(value) == length)

@@ -149,7 +149,8 @@ def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) ->
     if name == "standard" and days.size and days.min() < _SWITCH:
         raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
     result: npt.NDArray[np.datetime64] = days.astype("datetime64[D]").astype("datetime64[us]")
-    return result + rest.astype("timedelta64[us]")
+    moved: npt.NDArray[np.datetime64] = result + rest.astype("timedelta64[us]")
+    return moved
 
 
 def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
