@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::chain::{Chain, Middle, Shard, Swap};
-use crate::codecs::{Codec, blosc};
+use crate::codecs::{Codec, blosc, zstd_prefix};
 use crate::error::{Error, Result};
 use crate::part::{Ax, Part, Spread, strides};
 use crate::pool::process;
@@ -156,14 +156,9 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
             scatter(chain, &value, 0, part, how.out);
             return Ok(());
         }
-        if let Some((start, stop)) = partial(chain, part)
-            && !cache.touched(&local.path, offset, local.version)
-        {
-            let data = peel(chain, source)?;
-            let (begin, mut bytes) = blosc::decode_part(&data, chain.nbytes, start, stop)?;
-            finish(chain, &mut bytes);
-            scatter(chain, &bytes, begin, part, how.out);
-            return Ok(());
+        // Kept the second time only: who reads every chunk in part once would fill the cache for nothing.
+        if !cache.touched(&local.path, offset, local.version) {
+            return read_some(chain, source, part, how.out);
         }
         let value = cache.get_or_make(&local.path, offset, local.version, || {
             let mut value = vec![0; chain.nbytes];
@@ -173,8 +168,23 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
         scatter(chain, &value, 0, part, how.out);
         return Ok(());
     }
-    let data = decoded(chain, source)?;
-    scatter(chain, &data, 0, part, how.out);
+    read_some(chain, source, part, how.out)
+}
+
+/// Decodes as little of a chunk as `part` needs.
+fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
+    let Some((start, stop)) = partial(chain, part) else {
+        let data = decoded(chain, source)?;
+        scatter(chain, &data, 0, part, out);
+        return Ok(());
+    };
+    let data = peel(chain, source)?;
+    let (begin, mut bytes) = match chain.after.first() {
+        Some((Codec::Zstd { .. }, _)) => (0, zstd_prefix(&data, chain.nbytes, stop)?),
+        _ => blosc::decode_part(&data, chain.nbytes, start, stop)?,
+    };
+    finish(chain, &mut bytes);
+    scatter(chain, &bytes, begin, part, out);
     Ok(())
 }
 
@@ -194,14 +204,17 @@ fn wrong_size(chain: &Chain, expected: usize, got: usize) -> Error {
         .hint("The stored value is truncated or belongs to another array; run `tessarr check --data`")
 }
 
-/// The byte range of the chunk that holds all of `part`, when decoding less than the chunk is possible and worthwhile.
+/// The byte range of the chunk that holds all of `part`, when decoding less than the chunk is possible and worthwhile:
+/// the blocks of a blosc chunk that are touched, or a zstd chunk from its beginning on.
 fn partial(chain: &Chain, part: &Part) -> Option<(usize, usize)> {
     let Part::Box(axes) = part else { return None };
-    if !matches!(chain.after.first(), Some((Codec::Blosc(_), _))) {
+    let first = &chain.after.first()?.0;
+    if !matches!(first, Codec::Blosc(_) | Codec::Zstd { checksum: false, .. }) {
         return None;
     }
     let (low, high) = span(chain, axes);
-    (high - low <= chain.nbytes / 2).then_some((low, high))
+    let work = if matches!(first, Codec::Zstd { .. }) { high } else { 2 * (high - low) };
+    (work <= chain.nbytes / 4 * 3 && chain.nbytes > 64 << 10).then_some((low, high))
 }
 
 fn span(chain: &Chain, axes: &[Ax]) -> (usize, usize) {

@@ -6,6 +6,7 @@ pub mod array;
 mod cache;
 pub mod chain;
 pub mod codecs;
+mod collect;
 pub mod decode;
 pub mod encode;
 pub mod error;

@@ -1,6 +1,7 @@
 //! The Python face of the engine.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
@@ -11,6 +12,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
+use crate::collect::{EncodeJob, encode_part};
+use crate::encode::Writing;
 use crate::error::{NativeError, Result};
 use crate::part::{Ax, Part, Spread};
 use crate::pool;
@@ -23,19 +26,21 @@ use crate::write::WriteJob;
 #[pyclass(frozen, name = "Array", module = "tessarr._native")]
 struct PyArray {
     array: Arc<Array>,
-    /// For stores that Python reads: `fetch(keys) -> list of bytes-like or None`.
-    fetch: Option<Py<PyAny>>,
+    /// For arrays that are not in local files: `fetch(keys) -> bytes-like or None per key`, `set`, `delete`, `update`.
+    store: Option<Py<PyAny>>,
 }
 
 /// Values fetched from a Python store per call.
 const FETCH_BATCH: usize = 512;
+/// And at most so much of them, decoded.
+const BATCH_BYTES: usize = 64 << 20;
 
 #[pymethods]
 impl PyArray {
     #[new]
-    #[pyo3(signature = (binding, fetch=None))]
-    fn new(binding: &str, fetch: Option<Py<PyAny>>) -> PyResult<PyArray> {
-        Ok(PyArray { array: Arc::new(Array::from_json(binding)?), fetch })
+    #[pyo3(signature = (binding, store=None))]
+    fn new(binding: &str, store: Option<Py<PyAny>>) -> PyResult<PyArray> {
+        Ok(PyArray { array: Arc::new(Array::from_json(binding)?), store })
     }
 
     /// Fills `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array.
@@ -75,7 +80,44 @@ impl PyArray {
         }
         // As in `read_part`: the buffer outlives every use of this.
         let value = Memory::of_buffer(buffer);
-        Ok(py.detach(|| WriteJob::run(&self.array, part, value, selected, &mut poll()))?)
+        match (&self.array.store, &self.store) {
+            (Store::Local(_), _) => Ok(py.detach(|| WriteJob::run(&self.array, part, value, selected, &mut poll()))?),
+            (Store::Python, Some(store)) => self.write_to(py, store.bind(py), part, value),
+            (Store::Python, None) => Err(PyValueError::new_err("this array was made without a store")),
+        }
+    }
+
+    /// Writes to a store of Python: covered chunks in batches, the others one by one under the store's lock.
+    fn write_to(&self, py: Python<'_>, store: &Bound<'_, PyAny>, part: &Part, value: Memory<'static>) -> PyResult<()> {
+        let array = &self.array;
+        let how = Writing { value, keep_empty: array.write_empty };
+        let spread = Arc::new(py.detach(|| Spread::new(part, &array.cuts)));
+        let nbytes = array.chain_at(&spread.get(0).0)?.nbytes.max(1);
+        let many = (BATCH_BYTES / nbytes).clamp(1, FETCH_BATCH);
+        let mut covered = Vec::with_capacity(many);
+        for number in 0..spread.len() {
+            let (coords, part) = spread.get(number);
+            if part.covers(&array.inside(&coords)) {
+                covered.push(number);
+            } else {
+                let alive = Arc::new(AtomicBool::new(true));
+                let change = Change { array: array.clone(), spread: spread.clone(), number, how, alive: alive.clone() };
+                let done = store.call_method1("update", (array.key(&coords), change));
+                alive.store(false, Ordering::Release);
+                done?;
+            }
+            if covered.len() == many || number + 1 == spread.len() {
+                let numbers = std::mem::take(&mut covered);
+                let made = py.detach(|| EncodeJob::run(array, &spread, how, numbers, &mut poll()))?;
+                for (key, data) in made {
+                    match data {
+                        Some(data) => store.call_method1("set", (key, PyBytes::new(py, &data)))?,
+                        None => store.call_method1("delete", (key,))?,
+                    };
+                }
+            }
+        }
+        Ok(())
     }
 
     fn buffer(&self, object: &Bound<'_, PyAny>, writable: bool) -> PyResult<PyUntypedBuffer> {
@@ -153,19 +195,21 @@ impl PyArray {
         // `buffer` lives until this function returns, and `ReadJob::run` leaves no thread behind.
         let out = Memory::of_buffer(buffer);
         let array = &self.array;
-        match (&array.store, &self.fetch) {
+        match (&array.store, &self.store) {
             (Store::Local(_), _) => py.detach(|| {
                 let spread = Arc::new(Spread::new(part, &array.cuts));
                 let all = (0, spread.len());
                 ReadJob::run(array, &spread, out, all, None, selected, &mut poll())
             })?,
-            (Store::Python, Some(fetch)) => {
+            (Store::Python, Some(store)) => {
                 let spread = Arc::new(py.detach(|| Spread::new(part, &array.cuts)));
                 let total = spread.len();
+                let nbytes = array.chain_at(&spread.get(0).0)?.nbytes.max(1);
+                let many = (BATCH_BYTES / nbytes).clamp(1, FETCH_BATCH);
                 let mut first = 0;
                 while first < total {
-                    let last = (first + FETCH_BATCH).min(total);
-                    let fetched = self.fetch(py, fetch, &spread, (first, last))?;
+                    let last = (first + many).min(total);
+                    let fetched = self.fetch(py, store, &spread, (first, last))?;
                     let share = selected / total * (last - first);
                     py.detach(|| {
                         ReadJob::run(array, &spread, out, (first, last), Some(fetched), share, &mut poll())
@@ -173,7 +217,7 @@ impl PyArray {
                     first = last;
                 }
             }
-            (Store::Python, None) => return Err(PyValueError::new_err("this array was made without a fetch function")),
+            (Store::Python, None) => return Err(PyValueError::new_err("this array was made without a store")),
         }
         Ok(())
     }
@@ -181,13 +225,13 @@ impl PyArray {
     fn fetch(
         &self,
         py: Python<'_>,
-        fetch: &Py<PyAny>,
+        store: &Py<PyAny>,
         spread: &Spread,
         (first, last): (usize, usize),
     ) -> PyResult<Vec<Option<Object>>> {
         let keys = (first..last).map(|number| self.array.key(&spread.get(number).0));
         let keys = PyList::new(py, keys.collect::<Vec<_>>())?;
-        let values = fetch.bind(py).call1((keys,))?;
+        let values = store.bind(py).call_method1("fetch", (keys,))?;
         let mut objects = Vec::with_capacity(last - first);
         for value in values.try_iter()? {
             objects.push(held(&value?)?.map(Object::Bytes));
@@ -197,6 +241,29 @@ impl PyArray {
         } else {
             Err(PyValueError::new_err("fetch returned another number of values than it was asked for"))
         }
+    }
+}
+
+/// What `Store.update` is given: old value → new value. Only called while `PyArray::write_to` holds the memory.
+#[pyclass(frozen, module = "tessarr._native")]
+struct Change {
+    array: Arc<Array>,
+    spread: Arc<Spread>,
+    number: usize,
+    how: Writing,
+    /// Whether the value's memory is still held.
+    alive: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl Change {
+    fn __call__<'py>(&self, py: Python<'py>, old: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        if !self.alive.load(Ordering::Acquire) {
+            return Err(PyValueError::new_err("a change was kept beyond the update that it was made for"));
+        }
+        let old = held(old)?.map(Object::Bytes);
+        let made = py.detach(|| encode_part(&self.array, &self.spread, self.number, old.as_ref(), self.how))?;
+        Ok(made.1.map(|data| PyBytes::new(py, &data)))
     }
 }
 

@@ -15,7 +15,7 @@ class NativeError(Exception):
 class Array:
     """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
-    def __new__(cls, binding: str, fetch: Any | None = None) -> Array: ...
+    def __new__(cls, binding: str, store: Any | None = None) -> Array: ...
     def read(self, dims: tuple[slice | npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
         """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array."""
 

@@ -283,8 +283,7 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
 /// that reading a part of a chunk need not decode all of it.
 fn block_size(config: &Config, nbytes: usize) -> usize {
     let wanted = match (config.blocksize, config.compressor) {
-        (0, Compressor::Zlib | Compressor::Zstd | Compressor::Lz4Hc) => 256 << 10,
-        (0, _) => 128 << 10,
+        (0, _) => 256 << 10,
         (given, _) => given.max(MIN_SPLIT),
     };
     let size = wanted.min(nbytes).max(1);

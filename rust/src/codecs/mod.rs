@@ -163,6 +163,31 @@ fn decode_zstd(data: &[u8], out: &mut [u8]) -> Result<()> {
     if made == out.len() { Ok(()) } else { Err(Error::size("zstd", out.len(), made)) }
 }
 
+/// The first `stop` bytes of data that decode to `total` bytes.
+pub fn zstd_prefix(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratch> {
+    let bad = |got: &str| Error::codec("zstd", "a chunk is not valid zstd data").got(got);
+    if let Ok(Some(declared)) = zstd_safe::get_frame_content_size(data)
+        && declared > total as u64
+    {
+        return Err(Error::size("zstd", total, declared));
+    }
+    let mut out = scratch::take(stop);
+    scratch::with_zstd_decoder(|decoder| {
+        decoder.init().map_err(|code| bad(zstd_safe::get_error_name(code)))?;
+        let mut input = zstd_safe::InBuffer::around(data);
+        let mut output = zstd_safe::OutBuffer::around(&mut *out);
+        while output.pos() < stop {
+            let before = (input.pos(), output.pos());
+            decoder.decompress_stream(&mut output, &mut input).map_err(|code| bad(zstd_safe::get_error_name(code)))?;
+            if (input.pos(), output.pos()) == before {
+                return Err(bad("a truncated stream"));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
 fn encode_zstd(level: i32, checksum: bool, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     use zstd_safe::CParameter;
     append(out, zstd_safe::compress_bound(data.len()), |target| {

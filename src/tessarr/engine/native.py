@@ -249,6 +249,8 @@ def _chain(chain: BoundChain) -> list[JSON]:
     middle, spec = chain.middle, chain.middle_spec
     if chain.shard is not None:
         layout = chain.shard
+        if layout.codec.subchunk_write_order not in ("lexicographic", "unordered"):
+            raise Unsupported(f"inner chunks written in {layout.codec.subchunk_write_order} order")
         codecs.append(
             _named(
                 "sharding_indexed",

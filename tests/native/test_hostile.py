@@ -1,0 +1,190 @@
+"""Broken chunks and shards are typed errors that name the place: never a crash, never wrong values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import _native
+from tessarr.engine.native import NativeEngine
+from tessarr.errors import BaseZarrError, ChecksumError, ChunkNotFoundError, CodecError, ShardIndexError
+from tessarr.indexing.selection import Outer
+
+VALUES = (np.arange(4096).reshape(64, 64) // 5 % 300).astype("u4")
+
+
+def blosc(cname: str, shuffle: str, blocksize: int = 0) -> dict[str, Any]:
+    """A blosc codec for four-byte elements."""
+    return {
+        "name": "blosc",
+        "configuration": {"cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": 4, "blocksize": blocksize},
+    }
+
+
+CODECS: dict[str, Any] = {
+    "gzip": {"name": "gzip", "configuration": {"level": 1}},
+    "zstd": {"name": "zstd", "configuration": {"level": 1, "checksum": True}},
+    "crc32c": {"name": "crc32c"},
+    **{f"blosc-{c}": blosc(c, "shuffle", 4096) for c in ("lz4", "blosclz", "zlib", "zstd", "snappy")},
+    "blosc-bit": blosc("blosclz", "bitshuffle"),
+    "raw": None,
+}
+V2_CODECS: dict[str, Any] = {"lz4": {"id": "lz4"}, "bz2": {"id": "bz2"}, "zlib": {"id": "zlib", "level": 1}}
+CHECKED = {"gzip", "zstd", "crc32c", "bz2", "zlib"}
+"""Formats whose checksum finds every change of the data."""
+
+
+def written(path: Path, name: str, **options: Any) -> tuple[Any, Path]:
+    """An array with one codec, and the file of its only chunk."""
+    if name in V2_CODECS:
+        options |= {"zarr_format": 2, "compressors": V2_CODECS[name]}
+    else:
+        options |= {"compressors": CODECS[name]}
+    array = tessarr.create_array(str(path / "a"), shape=(64, 64), dtype="u4", chunks=(64, 64), **options)
+    assert array.engine.name == "native"
+    array[...] = VALUES
+    file = next(file for file in (path / "a").rglob("*") if file.is_file() and file.name[0] not in ".z")
+    np.testing.assert_array_equal(array[...], VALUES)
+    return array, file
+
+
+@pytest.mark.spec("V3-CHAIN-08", "V3-GZIP-04", "V3-CRC-03", "V3-CRC-04")
+@pytest.mark.parametrize("name", [*CODECS, *V2_CODECS])
+def test_a_truncated_or_prolonged_chunk_is_an_error(tmp_path: Path, name: str) -> None:
+    array, file = written(tmp_path, name)
+    data = file.read_bytes()
+    for cut in {0, 1, 3, 15, 16, 17, len(data) // 2, len(data) - 5, len(data) - 1}:
+        file.write_bytes(data[:cut])
+        with pytest.raises(CodecError) as caught:
+            array[...]
+        assert caught.value.chunk == (0, 0)
+        assert caught.value.path == "/"
+    file.write_bytes(data + b"\0\1\2")
+    with pytest.raises(CodecError):
+        array[...]
+
+
+@pytest.mark.parametrize("name", [*CODECS, *V2_CODECS])
+def test_flipped_bits_are_errors_or_change_single_values_only_where_nothing_is_checked(tmp_path: Path, name: str) -> None:
+    array, file = written(tmp_path, name)
+    data = bytearray(file.read_bytes())
+    generator = np.random.default_rng(7)
+    for _ in range(300):
+        broken = data.copy()
+        for at in generator.integers(0, len(data), generator.integers(1, 4)):
+            broken[at] ^= 1 << generator.integers(0, 8)
+        file.write_bytes(broken)
+        try:
+            values = array[...]
+            array[3:7, ::9]
+        except CodecError:
+            continue
+        assert values.shape == VALUES.shape
+        # gzip ignores some bits of its header (time, system), and zstd none
+        assert name not in CHECKED or np.array_equal(values, VALUES)
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.spec("V3-SHARD-12", "V3-SHARD-18")
+def test_a_broken_shard_is_an_error(tmp_path: Path, location: str) -> None:
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    sharding = {
+        "name": "sharding_indexed",
+        "configuration": {
+            "chunk_shape": [16, 16],
+            "codecs": [little, {"name": "crc32c"}],
+            "index_codecs": [little, {"name": "crc32c"}],
+            "index_location": location,
+        },
+    }
+    path = str(tmp_path / "a")
+    array = tessarr.create_array(path, shape=(64, 64), dtype="u4", chunks=(64, 64), serializer=sharding, compressors=None)
+    array[...] = VALUES
+    file = tmp_path / "a" / "c" / "0" / "0"
+    data = bytearray(file.read_bytes())
+    for cut in (0, 1, 100, 16 * 16 + 3, len(data) - 1):
+        file.write_bytes(data[:cut])
+        with pytest.raises(ShardIndexError):
+            array[...]
+        with pytest.raises(BaseZarrError):
+            array[3, 3] = 5
+        assert file.read_bytes() == data[:cut]
+    generator = np.random.default_rng(3)
+    for _ in range(300):
+        broken = data.copy()
+        broken[generator.integers(0, len(data))] ^= 1 << generator.integers(0, 8)
+        file.write_bytes(broken)
+        with pytest.raises((ShardIndexError, ChecksumError)):
+            array[...]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [(0, 2**64 - 1), (2**64 - 1, 1024), (2**63, 1024), (2**64 - 100, 1024), (10**6, 1024), (0, 0), (0, 1023), (15500, 1024)],
+)
+@pytest.mark.spec("V3-SHARD-12")
+def test_an_impossible_index_entry_is_an_error(tmp_path: Path, entry: tuple[int, int]) -> None:
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    configuration = {"chunk_shape": [16, 16], "codecs": [little], "index_codecs": [little]}
+    sharding = {"name": "sharding_indexed", "configuration": configuration}
+    path = str(tmp_path / "a")
+    array = tessarr.create_array(path, shape=(64, 64), dtype="u4", chunks=(64, 64), serializer=sharding, compressors=None)
+    array[...] = VALUES
+    file = tmp_path / "a" / "c" / "0" / "0"
+    data = file.read_bytes()
+    file.write_bytes(data[:-256] + np.array(entry, "<u8").tobytes() + data[-240:])
+    with pytest.raises(ShardIndexError):
+        array[0, 0]
+    np.testing.assert_array_equal(array[16:, 16:], VALUES[16:, 16:])
+
+
+def test_a_huge_declared_size_is_refused_before_anything_is_allocated(tmp_path: Path) -> None:
+    array, file = written(tmp_path, "blosc-lz4")
+    data = bytearray(file.read_bytes())
+    data[4:8] = (2**31 - 100).to_bytes(4, "little")
+    file.write_bytes(data)
+    with pytest.raises(CodecError, match="wrong size"):
+        array[...]
+
+
+def test_a_missing_chunk_is_an_error_where_that_is_asked_for(tmp_path: Path) -> None:
+    array = tessarr.create_array(
+        str(tmp_path / "a"), shape=(4,), chunks=(2,), dtype="u1", config={"read_missing_chunks": False}
+    )
+    assert array.engine.name == "native"
+    with pytest.raises(ChunkNotFoundError) as caught:
+        array[3]
+    assert caught.value.chunk == (1,)
+    assert caught.value.key == "c/1"
+
+
+@pytest.mark.parametrize(
+    "binding",
+    ["", "{", "[]", "null", '{"shape": [-1]}', '{"shape": [1e400]}', "[" * 100_000, '{"shape": [1], "axes": [{"size": 0}]}'],
+)
+def test_a_malformed_description_is_refused(binding: str) -> None:
+    with pytest.raises(_native.NativeError):
+        _native.Array(binding)
+
+
+def test_selections_that_do_not_fit_are_refused_before_memory_is_touched(tmp_path: Path) -> None:
+    array, _ = written(tmp_path, "raw")
+    handle = NativeEngine()._bind(array._bound).array
+    good = np.empty((64, 64), "u4")
+    for dims, out in [
+        ((slice(0, 64, 1), slice(0, 63, 1)), good),
+        ((slice(0, 64, 1),), good),
+        ((slice(0, 64, 1), np.array([0, 64])), np.empty((64, 2), "u4")),
+        ((slice(0, 64, 1), np.array([0, -1])), np.empty((64, 2), "u4")),
+        ((slice(0, 64, 1), slice(0, 64, 1)), np.empty((64, 64), "u2")),
+    ]:
+        with pytest.raises(ValueError, match=r".+"):
+            handle.read(dims, out)
+    frozen = np.empty((64, 64), "u4")
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        NativeEngine().read(array._bound, Outer((slice(0, 64, 1),) * 2), frozen)

@@ -1,0 +1,154 @@
+"""Threads, processes, forks and interrupts."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import _native
+
+VALUES = np.arange(256 * 256, dtype="i4").reshape(256, 256)
+GZIP = {"name": "gzip", "configuration": {"level": 1}}
+
+
+def made(path: Path, **options: Any) -> Any:
+    """An array of 256 chunks, served by the native engine."""
+    options = {"chunks": (16, 16), "compressors": GZIP, **options}
+    array = tessarr.create_array(str(path / "a"), shape=(256, 256), dtype="i4", overwrite=True, **options)
+    assert array.engine.name == "native"
+    array[...] = VALUES
+    return array
+
+
+def increment(path: str, worker: int) -> None:
+    """Adds one to every element of a column, in small writes that share chunks with other workers' columns."""
+    array = tessarr.open_array(path, mode="r+")
+    for _ in range(20):
+        array[:, worker] = array[:, worker] + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_reads_and_writes_after_its_parent_did(tmp_path: Path) -> None:
+    array = made(tmp_path)
+    assert (array[...] == VALUES).all()
+    assert (array[3:200, 5:9] == VALUES[3:200, 5:9]).all()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            array[...] = VALUES + 1
+            status = 0 if (array[...] == VALUES + 1).all() and array[7, 7] == VALUES[7, 7] + 1 else 2
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 30
+    done = 0
+    while not done and time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.01)
+    if not done:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert (array[...] == VALUES + 1).all()
+
+
+def test_partial_writes_of_one_chunk_by_several_processes_are_all_kept(tmp_path: Path) -> None:
+    for options in ({"chunks": (256, 256)}, {"chunks": (64, 64), "shards": (256, 256)}):
+        made(tmp_path, **options)
+        context = multiprocessing.get_context("spawn")
+        workers = [context.Process(target=increment, args=(str(tmp_path / "a"), worker)) for worker in range(3)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+            assert worker.exitcode == 0
+        expected = VALUES.copy()
+        expected[:, :3] += 20
+        np.testing.assert_array_equal(tessarr.open_array(str(tmp_path / "a"))[...], expected)
+        assert not [path for path in (tmp_path / "a").rglob(".*")]
+
+
+def test_threads_read_and_write_different_chunks_at_once(tmp_path: Path) -> None:
+    array = made(tmp_path)
+
+    def work(row: int) -> bool:
+        rows = slice(row * 16, row * 16 + 16)
+        for _ in range(5):
+            array[rows] = VALUES[rows] * 2
+            if not (array[rows] == VALUES[rows] * 2).all():
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(16)))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this platform cannot send itself a timed signal")
+def test_an_interrupt_ends_a_long_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "a")
+    array = tessarr.create_array(path, shape=(4000, 1000, 1000), chunks=(10, 1000, 1000), dtype="u1", compressors=None)
+    assert array.engine.name == "native"
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    started = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            while time.monotonic() < started + 60:
+                array[::1, ::7, ::7]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 10
+
+
+def test_a_changed_file_is_never_served_from_the_cache(tmp_path: Path) -> None:
+    array = made(tmp_path, chunks=(256, 256))
+    _native.clear_cache()
+    for _ in range(3):
+        assert array[5, 5] == VALUES[5, 5]
+    assert _native.cache_info()["entries"] == 1
+    hits = _native.cache_info()["hits"]
+    assert array[6, 6] == VALUES[6, 6]
+    assert _native.cache_info()["hits"] == hits + 1
+    for step in range(20):
+        tessarr.open_array(str(tmp_path / "a"), mode="r+")[...] = VALUES + step
+        assert array[6, 6] == VALUES[6, 6] + step
+
+
+def test_many_threads_that_miss_one_chunk_decode_it_once(tmp_path: Path) -> None:
+    array = made(tmp_path, chunks=(256, 256))
+    _native.clear_cache()
+    array[0, 0]
+    before = _native.cache_info()["misses"]
+    barrier = threading.Barrier(8)
+
+    def work(i: int) -> int:
+        barrier.wait()
+        return int(array[i, i])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [int(VALUES[i, i]) for i in range(8)]
+    assert _native.cache_info()["misses"] == before + 1
+
+
+def test_a_read_only_store_is_not_written(tmp_path: Path) -> None:
+    made(tmp_path)
+    array = tessarr.open_array(str(tmp_path / "a"), mode="r")
+    with pytest.raises(PermissionError):
+        array[0, 0] = 1
