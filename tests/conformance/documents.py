@@ -85,7 +85,7 @@ def _refuse(token: str) -> Any:
 
 
 class Place:
-    """Where an array of a test is stored: in a dict, or in a directory, which the native engine serves if it is there."""
+    """Where an array of a test is stored: in a dict, or in a directory."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder

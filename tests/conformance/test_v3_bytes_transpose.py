@@ -184,7 +184,7 @@ def test_values_of_any_byte_order_are_converted(place: Place, given: str, codec:
 )
 def test_the_order_is_a_permutation_of_the_axes(configuration: dict[str, Any]) -> None:
     codecs = [{"name": "transpose", "configuration": configuration}, LITTLE]
-    with pytest.raises(MetadataValidationError, match="transpose|order"):
+    with pytest.raises(MetadataValidationError, match=r"transpose|order"):
         opened(array_document((2, 2), codecs=codecs))
     with pytest.raises(BaseZarrError):
         tessarr.create(shape=(2, 2), chunks=(2, 2), dtype="i4", codecs=codecs, store={})

@@ -251,6 +251,14 @@ class ShardLayout:
             )
         return ByteRange(offset, stop)
 
+    def last_byte(self, entries: Sequence[ByteRange]) -> ByteRange:
+        """A byte that the shard must have if none of these inner chunks reaches past its end or into its index.
+
+        Read with them it shows what `entry` cannot know without the size of the shard.
+        """
+        stop = max(entry.stop or 0 for entry in entries) + (self.codec.index_location == "end") * self.index_nbytes
+        return ByteRange(stop - 1, stop)
+
     def split(self, data: Buffer) -> dict[Coords, memoryview]:
         """The encoded inner chunks of a whole stored shard, as views of `data`; those not stored are left out."""
         view = memoryview(data).cast("B")

@@ -135,7 +135,10 @@ def new_array_metadata(
             chain = (ShardingCodec(inner, chain, **_shard_options(shards)),)
         spec = ChunkSpec(_first_chunk(grid, lengths), data_type, common["fill_value"])
         chain = fit_chain(chain, spec)
-        BoundChain(chain, spec)
+        bound = BoundChain(chain, spec)
+        if bound.shard is not None and not bound.partial:
+            message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
+            warnings.warn(message, ZarrUserWarning, 4)
         return ArrayMetadata(
             **common,
             chunk_grid=grid,

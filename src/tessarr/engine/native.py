@@ -49,7 +49,7 @@ _ERRORS: dict[str, type[TessarrError]] = {
 _KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """The array holds something that the native engine does not know; the text says what."""
 
 
@@ -67,7 +67,7 @@ class _Handle:
             self.array = _native.Array(description, None if _is_local(bound.store) else _Bytes(bound.store))
         except _native.NativeError as error:
             kind, what, _ = error.args
-            raise Unsupported(what if kind == "unsupported" else f"{kind}: {what}") from error
+            raise UnsupportedError(what if kind == "unsupported" else f"{kind}: {what}") from error
 
     def buffer(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """`array` as something whose memory the buffer protocol gives out; a 0-d array as one element."""
@@ -91,7 +91,7 @@ class NativeEngine:
             return "in strict mode every stored bool is checked"
         try:
             self._bind(bound)
-        except Unsupported as reason:
+        except UnsupportedError as reason:
             return str(reason)
         return None
 
@@ -170,13 +170,13 @@ def _view_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
 
 
 def describe(bound: BoundArray) -> JSONObject:
-    """What `tessarr._native.Array` is made from. Raises `Unsupported`."""
+    """What `tessarr._native.Array` is made from. Raises `UnsupportedError`."""
     data_type = bound.metadata.data_type
     if data_type.itemsize is None or bound.dtype.hasobject:
-        raise Unsupported(f"elements of the data type {data_type.name} differ in size")
+        raise UnsupportedError(f"elements of the data type {data_type.name} differ in size")
     encoding = bound.metadata.chunk_key_encoding
     if type(encoding).__module__ not in _KEYS:
-        raise Unsupported(f"the chunk key encoding {encoding.name!r}")
+        raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
     first = encoding.encode((0,))
     prefix = f"{bound.path}/" if bound.path else ""
     shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
@@ -210,10 +210,10 @@ def _store(bound: BoundArray) -> JSONObject:
     if _is_local(store):
         assert isinstance(store, LocalStore)
         if not store.file_locks:
-            raise Unsupported("a local store without file locks")
+            raise UnsupportedError("a local store without file locks")
         return {"kind": "local", "root": store._base}
     if store.is_remote:
-        raise Unsupported(f"{type(store).__name__} is remote, where the reference engine overlaps requests")
+        raise UnsupportedError(f"{type(store).__name__} is remote, where the reference engine overlaps requests")
     return {"kind": "python"}
 
 
@@ -244,13 +244,13 @@ def _chain(chain: BoundChain) -> list[JSON]:
     codecs: list[JSON] = []
     for codec, spec in chain.before:
         if not isinstance(codec, TransposeCodec):
-            raise Unsupported(f"the codec {codec.name!r}, which computes on elements")
+            raise UnsupportedError(f"the codec {codec.name!r}, which computes on elements")
         codecs.append(_named("transpose", {"order": list(codec.permutation(len(spec.shape)))}))
     middle, spec = chain.middle, chain.middle_spec
     if chain.shard is not None:
         layout = chain.shard
         if layout.codec.subchunk_write_order not in ("lexicographic", "unordered"):
-            raise Unsupported(f"inner chunks written in {layout.codec.subchunk_write_order} order")
+            raise UnsupportedError(f"inner chunks written in {layout.codec.subchunk_write_order} order")
         codecs.append(
             _named(
                 "sharding_indexed",
@@ -266,7 +266,7 @@ def _chain(chain: BoundChain) -> list[JSON]:
         swap = _swap(spec.dtype, middle.stored_dtype(spec))
         codecs.append(_named("bytes", {"swap": swap, "boolean": spec.dtype.kind == "b"}))
     else:
-        raise Unsupported(f"the codec {middle.name!r}")
+        raise UnsupportedError(f"the codec {middle.name!r}")
     codecs.extend(_step(step, spec, first=number == 0) for number, step in enumerate(chain.after))
     return codecs
 
@@ -285,7 +285,7 @@ def _step(codec: BytesToBytes, spec: ChunkSpec, *, first: bool) -> JSONObject:
     coder = getattr(codec, "coder", None)
     name = codec.name if coder is None else coder.codec_id
     if name not in _STEPS or type(codec).__module__.partition(".")[0] != "tessarr":
-        raise Unsupported(f"the codec {codec.name!r}")
+        raise UnsupportedError(f"the codec {codec.name!r}")
     if coder is None:
         configuration = codec.to_json().get("configuration", {})
         members = dict(configuration) if isinstance(configuration, dict) else {}
@@ -312,5 +312,5 @@ def _swap(memory: np.dtype[Any], stored: np.dtype[Any], at: int = 0) -> list[JSO
         return found
     parts = {"c": 2, "U": memory.itemsize // 4}.get(memory.kind, 1)
     if memory.kind not in "iufcmMU" or stored.kind != memory.kind:
-        raise Unsupported(f"elements of {memory}, stored as {stored}")
+        raise UnsupportedError(f"elements of {memory}, stored as {stored}")
     return [[at, memory.itemsize // parts, parts]]

@@ -85,16 +85,21 @@ def _read_shard(
         placed: Sequence[tuple[Part, Buffer | None]] = [(inner, encoded.get(inner.coords)) for inner in parts]
     else:
         index = layout.parse_index(found[0])
-        entries = [(inner, layout.entry(index, inner.coords)) for inner in parts]
+        size = None if within is None or within.stop is None else within.stop - within.start
+        entries = [(inner, layout.entry(index, inner.coords, size)) for inner in parts]
         if layout.inner.partial:
             yield from _read_nested(key, within, layout, entries, target, bound)
             _scatter(target, part, out, chain)
             return
         wanted = [entry for _, entry in entries if entry is not None]
+        last = layout.last_byte(wanted) if size is None and wanted and not bound.store.is_remote else None
+        wanted += [] if last is None else [last]
         pieces = (
             iter((yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))) or ()) if wanted else iter(())
         )
         placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
+        if last is not None:
+            _exactly(next(pieces, b""), last)
     if len(placed) > 1:
         for_each(lambda item: _place(layout, *item, target, bound.fill), placed)
     else:
@@ -174,9 +179,7 @@ def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None
     out[part.out_sel] = target
 
 
-def _place(
-    layout: ShardLayout, inner: Part, data: Buffer | None, target: Target, fill: npt.NDArray[Any]
-) -> None:
+def _place(layout: ShardLayout, inner: Part, data: Buffer | None, target: Target, fill: npt.NDArray[Any]) -> None:
     """Decode one inner chunk (``None``: fill value) and put the part of it that was asked for into `target`."""
     if data is None:
         target[inner.out_sel] = fill
