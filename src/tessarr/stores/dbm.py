@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote
 
 from tessarr.errors import ConflictError, StoreError
@@ -19,8 +19,6 @@ from tessarr.stores.base import ANY, Any_, Store, Version
 from tessarr.stores.digest import as_bytes, cut, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
-
-_List: TypeAlias = list
 
 
 class DBMStore(Store):
@@ -35,7 +33,7 @@ class DBMStore(Store):
         *,
         flag: str = "c",
         mode: int = 0o666,
-        open: Callable[[str, str, int], Any] | None = None,
+        open: Callable[[str, str, int], Any] | None = None,  # noqa: A002 - zarr-python 2 calls it so
         read_only: bool = False,
     ) -> None:
         self.path = os.path.abspath(os.fspath(path))
@@ -88,7 +86,7 @@ class DBMStore(Store):
         with self._guard:
             try:
                 if self._file is None or self._file[0] != os.getpid():
-                    opener = self._opener or dbm.open
+                    opener: Any = self._opener or dbm.open
                     self._file = (os.getpid(), opener(self.path, self._flag, self._mode))
                     if self._flag == "n":  # only the first time
                         self._flag = "c"

@@ -8,9 +8,10 @@ fsspec is the extra ``tessarr[fsspec]``.
 
 from __future__ import annotations
 
+import functools
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
@@ -188,16 +189,17 @@ class FsspecStore(NetworkStore):
             raise UnsupportedOperationError("fsspec has no conditional writes", store=self.url, key=key)
         name = self._name(key)
         data = value if isinstance(value, bytes) else bytes(byte_view(value))
-        if self._send(key, "PUT", lambda: self._put(name, data) or True) is None:
+        if self._send(key, "PUT", lambda: self._put(name, data)) is None:
             raise StoreError("the place to write to does not exist, or is a directory", store=self.url, key=key)
         return None
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _put(self, name: str, data: bytes) -> bool:
+        """Writes, and is true."""
         if self._protocol not in ("file", "local"):
             if self._protocol not in ("s3", "gs", "gcs", "az", "abfs", "memory", "http", "https"):
                 self.fs.makedirs(name.rpartition("/")[0], exist_ok=True)
             self.fs.pipe_file(name, data)
-            return
+            return True
         self.fs.makedirs(name.rpartition("/")[0], exist_ok=True)
         beside = f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial"
         try:
@@ -207,14 +209,15 @@ class FsspecStore(NetworkStore):
             if self.fs.exists(beside):
                 self.fs.rm_file(beside)
             raise
+        return True
 
     def delete(self, key: str) -> None:
         self._check_writable(key)
         name = self._name(key)
         self._send(key, "DELETE", lambda: self.fs.rm_file(name))
 
-    def delete_many(self, keys: Any) -> None:
-        run_side_by_side([lambda key=key: self.delete(key) for key in keys])
+    def delete_many(self, keys: Iterable[str]) -> None:
+        run_side_by_side([functools.partial(self.delete, key) for key in keys])
 
     # -- listing -----------------------------------------------------------------------------------------------
 

@@ -27,8 +27,10 @@ def open_repository(
     `storage_options` are those of icechunk's storage for the scheme (``s3_storage``, ``gcs_storage``, …); without
     credentials among them the environment is asked.
     """
+    import importlib
+
     try:
-        import icechunk
+        icechunk: Any = importlib.import_module("icechunk")
     except ImportError as error:
         raise MissingDependencyError("icechunk: URLs need icechunk", hint="pip install icechunk") from error
     from tessarr.stores.zarr_python import ZarrPythonStore
@@ -70,8 +72,9 @@ def _storage(icechunk: Any, root: str, options: dict[str, Any]) -> Any:
             bucket, _, prefix = where.partition("/")
             options = {"endpoint_url": f"{transport}://{parts.netloc}", "allow_http": transport == "http",
                        "force_path_style": True, **options}  # fmt: skip
-        credentials = not {"access_key_id", "anonymous", "from_env", "get_credentials"}.intersection(options)
-        return icechunk.s3_storage(bucket=bucket, prefix=prefix or None, **options, **({"from_env": True} if credentials else {}))
+        if not {"access_key_id", "anonymous", "from_env", "get_credentials"}.intersection(options):
+            options["from_env"] = True
+        return icechunk.s3_storage(bucket=bucket, prefix=prefix or None, **options)
     if scheme in ("gs", "gcs"):
         return icechunk.gcs_storage(bucket=parts.netloc, prefix=where or None, **options)
     raise UnsupportedOperationError(

@@ -179,7 +179,9 @@ class CacheStore(_Layer):
             writes = self._writes_of(wanted)
             # Without an age versions are not asked for again, so that nobody needs them.
             timeless = self.max_age_seconds == "infinity"
-            answers = (self.store.fetch(wanted), [None] * len(wanted)) if timeless else _fetch_versioned(self.store, wanted)
+            answers = (
+                (self.store.fetch(wanted), [None] * len(wanted)) if timeless else _fetch_versioned(self.store, wanted)
+            )
             self._fill(results, wanted, answers, writes)
         return results
 
@@ -320,7 +322,7 @@ class CacheStore(_Layer):
         return version
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        return self._forgetting([key], lambda: self.store.set_if_not_exists(key, value))
+        return bool(self._forgetting([key], lambda: self.store.set_if_not_exists(key, value)))
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         parts = [*key_start_values]

@@ -10,10 +10,11 @@ Source: http://www.lmdb.tech/doc/.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
@@ -22,11 +23,21 @@ from tessarr.stores.digest import as_bytes, cut, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
 _MAP_SIZE = 2**40
 _KEY_LIMIT = 511
 _OPEN: dict[tuple[int, str, bool], Any] = {}
 """LMDB forbids opening one database twice in a process: environments by process, path and mode."""
+
+_guard = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _guard
+    _guard = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class LMDBStore(Store):
@@ -60,6 +71,14 @@ class LMDBStore(Store):
                 environment.close()
 
     def _environment(self) -> Any:
+        """The one environment of this process for the path."""
+        found = _OPEN.get((os.getpid(), self.path, False))
+        if found is not None:
+            return found
+        with _guard:
+            return self._open()
+
+    def _open(self) -> Any:
         for mode in (False, True) if self.read_only else (False,):
             found = _OPEN.get((os.getpid(), self.path, mode))
             if found is not None:

@@ -100,18 +100,13 @@ class MongoDBStore(Store):
     def _call(self, key: str, command: Callable[[Any], Any]) -> Any:
         client = self._given
         if client is None and self._client_made is None:
-            try:
-                import pymongo
-            except ImportError as error:
-                raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install pymongo") from error
-            self._client_made = pymongo.MongoClient(**self._options)
-        import pymongo.errors
-
+            self._client_made = _pymongo("pymongo").MongoClient(**self._options)
+        errors = _pymongo("pymongo.errors")
         try:
             return command((client or self._client_made)[self.database][self.collection])
-        except pymongo.errors.DuplicateKeyError:
+        except errors.DuplicateKeyError:
             raise
-        except pymongo.errors.PyMongoError as error:
+        except errors.PyMongoError as error:
             text = f"{type(error).__name__}: {error}"
         raise StoreError("MongoDB failed", store=self.url, key=key or None, got=text)
 
@@ -126,7 +121,9 @@ class MongoDBStore(Store):
             for item in self._call("", lambda collection: [*collection.find({"_id": {"$in": keys}}, {"value": 1})])
         }
         return [
-            None if key not in found else [cut(found[key], part) for part in ranges or (None,)]
+            None
+            if key not in found
+            else [cut(found[key], part) for part in ranges or (None,)]
             if ranges is None or ranges
             else []
             for key, ranges in requests
@@ -177,11 +174,9 @@ class MongoDBStore(Store):
         return revision
 
     def _insert(self, key: str, document: dict[str, Any]) -> None:
-        import pymongo.errors
-
         try:
             self._call(key, lambda collection: collection.insert_one(document))
-        except pymongo.errors.DuplicateKeyError:
+        except _pymongo("pymongo.errors").DuplicateKeyError:
             raise ConflictError("another writer was faster", store=self.url, key=key, expected="no value") from None
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
@@ -226,3 +221,12 @@ class MongoDBStore(Store):
         check_prefix(prefix)
         wanted = {"_id": {"$regex": f"^{re.escape(prefix)}"}} if prefix else {}
         return iter([item["_id"] for item in self._call("", lambda collection: [*collection.find(wanted, {"_id": 1})])])
+
+
+def _pymongo(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install pymongo") from error

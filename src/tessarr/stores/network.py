@@ -156,7 +156,7 @@ class NetworkStore(Store):
                 answer = call()
                 fault, nbytes = None, _nbytes(answer)
                 return answer
-            except Exception as error:  # noqa: BLE001 - the client libraries share no base class
+            except Exception as error:
                 fault = error if isinstance(error, Fault) else self._fault(error)
                 if fault is None:
                     raise
@@ -177,7 +177,7 @@ class NetworkStore(Store):
                 answer = await call()
                 fault, nbytes = None, _nbytes(answer)
                 return answer
-            except Exception as error:  # noqa: BLE001 - the client libraries share no base class
+            except Exception as error:
                 fault = error if isinstance(error, Fault) else self._fault(error)
                 if fault is None:
                     raise
@@ -226,9 +226,7 @@ class NetworkStore(Store):
         jobs = await self._wave_async(requests)
         return [jobs[request.key].result(request.ranges) for request in requests]
 
-    def fetch_versioned(
-        self, requests: Sequence[Fetch]
-    ) -> tuple[list[list[Buffer] | None], list[Version | None]]:
+    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[list[list[Buffer] | None], list[Version | None]]:
         """`fetch`, and the version of each value."""
         jobs = self._wave(requests)
         found = [jobs[request.key].result(request.ranges) for request in requests]

@@ -10,6 +10,7 @@ Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is
 
 from __future__ import annotations
 
+import functools
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -158,7 +159,7 @@ class ObjectStore(NetworkStore):
 
     def _fault(self, error: Exception) -> Fault | None:
         name, text = type(error).__name__, str(error)
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) or "Is a directory" in text:
             if _NO_BUCKET.search(text):
                 return Fault("final", scrub(text), status=404)
             return Fault("missing", "", status=404, outcome="ok")
@@ -257,7 +258,7 @@ class ObjectStore(NetworkStore):
 
     def delete_many(self, keys: Iterable[str]) -> None:
         pages = self._pages(keys)
-        run_side_by_side([lambda page=page: self._delete_page(page) for page in pages])  # type: ignore[misc]
+        run_side_by_side([functools.partial(self._delete_page, page) for page in pages])
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
         await gather_or_cancel([self._delete_page_async(page) for page in self._pages(keys)])
@@ -273,14 +274,15 @@ class ObjectStore(NetworkStore):
 
     def _delete_page(self, keys: _List[str]) -> None:
         if len(keys) == 1:
-            return self.delete(keys[0])
-        if self._send(keys[0], "bulk DELETE", lambda: self.store.delete(keys) or True) is None:
+            self.delete(keys[0])
+        elif self._send(keys[0], "bulk DELETE", lambda: self.store.delete(keys) or True) is None:
             for key in keys:  # Azure stops at a key that is missing
                 self.delete(key)
 
     async def _delete_page_async(self, keys: _List[str]) -> None:
         if len(keys) == 1:
-            return await self.delete_async(keys[0])
+            await self.delete_async(keys[0])
+            return
 
         async def call() -> bool:
             await self.store.delete_async(keys)
@@ -379,7 +381,7 @@ def _update_version(version: Version) -> dict[str, str]:
 
 
 def _is_past_the_end(error: Exception) -> bool:
-    return "status code: 416" in str(error) or "object was only" in str(error)
+    return "status code: 416" in str(error) or "object was only" in str(error) or "Requested range was" in str(error)
 
 
 def _is_range_refused(error: Exception) -> bool:

@@ -18,6 +18,7 @@ Source: ZEP 8 (draft), "Zarr URL specification".
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from collections.abc import Mapping
@@ -135,7 +136,9 @@ def _relative_url(root: str, path: str) -> str:
     head = re.match(r"([A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)(.*)", root)
     if head is None:
         raise StoreError("a URL pipeline begins with a URL", got=root)
-    return f"{head[1]}/{_relative(head[2].lstrip('/'), path)}" if "//" in head[1] else head[1] + _relative(head[2], path)
+    return (
+        f"{head[1]}/{_relative(head[2].lstrip('/'), path)}" if "//" in head[1] else head[1] + _relative(head[2], path)
+    )
 
 
 def _normal(path: str) -> str:
@@ -183,7 +186,7 @@ def _open_zips(
     directory, _, name = root.rstrip("/").rpartition("/")
     opened, path = store_from(directory + "/", read_only=True, storage_options=storage_options)
     store: Store = _zip_in(opened, f"{path}/{name}".lstrip("/"))
-    for step, following in zip(steps, steps[1:], strict=False):
+    for step, following in itertools.pairwise(steps):
         if following.scheme != "zip":
             raise UnsupportedOperationError("only zip archives can lie in one another", store=root)
         store = _zip_in(store, step.path.strip("/"))

@@ -9,6 +9,7 @@ Source: https://redis.io/docs/latest/commands/.
 
 from __future__ import annotations
 
+import operator
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -140,7 +141,7 @@ class RedisStore(Store):
 
         answers = iter(self._call(requests[0].key if requests else "", ask))
         found: _List[_List[Buffer] | None] = []
-        for key, ranges in requests:
+        for _, ranges in requests:
             first = next(answers)
             if ranges is None:
                 found.append(None if first is None else [first])
@@ -211,7 +212,7 @@ class RedisStore(Store):
         names = [self._name(key) for key in every]
         for start in range(0, len(names), _PAGE):
             page = names[start : start + _PAGE]
-            self._call(every[0], lambda client, page=page: client.delete(*page))
+            self._call(every[0], operator.methodcaller("delete", *page))
 
     # -- listing -----------------------------------------------------------------------------------------------
 

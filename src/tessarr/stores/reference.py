@@ -56,7 +56,8 @@ class References(Protocol):
 class JSONReferences:
     """References out of a JSON document, in version 0 (a plain map) or 1.
 
-    >>> JSONReferences({"version": 1, "templates": {"u": "s3://b/{{c}}.nc"}, "refs": {"a/0": ["{{u(c='x')}}", 1, 2]}}).find("a/0")
+    >>> refs = {"a/0": ["{{u(c='x')}}", 1, 2]}
+    >>> JSONReferences({"version": 1, "templates": {"u": "s3://b/{{c}}.nc"}, "refs": refs}).find("a/0")
     Reference(url='s3://b/x.nc', offset=1, nbytes=2)
     """
 
@@ -198,9 +199,7 @@ class ReferenceStore(Store):
         base: str = "",
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.references: References = (
-            JSONReferences(references) if isinstance(references, Mapping) else references
-        )
+        self.references: References = JSONReferences(references) if isinstance(references, Mapping) else references
         self._url = url or f"reference://{id(self):x}"
         self._base = base
         self._options = dict(storage_options or {})
@@ -218,7 +217,7 @@ class ReferenceStore(Store):
         own = options.pop("references", None)
         place = place if is_url(place) else os.path.abspath(place).replace(os.sep, "/")
         directory, _, name = place.rstrip("/").rpartition("/")
-        settings = {"url": f"reference:{place}", "base": directory, "storage_options": options}
+        settings: dict[str, Any] = {"url": f"reference:{place}", "base": directory, "storage_options": options}
         if name.endswith((".json", ".jsn")):
             store, path = store_from(directory or "/", read_only=True, storage_options=own)
             data = store.get(f"{path}/{name}".lstrip("/"))
@@ -356,7 +355,7 @@ class ReferenceStore(Store):
             options = self._options.get(scheme, self._options)
             if root == "/" or scheme in ("file", "memory"):
                 options = None
-            store, path = store_from(root, read_only=True, storage_options=options)
+            store, _ = store_from(root, read_only=True, storage_options=options)
             self._stores[root] = store
         return store
 
@@ -421,14 +420,15 @@ def _counts(array: Mapping[str, Any]) -> _List[int]:
 
 
 def _read_parquet(data: Buffer) -> dict[str, _List[Any]]:
+    import importlib
+
     from tessarr.errors import MissingDependencyError
 
     try:
-        import pyarrow
-        import pyarrow.parquet
+        pa, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
     except ImportError as error:
         raise MissingDependencyError("Parquet references need pyarrow", hint="pip install pyarrow") from error
-    table = pyarrow.parquet.read_table(pyarrow.BufferReader(byte_view(data)))
+    table = parquet.read_table(pa.BufferReader(byte_view(data)))
     columns = {name: table[name].to_pylist() for name in table.column_names}
     empty = [None] * table.num_rows
     return {name: columns.get(name, empty) for name in ("path", "offset", "size", "raw")}

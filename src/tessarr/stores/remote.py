@@ -4,7 +4,8 @@
 |---|---|
 | ``s3://bucket/prefix``, ``s3+http(s)://endpoint/bucket/prefix`` | `ObjectStore` over obstore's S3Store |
 | ``gs://bucket/prefix``, ``gs+http(s)://endpoint/bucket/prefix`` | `ObjectStore` over GCSStore |
-| ``az://container/prefix``, ``abfs[s]://container@account…/prefix``, ``az+http(s)://endpoint/account/container/…`` | `ObjectStore` over AzureStore |
+| ``az://container/prefix``, ``abfs[s]://container@account…/prefix`` | `ObjectStore` over AzureStore |
+| ``az+http(s)://endpoint/account/container/prefix`` | the same |
 | ``http(s)://host/prefix`` | `ObjectStore` over HTTPStore, read-only, no listing |
 | ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
 | ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
@@ -88,7 +89,7 @@ def obstore_stores() -> Any:
 
 
 def _open_s3(url: str, options: Options, read_only: bool) -> Store:
-    scheme, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
+    _, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
     if endpoint:
         options.setdefault("endpoint", endpoint)
     client_kwargs = dict(options.pop("client_kwargs", None) or {})
@@ -100,7 +101,7 @@ def _open_s3(url: str, options: Options, read_only: bool) -> Store:
 
 
 def _open_gs(url: str, options: Options, read_only: bool) -> Store:
-    scheme, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
+    _, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
     if options.get("token") == "anon":
         options["anon"] = options.pop("token") == "anon"
     endpoint = options.pop("endpoint_url", endpoint)
@@ -127,7 +128,7 @@ def _open_az(url: str, options: Options, read_only: bool) -> Store:
     return _object_store("az", "AzureStore", container, prefix, options, read_only)
 
 
-def _open_http(url: str, options: Options, read_only: bool) -> Store:
+def _open_http(url: str, options: Options, _: bool) -> Store:
     from tessarr.stores.object import ObjectStore
 
     parts = urlsplit(url)
@@ -261,7 +262,7 @@ def _open_dbm(url: str, options: Options, read_only: bool) -> Store:
     return DBMStore(_path(url), read_only=read_only, **options)
 
 
-def _open_reference(url: str, options: Options, read_only: bool) -> Store:
+def _open_reference(url: str, options: Options, _: bool) -> Store:
     from tessarr.stores.reference import ReferenceStore
 
     place = url.partition(":")[2]

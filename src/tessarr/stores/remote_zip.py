@@ -187,7 +187,9 @@ class RemoteZipStore(Store):
             return [] if again is None else again
         return [
             part[extra : extra + high - low]
-            for part, (low, high) in zip(parts[1:], (part.bounds(info.file_size) for part in plan.ranges or ()), strict=True)
+            for part, (low, high) in zip(
+                parts[1:], (part.bounds(info.file_size) for part in plan.ranges or ()), strict=True
+            )
         ]
 
     def exists(self, key: str) -> bool:
@@ -287,7 +289,7 @@ def _fixed(info: zipfile.ZipInfo) -> int:
 
 def _data_offset(header: memoryview, info: zipfile.ZipInfo) -> int:
     """Where in `header` (the entry from its beginning) the data begins."""
-    if header.nbytes < _LOCAL.size or header[:4] != b"PK\x03\x04":
+    if header.nbytes < _LOCAL.size or bytes(header[:4]) != b"PK\x03\x04":
         raise StoreError("a zip entry is not where the directory says", got=f"offset {info.header_offset}")
     if info.flag_bits & 1:
         raise UnsupportedOperationError("the zip entry is encrypted")

@@ -37,7 +37,7 @@ class RequestError(StoreError):
         self.attempts = attempts
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818 - not every fault is an error: a missing key is one
     """What went wrong with one request, in the terms of the table at the head of this file."""
 
     def __init__(self, kind: FaultKind, text: str, *, status: int | None = None, outcome: Outcome = "neutral") -> None:

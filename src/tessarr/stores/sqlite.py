@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote
 
 from tessarr.errors import ConflictError, StoreError
@@ -24,7 +24,6 @@ from tessarr.stores.digest import as_bytes, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
-_List: TypeAlias = list
 _CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
 _SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
 _BUSY_S = 60.0
@@ -86,7 +85,7 @@ class SQLiteStore(Store):
         uri = f"{Path(self.path).as_uri()}?mode={mode}"
         try:
             # Used by one thread alone, and closed by whichever thread closes the store.
-            connection = sqlite3.connect(
+            connection: sqlite3.Connection = sqlite3.connect(
                 uri, uri=True, isolation_level=None, check_same_thread=False, **self._options
             )
         except sqlite3.Error as error:
@@ -216,5 +215,3 @@ def _under(prefix: str) -> tuple[str, tuple[str, ...]]:
 def _blob(value: Any) -> bytes:
     """zarr-python 2 stored some metadata documents as text."""
     return value.encode() if isinstance(value, str) else bytes(value)
-
-

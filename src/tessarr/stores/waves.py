@@ -10,6 +10,7 @@ another request; a span stops growing at `CAP`, so that one slow answer does not
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ def split(start: int, stop: int, *, cap: int = CAP, piece: int = PIECE) -> list[
         return [ByteRange(start, stop)]
     count = -(-nbytes // piece)
     edges = [start + nbytes * number // count for number in range(count + 1)]
-    return [ByteRange(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+    return [ByteRange(low, high) for low, high in itertools.pairwise(edges)]
 
 
 def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffer:

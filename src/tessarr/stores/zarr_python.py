@@ -45,7 +45,9 @@ class ZarrPythonStore(Store):
     @property
     def url(self) -> str:
         text = str(self.store)
-        return text if ":" in text and " " not in text else f"zarr-python:{type(self.store).__name__}:{id(self.store):x}"
+        return (
+            text if ":" in text and " " not in text else f"zarr-python:{type(self.store).__name__}:{id(self.store):x}"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrPythonStore) and (other.store, other.read_only) == (self.store, self.read_only)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import base64
-import datetime
+import datetime as dt
 import hashlib
 import hmac
 import json
@@ -140,7 +140,7 @@ def azure_server(root: Path) -> Iterator[Server]:
 
 
 def _make_container(server: Server, name: str) -> None:
-    now = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    now = dt.datetime.now(dt.UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
     headers = {"x-ms-date": now, "x-ms-version": "2021-08-06"}
     lines = ["PUT", *[""] * 11, *(f"{key}:{value}" for key, value in headers.items())]
     lines += [f"/{AZURE_ACCOUNT}/{AZURE_ACCOUNT}/{name}", "restype:container"]

@@ -212,7 +212,11 @@ def test_credentials_are_in_no_repr_error_traceback_log_or_pickle(
         s3_proxy.faults.append(fault)
         with pytest.raises(RequestError) as caught:
             store.get("k")
-        texts += [str(caught.value), repr(pickle.dumps(caught.value)), "".join(traceback.format_exception(caught.value))]
+        texts += [
+            str(caught.value),
+            repr(pickle.dumps(caught.value)),
+            "".join(traceback.format_exception(caught.value)),
+        ]
     texts.append(caplog.text)
     for text in texts:
         for secret in (S3_OPTIONS["access_key_id"], S3_OPTIONS["secret_access_key"], "hush-token", "Signature="):

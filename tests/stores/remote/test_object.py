@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
+from obstore.store import LocalStore as ObstoreLocal
 from obstore.store import MemoryStore as ObstoreMemory
 
 from tessarr.stores.object import ObjectStore
@@ -61,3 +63,11 @@ class TestS3BelowTheRoot(StoreContract):
         (s3.root / "data" / "second").mkdir(exist_ok=True)
         store.clear()
         return store  # type: ignore[return-value]
+
+
+class TestObstoreLocal(StoreContract):
+    """A place without conditional writes: updates hold this process's lock."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> ObjectStore:
+        return ObjectStore(ObstoreLocal(str(tmp_path)))

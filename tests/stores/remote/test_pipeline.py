@@ -39,7 +39,9 @@ def test_a_relative_pipeline_is_seen_from_its_base(base: str, relative: str, exp
     assert join(base, relative) == expected
 
 
-@pytest.mark.parametrize("url", ["a.zip|zip:", "|zip:", "s3://b/a|", "s3://b/a|..:x", "s3://b/a|zip:../x", "s3://b/a|z p:"])
+@pytest.mark.parametrize(
+    "url", ["a.zip|zip:", "|zip:", "s3://b/a|", "s3://b/a|..:x", "s3://b/a|zip:../x", "s3://b/a|z p:"]
+)
 def test_a_malformed_pipeline_is_refused(url: str) -> None:
     with pytest.raises(StoreError):
         parse(url)

@@ -123,7 +123,9 @@ def test_too_many_generated_keys_are_refused() -> None:
 
 def test_a_missing_or_short_file_is_an_error_and_no_missing_chunk(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"123")
-    store = ReferenceStore({"a/0": ["none", 0, 4], "a/1": ["short", 0, 4], "a/2": [1], "a/3": "base64:?"}, base=str(tmp_path))
+    store = ReferenceStore(
+        {"a/0": ["none", 0, 4], "a/1": ["short", 0, 4], "a/2": [1], "a/3": "base64:?"}, base=str(tmp_path)
+    )
     with pytest.raises(StoreError, match="missing"):
         store.get("a/0")
     with pytest.raises(StoreError, match="shorter"):
@@ -138,7 +140,11 @@ def test_parquet_references_are_read_record_by_record(tmp_path: Path) -> None:
     (tmp_path / "refs" / "g" / "t").mkdir(parents=True)
     (tmp_path / "data.bin").write_bytes(bytes(range(100)))
     array = {"shape": [5, 3], "chunks": [2, 2], "dtype": "|u1", "zarr_format": 2}
-    metadata = {".zgroup": {"zarr_format": 2}, "g/t/.zarray": json.dumps(array), "g/s/.zarray": {"shape": [], "chunks": []}}
+    metadata = {
+        ".zgroup": {"zarr_format": 2},
+        "g/t/.zarray": json.dumps(array),
+        "g/s/.zarray": {"shape": [], "chunks": []},
+    }
     (tmp_path / "refs" / ".zmetadata").write_text(json.dumps({"metadata": metadata, "record_size": 4}))
     path = str(tmp_path / "data.bin")
     rows = [(path, 10, 4, None), (path, 0, 0, None), (None, 0, 0, b"raw"), (None, 0, 0, None), (path, 20, 2, None)]
@@ -164,7 +170,9 @@ def test_parquet_references_are_read_record_by_record(tmp_path: Path) -> None:
 
 def test_a_pickle_of_json_references_holds_no_credentials(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"0123")
-    store = ReferenceStore({"k": ["data", 1, 2]}, base=str(tmp_path), storage_options={"s3": {"secret": "hush"}, "token": "hush"})
+    store = ReferenceStore(
+        {"k": ["data", 1, 2]}, base=str(tmp_path), storage_options={"s3": {"secret": "hush"}, "token": "hush"}
+    )
     pickled = pickle.dumps(store)
     assert b"hush" not in pickled
     assert plain(pickle.loads(pickled).get("k")) == b"12"

@@ -58,9 +58,7 @@ def sharded_array(store: Store) -> Any:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_opening_a_known_path_lists_nothing_and_takes_one_round_trip(
-    store: Store, cost: Any, zarr_format: int
-) -> None:
+def test_opening_a_known_path_lists_nothing_and_takes_one_round_trip(store: Store, cost: Any, zarr_format: int) -> None:
     tessarr.create_array(store, name="x", shape=(4,), dtype="u1", zarr_format=zarr_format)
     requests, rounds = cost(lambda: tessarr.open_array(store, path="x", mode="r"))
     assert set(requests) == {"GET"}
