@@ -17,7 +17,7 @@ from typing import TextIO
 from tessarr.cli.printing import ERROR, OK, note
 from tessarr.errors import TessarrError, ZarrUserWarning
 
-VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff")
+VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff", "doctor")
 """In the order of the help; each is a module here with ``add(verbs)`` and ``run(arguments) -> int``."""
 
 _EXAMPLES = """\

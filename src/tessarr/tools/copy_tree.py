@@ -12,12 +12,16 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 import tessarr
+from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.parse import codec_from
 from tessarr.core.array import Array
 from tessarr.core.creation import DEFAULT, new_array_metadata
-from tessarr.errors import BaseZarrError, NodeNameError, TessarrError
+from tessarr.dtypes.parse import from_numpy
+from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.grids.guess import normalize_chunks
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.model.downgrade import _config
 from tessarr.stores.base import Store
 from tessarr.stores.path import check_node_name
 from tessarr.tools.rechunk import transfer, verify
@@ -52,6 +56,12 @@ class Choices:
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def decided(self) -> bool:
+        """Whether anything is asked of arrays that some may not be able to give."""
+        kept = (self.chunks, self.shards, self.filters, self.compressors)
+        return self.codecs is not None or not all(choice is None or _is_keep(choice) for choice in kept)
 
 
 @dataclass(slots=True)
@@ -124,7 +134,7 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
         try:
             planned.append(Planned(path, _array_metadata(node, number, choices, notices), node))
         except (TessarrError, TypeError) as error:
-            if choices.chunks != "keep" or choices.shards not in ("keep", None) or choices.codecs or len(kept) == 1:
+            if choices.decided or len(kept) == 1:
                 raise error.at(path=f"/{path}") if isinstance(error, TessarrError) else error
             lost.append((path, str(error)))
     _check_choices(planned, choices)
@@ -205,13 +215,14 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         "dimension_names": node.dimension_names if number == 3 else None,
     }
     given = {name: getattr(choices, name) for name in ("filters", "compressors") if not _is_keep(getattr(choices, name))}
+    if number != 3:
+        given = {name: _v2_words(value, node) for name, value in given.items()}
     if choices.codecs is not None:
         return new_array_metadata(**arguments, codecs=choices.codecs)
-    kept = {**_kept_codecs(node, number), **given}
     try:
-        return new_array_metadata(**arguments, **kept)
+        return new_array_metadata(**arguments, **{**_kept_codecs(node, number), **given})
     except (TessarrError, TypeError, KeyError, NotImplementedError):
-        if kept == given:
+        if not node.keep:
             raise
         made = new_array_metadata(**arguments, **given)
         notices.append(f"/{node.path}: Zarr v{number} cannot say the codecs of the source; automatic ones are used")
@@ -240,7 +251,30 @@ def _kept_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
         filters = list(keep["v2_filters"] or ()) or None
         return {"filters": filters, "compressors": keep["v2_compressor"], "order": keep["order"], **encoding}
     filters = [codec for codec in keep["filters"] if getattr(codec, "codec_id", None) not in _OBJECT_CODECS]
-    return {"filters": filters or None, "compressors": list(keep["compressors"]) or None}
+    if number == 3:
+        return {"filters": filters or None, "compressors": list(keep["compressors"]) or None}
+    # The order of axes within chunks is a matter of layout, which need not be kept.
+    filters = [codec for codec in filters if codec.name != "transpose"]
+    return {"filters": _v2_words(filters, node), "compressors": _v2_words(keep["compressors"], node)}
+
+
+def _v2_words(codecs: Any, node: SourceArray) -> Any:
+    """Codecs in the words of v1 and v2. Raises `MetadataValidationError` for one that v2 has no word for."""
+    if codecs is None or isinstance(codecs, str):
+        return codecs
+    data_type = from_numpy(node.dtype)
+    spec = ChunkSpec((1,), data_type, data_type.default_fill())  # for what a codec takes from the type of elements
+    words: list[JSONObject] = []
+    problems: list[Problem] = []
+    for codec in codecs if isinstance(codecs, list | tuple) else [codecs]:
+        if isinstance(codec, Mapping) and "id" in codec:
+            words.append(dict(codec))
+        else:
+            numcodec = hasattr(codec, "get_config")
+            words += [dict(codec.get_config())] if numcodec else _config(codec_from(codec).fit(spec), problems)
+    if problems:
+        raise MetadataValidationError("Zarr v2 cannot say these codecs", problems)
+    return words or None
 
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
