@@ -129,7 +129,7 @@ def node_of(node: Any) -> Node:
             zarr_format=metadata.zarr_format,
             shape=metadata.shape,
             dimension_names=metadata.dimension_names,
-            dtype=str(metadata.dtype.newbyteorder("=")),
+            dtype=str(metadata.data_type.with_byteorder("=").dtype),
         )
     return Node(kind="group", attributes=metadata.attributes, zarr_format=metadata.zarr_format)
 

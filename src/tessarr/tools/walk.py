@@ -72,6 +72,7 @@ def walk(store: Store, path: str = "", *, zarr_format: ZarrFormat | None = None)
     A store that cannot list is walked by its consolidated metadata. Raises `UnsupportedOperationError` when it has none.
     """
     level = [path.strip("/")]
+    blocks: dict[str, consolidated.Consolidated] = {}
     while level:
         below: list[str] = []
         for entry in read_entries(store, level):
@@ -79,7 +80,7 @@ def walk(store: Store, path: str = "", *, zarr_format: ZarrFormat | None = None)
             if chosen is None or chosen not in entry.formats:
                 continue
             if entry.is_group(chosen):
-                below += _list(store, entry)
+                below += _list(store, entry, blocks)
             yield entry
         level = below
 
@@ -95,9 +96,9 @@ def read_entries(store: Store, paths: list[str]) -> list[Entry]:
     return [Entry(path, found) for path, found in values.items()]
 
 
-def _list(store: Store, entry: Entry) -> list[str]:
+def _list(store: Store, entry: Entry, blocks: dict[str, consolidated.Consolidated]) -> list[str]:
     if not store.supports_listing:
-        entry.children = tuple(_from_consolidated(store, entry))
+        entry.children = tuple(_from_consolidated(store, entry, blocks))
     else:
         listing = store.list_dir(entry.prefix)
         start = len(entry.prefix)
@@ -106,14 +107,20 @@ def _list(store: Store, entry: Entry) -> list[str]:
     return [entry.prefix + name for name in entry.children]
 
 
-def _from_consolidated(store: Store, entry: Entry) -> list[str]:
+def _from_consolidated(store: Store, entry: Entry, blocks: dict[str, consolidated.Consolidated]) -> list[str]:
+    """The children by the group's own consolidated metadata, or by that of the nearest group above."""
     block = None
     if "zarr.json" in entry.values:
         block = consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD))
     elif consolidated.V2_KEY in entry.values:
         block = consolidated.parse_v2(entry.json(consolidated.V2_KEY))
     if block is None:
-        raise UnsupportedOperationError(
-            "this store cannot list, and there is no consolidated metadata", store=store.url, path=f"/{entry.path}"
-        )
+        above = [path for path in blocks if not path or entry.path.startswith(f"{path}/")]
+        if not above:
+            raise UnsupportedOperationError(
+                "this store cannot list, and there is no consolidated metadata", store=store.url, path=f"/{entry.path}"
+            )
+        holder = max(above, key=len)
+        block = blocks[holder].under(entry.path[len(holder) :])
+    blocks[entry.path] = block
     return list(block.children(""))
