@@ -19,6 +19,7 @@ _SECRET = re.compile(r"(?i)key|secret|token|password|passwd|sas|credential|autho
 _PUBLIC = frozenset(
     {"skip_signature", "unsigned_payload", "disable_tagging", "sse_bucket_key_enabled", "user_agent", "use_emulator"}
 )
+_GIVES_CREDENTIALS = re.compile(r"KEY|SECRET|TOKEN|SAS|CREDENTIALS|SERVICE_ACCOUNT|CLIENT_ID").search
 _ENVIRONMENT = {"S3Store": "AWS_", "GCSStore": "GOOGLE_", "AzureStore": "AZURE_"}
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 _secrets: dict[str, dict[str, dict[str, Any]]] = {}
@@ -132,7 +133,8 @@ def _from_elsewhere(recipe: Recipe) -> dict[str, dict[str, Any]]:
         if recipe.url.startswith(url_prefix):
             return {"config": secrets, "client_options": {}}
     start = _ENVIRONMENT.get(recipe.kind)
-    if recipe.secret_names and not (start and any(name.startswith(start) for name in os.environ)):
+    given = start is not None and any(name.startswith(start) and _GIVES_CREDENTIALS(name) for name in os.environ)
+    if recipe.secret_names and not given:
         raise StoreError(
             "a pickled store carries no credentials, and this process has none",
             store=recipe.url,

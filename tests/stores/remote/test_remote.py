@@ -1,0 +1,118 @@
+"""Which store a URL opens, with which options, and what is said when a package is missing."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.stores import credentials
+from tessarr.stores.fsspec import FsspecStore
+from tessarr.stores.object import ObjectStore
+from tessarr.stores.remote import open_url
+from tests.stores.contract import child_environment, plain
+from tests.stores.remote.servers import S3_OPTIONS, Server
+
+
+@pytest.mark.parametrize(
+    ("package", "url", "extra"),
+    [
+        ("obstore", "s3://bucket/x", "tessarr[cloud]"),
+        ("obstore", "https://example.com/x", "tessarr[cloud]"),
+        ("fsspec", "github://org:repo@main/x", "tessarr[fsspec]"),
+        ("redis", "redis://localhost/0/x", "tessarr[kv]"),
+        ("lmdb", "lmdb:/nowhere/x", "tessarr[kv]"),
+        ("pymongo", "mongodb://localhost/a/b", "pymongo"),
+        ("icechunk", "file:///nowhere/x|icechunk:", "icechunk"),
+    ],
+)
+def test_a_missing_package_is_an_error_that_says_what_to_install(
+    package: str, url: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependencyError) as caught:
+        open_url(url).get("k")
+    assert extra in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("s3a://bucket", "s3://bucket"),
+        ("s3+http://localhost:9000/bucket/a%20b", "s3+http://localhost:9000/bucket/a%20b"),
+        ("gs://bucket/x", "gs://bucket/x"),
+        ("gcs://bucket/x", "gs://bucket/x"),
+        ("az://container/x", "az://container/x"),
+        ("abfs://container@account.dfs.core.windows.net/x", "az://container/x"),
+        ("https://user:secret@example.com/x/", "https://example.com/x"),
+    ],
+)
+def test_every_object_store_has_a_canonical_url_that_opens_it_again(
+    url: str, canonical: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    store = open_url(url, storage_options={"anon": True} if url.startswith(("s3", "g")) else None)
+    assert isinstance(store, ObjectStore)
+    assert store.url == canonical
+    assert open_url(store.url, storage_options={"anon": True} if url.startswith(("s3", "g")) else None).url == canonical
+
+
+def test_other_schemes_and_chains_go_to_fsspec() -> None:
+    store = open_url("simplecache::memory://chained/x", storage_options={})
+    assert isinstance(store, FsspecStore)
+    with pytest.raises(StoreError, match="nobody knows"):
+        open_url("nonsense://x/y")
+
+
+def test_the_usual_names_of_fsspec_options_work(s3: Server) -> None:
+    options = {
+        "key": S3_OPTIONS["access_key_id"],
+        "secret": S3_OPTIONS["secret_access_key"],
+        "client_kwargs": {"endpoint_url": f"http://{s3.address}", "region_name": "us-east-1"},
+    }
+    store = open_url("s3://bucket/names", storage_options=options)
+    store.set("k", b"1")
+    assert store.url == f"s3+http://{s3.address}/bucket/names"
+    assert plain(open_url(store.url, storage_options=S3_OPTIONS).get("k")) == b"1"
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x", "https://example.com/x", "gs://bucket/x", "az://container/x"])
+def test_an_option_that_nobody_knows_is_an_error(url: str) -> None:
+    options: dict[str, Any] = (
+        {"no_such_option": "hush-hush", "account_name": "a"} if "az" in url else {"no_such": "hush-hush"}
+    )
+    with pytest.raises(StoreError) as caught:
+        open_url(url, storage_options=options)
+    assert "hush-hush" not in str(caught.value)
+
+
+_CHILD = "import pickle, sys; pickle.loads(bytes.fromhex(sys.argv[1])).get('k')"
+
+
+def test_a_pickle_without_credentials_says_so_in_a_process_that_has_none(
+    s3: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_url(f"s3+http://{s3.address}/bucket/pickled", storage_options=S3_OPTIONS)
+    store.set("k", b"1")
+    pickled = pickle.dumps(store)
+    assert plain(pickle.loads(pickled).get("k")) == b"1"
+    bare = {name: value for name, value in child_environment().items() if not name.startswith("AWS_")}
+    child = subprocess.run(
+        [sys.executable, "-c", _CHILD, pickled.hex()], env=bare, capture_output=True, text=True, check=False
+    )
+    assert child.returncode == 1
+    assert "carries no credentials" in child.stderr
+    assert "provide_credentials" in child.stderr
+
+    monkeypatch.setattr(credentials, "_secrets", {})
+    monkeypatch.setattr(credentials, "_provided", {})
+    keys = {name: S3_OPTIONS[name] for name in ("access_key_id", "secret_access_key")}
+    credentials.provide_credentials(f"s3+http://{s3.address}/bucket", **keys)
+    assert plain(pickle.loads(pickled).get("k")) == b"1"
