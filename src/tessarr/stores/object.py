@@ -5,7 +5,9 @@ conditional write carries a mark in the object's metadata, so that one whose ans
 sent twice, is recognised as one's own.
 
 Limits: the client has no conditional delete, so that an update which removes a value (returns ``None``) can remove what
-another process wrote within the round trip before; an update that writes never loses anything. Azure has no suffix ranges, so that a suffix costs two requests; plain HTTP is read-only and cannot list.
+another process wrote within the round trip before; an update that writes never loses anything. Azure has no suffix
+ranges, so that a suffix costs two requests; plain HTTP is read-only and cannot list.
+
 Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is the extra ``tessarr[cloud]``.
 """
 
