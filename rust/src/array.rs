@@ -113,10 +113,14 @@ impl Array {
     }
 
     pub fn chunk_shape(&self, coords: &[usize]) -> Vec<usize> {
-        self.cuts.iter().zip(coords).map(|(cut, &i)| match cut {
-            Cut::Offsets(at) if at.len() < 2 => 1,
-            cut => cut.piece(i).1,
-        }).collect()
+        self.cuts
+            .iter()
+            .zip(coords)
+            .map(|(cut, &i)| match cut {
+                Cut::Offsets(at) if at.len() < 2 => 1,
+                cut => cut.piece(i).1,
+            })
+            .collect()
     }
 
     /// The chain of the chunk at `coords`.

@@ -4,6 +4,7 @@
 //! version of the path drops all that is kept of it. Concurrent misses of one entry decode once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -43,9 +44,9 @@ struct File {
 
 #[derive(Default)]
 struct State {
-    files: HashMap<Arc<Path>, File>,
-    order: BTreeMap<u64, (Arc<Path>, u64)>,
-    flights: HashSet<(Arc<Path>, u64)>,
+    files: HashMap<Arc<OsStr>, File>,
+    order: BTreeMap<u64, (Arc<OsStr>, u64)>,
+    flights: HashSet<(Arc<OsStr>, u64)>,
     tick: u64,
     bytes: usize,
 }
@@ -69,7 +70,7 @@ pub struct Cache {
 const OVERHEAD: usize = 160;
 
 impl State {
-    fn drop_file(&mut self, path: &Path) {
+    fn drop_file(&mut self, path: &OsStr) {
         if let Some(file) = self.files.remove(path) {
             for entry in file.entries.values() {
                 self.order.remove(&entry.tick);
@@ -78,21 +79,21 @@ impl State {
         }
     }
 
-    fn file(&mut self, path: &Arc<Path>, version: Version) -> &mut File {
-        if self.files.get(&**path).is_some_and(|file| file.version != version) {
+    fn file(&mut self, path: &OsStr, version: Version) -> &mut File {
+        if self.files.get(path).is_some_and(|file| file.version != version) {
             self.drop_file(path);
         }
-        self.files.entry(path.clone()).or_insert_with(|| File {
+        self.files.entry(path.into()).or_insert_with(|| File {
             version,
             entries: HashMap::new(),
             touched: HashSet::new(),
         })
     }
 
-    fn get(&mut self, path: &Arc<Path>, offset: u64, version: Version) -> Option<Value> {
+    fn get(&mut self, path: &OsStr, offset: u64, version: Version) -> Option<Value> {
         self.tick += 1;
         let tick = self.tick;
-        let file = self.files.get_mut(&**path).filter(|file| file.version == version)?;
+        let file = self.files.get_mut(path).filter(|file| file.version == version)?;
         let entry = file.entries.get_mut(&offset)?;
         let moved = self.order.remove(&entry.tick)?;
         self.order.insert(tick, moved);
@@ -100,7 +101,7 @@ impl State {
         Some(entry.value.clone())
     }
 
-    fn insert(&mut self, path: &Arc<Path>, offset: u64, version: Version, value: Value) -> u64 {
+    fn insert(&mut self, path: &OsStr, offset: u64, version: Version, value: Value) -> u64 {
         let size = value.len() + OVERHEAD;
         let mut evicted = 0;
         while self.bytes + size > capacity() {
@@ -123,7 +124,7 @@ impl State {
             self.order.remove(&before.tick);
             self.bytes -= before.value.len() + OVERHEAD;
         }
-        self.order.insert(tick, (path.clone(), offset));
+        self.order.insert(tick, (path.into(), offset));
         self.bytes += size;
         evicted
     }
@@ -136,10 +137,11 @@ impl Cache {
 
     /// Whether anything of `path` is kept, so that looking at the file may be enough.
     pub fn knows(&self, path: &Path) -> bool {
-        capacity() > 0 && self.lock().files.contains_key(path)
+        capacity() > 0 && self.lock().files.contains_key(path.as_os_str())
     }
 
-    pub fn get(&self, path: &Arc<Path>, offset: u64, version: Version) -> Option<Value> {
+    pub fn get(&self, path: &Path, offset: u64, version: Version) -> Option<Value> {
+        let path = path.as_os_str();
         let found = self.lock().get(path, offset, version);
         if found.is_some() {
             self.statistics.hits.fetch_add(1, Ordering::Relaxed);
@@ -148,7 +150,8 @@ impl Cache {
     }
 
     /// Whether this is the second time that the entry is asked about; small memory of first times.
-    pub fn touched(&self, path: &Arc<Path>, offset: u64, version: Version) -> bool {
+    pub fn touched(&self, path: &Path, offset: u64, version: Version) -> bool {
+        let path = path.as_os_str();
         if capacity() == 0 {
             return false;
         }
@@ -166,12 +169,13 @@ impl Cache {
     /// The entry, made by `make` when it is not there; concurrent callers wait for the one that makes it.
     pub fn get_or_make(
         &self,
-        path: &Arc<Path>,
+        path: &Path,
         offset: u64,
         version: Version,
         make: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Value> {
-        let flight = (path.clone(), offset);
+        let path = path.as_os_str();
+        let flight = (path.into(), offset);
         {
             let mut state = self.lock();
             loop {
@@ -211,7 +215,7 @@ impl Cache {
 
 struct Landing<'a> {
     cache: &'a Cache,
-    flight: &'a (Arc<Path>, u64),
+    flight: &'a (Arc<OsStr>, u64),
 }
 
 impl Drop for Landing<'_> {

@@ -150,7 +150,9 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
     {
         return decode_into(chain, source, target);
     }
-    if how.keep && let Some((local, offset)) = source.origin() {
+    if how.keep
+        && let Some((local, offset)) = source.origin()
+    {
         let cache = &process().cache;
         if let Some(value) = cache.get(&local.path, offset, local.version) {
             scatter(chain, &value, 0, part, how.out);
@@ -233,7 +235,9 @@ pub fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
     let mut place = 0;
     for ((ax, &n), &width) in axes.iter().zip(&chain.stored_shape).zip(&chain.stored_strides) {
         match ax {
-            Ax::Range { start: 0, step, n: m, out, stride } if *m == n && (n == 1 || *step == 1 && *stride == width) => {
+            Ax::Range { start: 0, step, n: m, out, stride }
+                if *m == n && (n == 1 || *step == 1 && *stride == width) =>
+            {
                 place += out;
             }
             _ => return None,

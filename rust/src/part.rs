@@ -288,7 +288,8 @@ mod tests {
     fn a_list_splits_by_position_and_keeps_the_place() {
         let ax = Ax::list(&[9, 1, 4, 1], 8);
         let parts = ax.split(&Cut::Offsets(Arc::new(vec![0, 4, 10])));
-        let seen: Vec<_> = parts.iter().map(|(i, ax)| (*i, (0..ax.len()).map(|k| ax.at(k)).collect::<Vec<_>>())).collect();
+        let seen: Vec<_> =
+            parts.iter().map(|(i, ax)| (*i, (0..ax.len()).map(|k| ax.at(k)).collect::<Vec<_>>())).collect();
         assert_eq!(seen, [(0, vec![(1, 8), (1, 24)]), (1, vec![(0, 16), (5, 0)])]);
     }
 }

@@ -71,8 +71,8 @@ struct Queue {
 }
 
 /// What a process has once.
+#[derive(Default)]
 pub struct Process {
-    id: u32,
     queue: Mutex<Queue>,
     wake: Condvar,
     pub cache: Cache,
@@ -86,15 +86,13 @@ static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
 /// This process's state; made on first use, and anew in a forked child.
 pub fn process() -> &'static Process {
-    loop {
-        let generation = GENERATION.load(Ordering::Acquire);
-        let process = GENERATIONS[generation].get_or_init(Process::default);
-        if process.id == std::process::id() {
-            return process;
-        }
-        assert!(generation + 1 < GENERATIONS.len(), "too many processes forked one from another");
-        let _ = GENERATION.compare_exchange(generation, generation + 1, Ordering::AcqRel, Ordering::Acquire);
-    }
+    GENERATIONS[GENERATION.load(Ordering::Acquire)].get_or_init(Process::default)
+}
+
+/// To be called in every forked child, before anything else.
+pub fn after_fork() {
+    let last = GENERATIONS.len() - 1;
+    let _ = GENERATION.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some((n + 1).min(last)));
 }
 
 /// How many threads work on one request, the caller included: the processors this process may use, unless set.
@@ -112,13 +110,6 @@ pub fn threads() -> usize {
 /// Sets the number of threads; 0 means the processors this process may use.
 pub fn set_threads(n: usize) {
     THREADS.store(n, Ordering::Relaxed);
-}
-
-impl Default for Process {
-    fn default() -> Process {
-        let id = std::process::id();
-        Process { id, queue: Mutex::default(), wake: Condvar::new(), cache: Cache::default() }
-    }
 }
 
 impl Process {

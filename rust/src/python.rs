@@ -211,9 +211,7 @@ impl PyArray {
                     let last = (first + many).min(total);
                     let fetched = self.fetch(py, store, &spread, (first, last))?;
                     let share = selected / total * (last - first);
-                    py.detach(|| {
-                        ReadJob::run(array, &spread, out, (first, last), Some(fetched), share, &mut poll())
-                    })?;
+                    py.detach(|| ReadJob::run(array, &spread, out, (first, last), Some(fetched), share, &mut poll()))?;
                     first = last;
                 }
             }
@@ -294,12 +292,17 @@ fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult
 
 /// Looks for signals (Ctrl-C) every now and then; holds no lock while it does.
 fn poll() -> impl FnMut() -> Result<()> {
-    let mut last = Instant::now();
+    let mut last: Option<Instant> = None;
     move || {
-        if last.elapsed() < Duration::from_millis(50) {
+        // The first look starts the clock: most requests are over by then.
+        let Some(before) = last else {
+            last = Some(Instant::now());
+            return Ok(());
+        };
+        if before.elapsed() < Duration::from_millis(50) {
             return Ok(());
         }
-        last = Instant::now();
+        last = Some(Instant::now());
         Ok(Python::attach(|py| py.check_signals())?)
     }
 }
@@ -347,8 +350,20 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
+/// Run by Python in every forked child.
+#[pyfunction]
+fn _after_fork() {
+    pool::after_fork();
+}
+
 #[pymodule(gil_used = false)]
 pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let os = module.py().import("os")?;
+    if let Ok(register) = os.getattr("register_at_fork") {
+        let arguments = PyDict::new(module.py());
+        arguments.set_item("after_in_child", wrap_pyfunction!(_after_fork, module)?)?;
+        register.call((), Some(&arguments))?;
+    }
     module.add_class::<PyArray>()?;
     module.add("NativeError", module.py().get_type::<NativeError>())?;
     module.add("DEFAULT_CACHE_BYTES", cache::DEFAULT_BYTES)?;

@@ -64,7 +64,7 @@ impl ReadJob {
         selected: usize,
         poll: Poll,
     ) -> Result<()> {
-        let helpers = if selected < SMALL_WORK { 0 } else { helpers(array, spread, range, selected)? };
+        let helpers = helpers(array, spread, range, selected)?;
         let job = Arc::new(ReadJob {
             array: array.clone(),
             spread: spread.clone(),
@@ -103,9 +103,7 @@ impl ReadJob {
                 return self.missing(&chain, &part).map_err(place);
             };
             let done = match &chain.middle {
-                Middle::Shard(shard) => {
-                    self.shard(&chain, shard, object, (&coords, &key, &part), keep, &mut *poll)
-                }
+                Middle::Shard(shard) => self.shard(&chain, shard, object, (&coords, &key, &part), keep, &mut *poll),
                 Middle::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, how),
             };
             match done {
@@ -252,7 +250,9 @@ impl ReadJob {
                 let _opening = Opening(self);
                 self.chunk(number, &mut *poll)?;
             }
-            poll()?;
+            if number + 1 < self.stop_at {
+                poll()?;
+            }
         }
         if !self.alone {
             while let Some(open) = self.helpable() {
@@ -318,18 +318,28 @@ fn run_length(wanted: &[(u64, usize, Part, bool)]) -> usize {
     n
 }
 
-/// How many other threads are worth waking.
+/// How many other threads are worth waking: none for little work, and none without a chunk of its own.
 fn helpers(array: &Array, spread: &Spread, range: (usize, usize), selected: usize) -> Result<usize> {
     let parts = range.1 - range.0;
     let most = threads().saturating_sub(1);
     if most == 0 || parts == 0 {
         return Ok(0);
     }
-    let (coords, _) = spread.get(range.0);
+    let (coords, part) = spread.get(range.0);
     let chain = array.chain_at(&coords)?;
-    let pieces = match &chain.middle {
-        Middle::Shard(shard) => parts.max(selected / shard.inner.nbytes.max(1)),
-        Middle::Bytes { .. } => parts,
+    let (pieces, work) = match &chain.middle {
+        Middle::Shard(shard) => {
+            // The first part stands for all.
+            let inner = match (&part, &chain.order) {
+                (Part::Points { out, .. }, _) => out.len(),
+                (part, None) => Spread::new(part, &shard.cuts).len(),
+                (part, Some(order)) => Spread::new(&part.permuted(order), &shard.cuts).len(),
+            };
+            let pieces = parts.saturating_mul(inner);
+            (pieces, if shard.inner.after.is_empty() { selected } else { pieces.saturating_mul(shard.inner.nbytes) })
+        }
+        Middle::Bytes { .. } if chain.after.is_empty() => (parts, selected),
+        Middle::Bytes { .. } => (parts, parts.saturating_mul(chain.nbytes)),
     };
-    Ok(most.min(pieces.saturating_sub(1)))
+    Ok(if work < SMALL_WORK { 0 } else { most.min(pieces.saturating_sub(1)) })
 }

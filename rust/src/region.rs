@@ -312,7 +312,7 @@ pub enum Wrapper {
 }
 
 impl Inflater {
-    pub fn new() -> Inflater {
+    pub fn create() -> Inflater {
         // SAFETY: allocates; no preconditions.
         let made = unsafe { libdeflate_sys::libdeflate_alloc_decompressor() };
         Inflater(std::ptr::NonNull::new(made).expect("out of memory"))

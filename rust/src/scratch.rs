@@ -13,7 +13,7 @@ thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
     static ZSTD_DECODER: RefCell<zstd_safe::DCtx<'static>> = RefCell::new(zstd_safe::DCtx::create());
     static ZSTD_ENCODER: RefCell<zstd_safe::CCtx<'static>> = RefCell::new(zstd_safe::CCtx::create());
-    static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::new());
+    static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::create());
     static DEFLATER: RefCell<Option<(i32, libdeflater::Compressor)>> = const { RefCell::new(None) };
 }
 
@@ -25,11 +25,9 @@ pub struct Scratch {
 
 /// A buffer of `len` bytes with arbitrary contents.
 pub fn take(len: usize) -> Scratch {
-    let mut bytes = BUFFERS.with_borrow_mut(|kept| {
-        match kept.iter().position(|buffer| buffer.len() >= len) {
-            Some(i) => kept.swap_remove(i),
-            None => kept.pop().unwrap_or_default(),
-        }
+    let mut bytes = BUFFERS.with_borrow_mut(|kept| match kept.iter().position(|buffer| buffer.len() >= len) {
+        Some(i) => kept.swap_remove(i),
+        None => kept.pop().unwrap_or_default(),
     });
     if bytes.len() < len {
         if bytes.capacity() < len {

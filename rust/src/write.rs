@@ -345,13 +345,7 @@ impl OpenShard {
     }
 
     /// Encodes some inner chunks and writes them with one call.
-    fn batch(
-        &self,
-        shard: &Shard,
-        range: std::ops::Range<usize>,
-        how: Writing,
-        arena: &mut Vec<u8>,
-    ) -> Result<()> {
+    fn batch(&self, shard: &Shard, range: std::ops::Range<usize>, how: Writing, arena: &mut Vec<u8>) -> Result<()> {
         arena.clear();
         let mut entries = Vec::with_capacity(range.len());
         for number in range {

@@ -102,7 +102,11 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
     inner = tuple(draw(st.integers(1, 7)) for _ in range(ndim))
     layout: dict[str, Any] = {"shape": shape, "dtype": np.dtype(dtype), "chunks": inner}
     if draw(st.booleans()):
-        layout |= {"zarr_format": 2, "compressors": draw(st.sampled_from(V2_COMPRESSORS)), "order": draw(st.sampled_from("CF"))}
+        layout |= {
+            "zarr_format": 2,
+            "compressors": draw(st.sampled_from(V2_COMPRESSORS)),
+            "order": draw(st.sampled_from("CF")),
+        }
         layout["dtype"] = np.dtype(dtype).newbyteorder(draw(st.sampled_from("<>")))
         name = draw(st.sampled_from(V2_FILTERS))
         options = {"elementsize": np.dtype(dtype).itemsize} if name == "shuffle" else {}

@@ -59,13 +59,18 @@ def test_peers_read_shards_after_many_small_updates(tmp_path: Path, location: st
         "name": "sharding_indexed",
         "configuration": {
             "chunk_shape": [8, 8],
-            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 1, "checksum": False}}],
+            "codecs": [
+                {"name": "bytes", "configuration": {"endian": "little"}},
+                {"name": "zstd", "configuration": {"level": 1, "checksum": False}},
+            ],
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
             "index_location": location,
         },
     }
     path = str(tmp_path / "a")
-    array = tessarr.create_array(path, shape=(60, 60), dtype="i4", chunks=(32, 32), serializer=sharding, compressors=None)
+    array = tessarr.create_array(
+        path, shape=(60, 60), dtype="i4", chunks=(32, 32), serializer=sharding, compressors=None
+    )
     assert array.engine.name == "native"
     generator = np.random.default_rng(1)
     expected = np.zeros((60, 60), "i4")
@@ -96,7 +101,13 @@ def test_the_native_engine_reads_what_zarr_python_wrote(tmp_path: Path, codec: A
 def test_v2_arrays_go_to_zarr_python_and_tensorstore_and_back(tmp_path: Path, dtype: str, order: str) -> None:
     path = str(tmp_path / "a")
     array = tessarr.create_array(
-        path, shape=SHAPE, dtype=dtype, chunks=(20, 16, 12), zarr_format=2, order=order, compressors={"id": "zlib", "level": 1}
+        path,
+        shape=SHAPE,
+        dtype=dtype,
+        chunks=(20, 16, 12),
+        zarr_format=2,
+        order=order,
+        compressors={"id": "zlib", "level": 1},
     )
     assert array.engine.name == "native"
     values = VALUES.astype(dtype)

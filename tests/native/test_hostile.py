@@ -69,7 +69,9 @@ def test_a_truncated_or_prolonged_chunk_is_an_error(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", [*CODECS, *V2_CODECS])
-def test_flipped_bits_are_errors_or_change_single_values_only_where_nothing_is_checked(tmp_path: Path, name: str) -> None:
+def test_flipped_bits_are_errors_or_change_single_values_only_where_nothing_is_checked(
+    tmp_path: Path, name: str
+) -> None:
     array, file = written(tmp_path, name)
     data = bytearray(file.read_bytes())
     generator = np.random.default_rng(7)
@@ -102,7 +104,9 @@ def test_a_broken_shard_is_an_error(tmp_path: Path, location: str) -> None:
         },
     }
     path = str(tmp_path / "a")
-    array = tessarr.create_array(path, shape=(64, 64), dtype="u4", chunks=(64, 64), serializer=sharding, compressors=None)
+    array = tessarr.create_array(
+        path, shape=(64, 64), dtype="u4", chunks=(64, 64), serializer=sharding, compressors=None
+    )
     array[...] = VALUES
     file = tmp_path / "a" / "c" / "0" / "0"
     data = bytearray(file.read_bytes())
@@ -124,7 +128,16 @@ def test_a_broken_shard_is_an_error(tmp_path: Path, location: str) -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [(0, 2**64 - 1), (2**64 - 1, 1024), (2**63, 1024), (2**64 - 100, 1024), (10**6, 1024), (0, 0), (0, 1023), (15500, 1024)],
+    [
+        (0, 2**64 - 1),
+        (2**64 - 1, 1024),
+        (2**63, 1024),
+        (2**64 - 100, 1024),
+        (10**6, 1024),
+        (0, 0),
+        (0, 1023),
+        (15500, 1024),
+    ],
 )
 @pytest.mark.spec("V3-SHARD-12")
 def test_an_impossible_index_entry_is_an_error(tmp_path: Path, entry: tuple[int, int]) -> None:
@@ -132,7 +145,9 @@ def test_an_impossible_index_entry_is_an_error(tmp_path: Path, entry: tuple[int,
     configuration = {"chunk_shape": [16, 16], "codecs": [little], "index_codecs": [little]}
     sharding = {"name": "sharding_indexed", "configuration": configuration}
     path = str(tmp_path / "a")
-    array = tessarr.create_array(path, shape=(64, 64), dtype="u4", chunks=(64, 64), serializer=sharding, compressors=None)
+    array = tessarr.create_array(
+        path, shape=(64, 64), dtype="u4", chunks=(64, 64), serializer=sharding, compressors=None
+    )
     array[...] = VALUES
     file = tmp_path / "a" / "c" / "0" / "0"
     data = file.read_bytes()
@@ -164,7 +179,16 @@ def test_a_missing_chunk_is_an_error_where_that_is_asked_for(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "binding",
-    ["", "{", "[]", "null", '{"shape": [-1]}', '{"shape": [1e400]}', "[" * 100_000, '{"shape": [1], "axes": [{"size": 0}]}'],
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"shape": [-1]}',
+        '{"shape": [1e400]}',
+        "[" * 100_000,
+        '{"shape": [1], "axes": [{"size": 0}]}',
+    ],
 )
 def test_a_malformed_description_is_refused(binding: str) -> None:
     with pytest.raises(_native.NativeError):

@@ -77,7 +77,7 @@ def test_partial_writes_of_one_chunk_by_several_processes_are_all_kept(tmp_path:
         expected = VALUES.copy()
         expected[:, :3] += 20
         np.testing.assert_array_equal(tessarr.open_array(str(tmp_path / "a"))[...], expected)
-        assert not [path for path in (tmp_path / "a").rglob(".*")]
+        assert not list((tmp_path / "a").rglob(".*"))
 
 
 def test_threads_read_and_write_different_chunks_at_once(tmp_path: Path) -> None:
@@ -95,6 +95,13 @@ def test_threads_read_and_write_different_chunks_at_once(tmp_path: Path) -> None
         assert all(pool.map(work, range(16)))
 
 
+def read_for(array: Any, seconds: float) -> None:
+    """Reads again and again."""
+    started = time.monotonic()
+    while time.monotonic() < started + seconds:
+        array[::1, ::7, ::7]
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this platform cannot send itself a timed signal")
 def test_an_interrupt_ends_a_long_read(tmp_path: Path) -> None:
     path = str(tmp_path / "a")
@@ -109,8 +116,7 @@ def test_an_interrupt_ends_a_long_read(tmp_path: Path) -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(KeyboardInterrupt):
-            while time.monotonic() < started + 60:
-                array[::1, ::7, ::7]
+            read_for(array, 60)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -95,7 +95,9 @@ impl<'a> Frame<'a> {
             return Err(corrupt("shorter than its header").got(format!("{} bytes", data.len())));
         };
         if head[0] != 2 {
-            return Err(corrupt("not a blosc 1 frame").expected("format version 2").got(format!("version {}", head[0])));
+            return Err(corrupt("not a blosc 1 frame")
+                .expected("format version 2")
+                .got(format!("version {}", head[0])));
         }
         let size = |at| u32_at(head, at).unwrap_or(0);
         let frame = Frame { data, flags: head[2], typesize: usize::from(head[3]), nbytes: size(4), blocksize: size(8) };
@@ -161,7 +163,7 @@ impl<'a> Frame<'a> {
     }
 
     fn streams(&self, mut at: usize, nsplits: usize, out: &mut [u8]) -> Result<()> {
-        if out.len() % nsplits != 0 {
+        if !out.len().is_multiple_of(nsplits) {
             return Err(corrupt("a block does not divide into its streams"));
         }
         for target in out.chunks_exact_mut(out.len() / nsplits) {
@@ -294,7 +296,7 @@ fn splits(config: &Config, blocksize: usize) -> bool {
     let fast = matches!(config.compressor, Compressor::BloscLz | Compressor::Lz4 | Compressor::Snappy);
     fast && config.typesize <= MAX_SPLITS
         && blocksize / config.typesize >= MIN_SPLIT
-        && blocksize % config.typesize == 0
+        && blocksize.is_multiple_of(config.typesize)
         && config.shuffle != Shuffle::No
 }
 

@@ -130,7 +130,7 @@ impl Codec {
 }
 
 fn whole_elements(width: usize, data: &[u8]) -> Result<()> {
-    if data.len() % width.max(1) == 0 {
+    if data.len().is_multiple_of(width.max(1)) {
         return Ok(());
     }
     Err(Error::codec("shuffle", "shuffle needs whole elements")
@@ -157,9 +157,8 @@ fn decode_zstd(data: &[u8], out: &mut [u8]) -> Result<()> {
     {
         return Err(Error::size("zstd", out.len(), declared));
     }
-    let made = scratch::with_zstd_decoder(|decoder| decoder.decompress(out, data)).map_err(|code| {
-        Error::codec("zstd", "a chunk is not valid zstd data").got(zstd_safe::get_error_name(code))
-    })?;
+    let made = scratch::with_zstd_decoder(|decoder| decoder.decompress(out, data))
+        .map_err(|code| Error::codec("zstd", "a chunk is not valid zstd data").got(zstd_safe::get_error_name(code)))?;
     if made == out.len() { Ok(()) } else { Err(Error::size("zstd", out.len(), made)) }
 }
 

@@ -137,8 +137,8 @@ fn transpose8(mut x: u64) -> u64 {
 
 /// Bit shuffle; a number of elements that is no multiple of eight leaves the data as it is (c-blosc's rule).
 pub fn bitshuffle(width: usize, data: &[u8], out: &mut [u8]) {
-    let n = if width == 0 { 0 } else { data.len() / width };
-    if n % 8 != 0 || n == 0 {
+    let n = data.len().checked_div(width).unwrap_or(0);
+    if !n.is_multiple_of(8) || n == 0 {
         out.copy_from_slice(data);
         return;
     }
@@ -159,8 +159,8 @@ pub fn bitshuffle(width: usize, data: &[u8], out: &mut [u8]) {
 }
 
 pub fn bitunshuffle(width: usize, data: &[u8], out: &mut [u8]) {
-    let n = if width == 0 { 0 } else { data.len() / width };
-    if n % 8 != 0 || n == 0 {
+    let n = data.len().checked_div(width).unwrap_or(0);
+    if !n.is_multiple_of(8) || n == 0 {
         out.copy_from_slice(data);
         return;
     }
