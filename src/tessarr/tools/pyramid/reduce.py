@@ -1,0 +1,276 @@
+"""One block of elements to one element: mean, max, mode, nearest, Gaussian. Pure functions on NumPy arrays.
+
+>>> import numpy as np
+>>> reduce(np.array([[1, 2, 9], [3, 4, 9]]), (2, 2), "mean")
+array([[2, 9]])
+>>> reduce(np.array([5, 5, 7, 1, 2]), (3,), "mode")
+array([5, 1])
+
+Blocks at the far edges hold what is left of the array; only elements that exist count. Integer means are exact and
+rounded half to even; floats are added up as float64. `missing` is a value (NaN, a fill value) that does not count; where
+a block holds nothing else the result is `missing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from math import ceil, prod
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import UnsupportedOperationError
+
+Method: TypeAlias = Literal["mean", "max", "mode", "nearest", "gaussian"]
+METHODS: tuple[Method, ...] = ("mean", "max", "mode", "nearest", "gaussian")
+
+_Values: TypeAlias = npt.NDArray[Any]
+_Missing: TypeAlias = "float | int | None"
+
+
+def kind_of(dtype: np.dtype[Any]) -> str:
+    """NumPy's kind; for the small number types of ml_dtypes that of the numbers they stand for."""
+    if dtype.kind == "V" and dtype.names is None:
+        name = dtype.name
+        return "f" if "float" in name else "u" if name.startswith("uint") else "i" if name.startswith("int") else "V"
+    return dtype.kind
+
+
+def check_method(method: str, dtype: np.dtype[Any], *, labels: bool = False) -> None:
+    """Raises `ValueError` for an unknown method or one that would invent labels, `UnsupportedOperationError` for a data
+    type that the method has no meaning for."""
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
+    if labels and method not in ("mode", "nearest"):
+        raise ValueError(f"{method} of labels gives labels that are not there; use mode or nearest")
+    kinds = {"mean": "biufc", "gaussian": "biufc", "max": "biufmM", "mode": "biufmM"}.get(method)
+    if kinds is not None and kind_of(dtype) not in kinds:
+        raise UnsupportedOperationError(f"{method} has no meaning for {dtype}", hint="Use method='nearest'")
+
+
+def halo(method: str, factor: int) -> tuple[int, int]:
+    """Elements that are needed before and after the blocks of a piece, along an axis with this factor."""
+    if method != "gaussian" or factor == 1:
+        return 0, 0
+    taps = _taps(factor)
+    return -taps[0][0], taps[-1][0] - (factor - 1)
+
+
+def reduce(
+    values: _Values, factors: tuple[int, ...], method: Method, *, missing: _Missing = None,
+    before: tuple[int, ...] | None = None, length: tuple[int, ...] | None = None,
+) -> _Values:  # fmt: skip
+    """`values` with every block of `factors` elements made one; dtype kept.
+
+    For "gaussian" `values` may begin with `before` elements per axis that are there for their weight only, and gives
+    `length` elements per axis; other methods need neither. Memory: a few times that of `values`.
+    """
+    before = before or (0,) * values.ndim
+    length = length or tuple(
+        -(-(size - skip) // factor) for size, skip, factor in zip(values.shape, before, factors, strict=True)
+    )
+    if method == "nearest":
+        return values[tuple(slice(None, None, factor) for factor in factors)].copy()
+    if method == "gaussian":
+        return _gaussian(values, factors, missing, before, length)
+    out = np.empty(length, values.dtype)
+    for source, target, block in _parts(values.shape, factors):
+        out[target] = _REDUCE[method](values[source], block, missing)
+    return out
+
+
+def _parts(
+    shape: tuple[int, ...], factors: tuple[int, ...]
+) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]]:
+    """The parts of an array whose blocks are all complete or all cut off alike: source, target, shape of a block."""
+    axes = []
+    for size, factor in zip(shape, factors, strict=True):
+        whole, rest = divmod(size, factor)
+        cuts = [(slice(0, whole * factor), slice(0, whole), factor)] if whole else []
+        axes.append(cuts + ([(slice(whole * factor, size), slice(whole, whole + 1), rest)] if rest else []))
+    for part in product(*axes):
+        yield tuple(p[0] for p in part), tuple(p[1] for p in part), tuple(p[2] for p in part)
+
+
+def _split(values: _Values, block: tuple[int, ...]) -> _Values:
+    """A view with two axes for each: which block, and where in it."""
+    shape: list[int] = []
+    for size, factor in zip(values.shape, block, strict=True):
+        shape += [size // factor, factor]
+    return values.reshape(shape)
+
+
+def _inner(ndim: int) -> tuple[int, ...]:
+    return tuple(range(1, 2 * ndim, 2))
+
+
+def is_missing(values: _Values, missing: _Missing) -> npt.NDArray[np.bool_] | None:
+    """Where `values` equal `missing`, NaN included; ``None`` when nothing can."""
+    if missing is None:
+        return None
+    if missing != missing:
+        return np.isnan(values) if kind_of(values.dtype) in "fc" else None
+    return np.asarray(values == missing)
+
+
+# -- mean --------------------------------------------------------------------------------------------------------------
+
+
+def _mean(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
+    inner, dtype = _inner(values.ndim), values.dtype
+    absent = is_missing(values, missing)
+    count: Any = prod(block)
+    if absent is not None:
+        count = _split(~absent, block).sum(axis=inner, dtype=np.int64)
+        values = np.where(absent, np.zeros((), dtype), values)
+    exact = kind_of(dtype) in "biu"
+    divisor = np.maximum(count, 1)
+    if exact and dtype.itemsize == 8:
+        mean = _mean_of_long(values, block, divisor)
+    elif exact:
+        mean = _half_to_even(_split(values.astype(np.int64), block).sum(axis=inner), divisor)
+    else:
+        wide = np.complex128 if dtype.kind == "c" else np.float64
+        mean = _split(values.astype(wide, copy=False), block).sum(axis=inner) / divisor
+    result = _cast(mean, dtype)
+    if absent is not None:
+        result[np.broadcast_to(count == 0, result.shape)] = missing
+    return result
+
+
+def _half_to_even(total: Any, divisor: Any) -> Any:
+    whole, rest = np.divmod(total, np.asarray(divisor).astype(total.dtype))
+    return whole + _round_up(whole, rest, divisor)
+
+
+def _round_up(whole: Any, rest: Any, divisor: Any) -> Any:
+    twice, limit = rest * 2, np.asarray(divisor).astype(rest.dtype)
+    return ((twice > limit) | ((twice == limit) & (whole % 2 == 1))).astype(whole.dtype)
+
+
+def _mean_of_long(values: _Values, block: tuple[int, ...], divisor: Any) -> Any:
+    """Of 64-bit integers, whose sum may not fit: quotients and remainders are added up apart."""
+    inner = _inner(values.ndim)
+    per = np.asarray(divisor).astype(values.dtype)
+    parts = _split(values, block)
+    spread = per if per.ndim == 0 else np.expand_dims(per, inner)
+    quotient, remainder = np.divmod(parts, spread)
+    more, rest = np.divmod(remainder.sum(axis=inner, dtype=values.dtype), per)
+    whole = quotient.sum(axis=inner, dtype=values.dtype) + more
+    return whole + _round_up(whole, rest, divisor)
+
+
+def _cast(values: _Values, dtype: np.dtype[Any]) -> _Values:
+    if dtype.kind == "b":
+        return values >= 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values).astype(dtype)
+
+
+# -- max and mode ------------------------------------------------------------------------------------------------------
+
+
+def _max(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
+    inner, dtype = _inner(values.ndim), values.dtype
+    absent = is_missing(values, missing)
+    if absent is None:
+        return np.asarray(_split(values, block).max(axis=inner))
+    # Absent elements take the value of the least present one of all, which changes no maximum.
+    if absent.all():
+        return np.full([size // factor for size, factor in zip(values.shape, block, strict=True)], missing, dtype)
+    filled = np.where(absent, values[~absent].min(), values)
+    result = np.asarray(_split(filled, block).max(axis=inner))
+    result[_split(absent, block).all(axis=inner)] = missing
+    return result
+
+
+def _mode(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
+    """The most frequent value; of equally frequent ones the least."""
+    ndim = values.ndim
+    outer = tuple(range(0, 2 * ndim, 2))
+    blocks = _split(values, block).transpose((*outer, *_inner(ndim))).reshape(
+        *(size // factor for size, factor in zip(values.shape, block, strict=True)), prod(block)
+    )  # fmt: skip
+    ordered = np.sort(blocks, axis=-1)
+    counts = ~absent if (absent := is_missing(ordered, missing)) is not None else np.ones(ordered.shape, bool)
+    best = ordered[..., 0].copy()
+    run = counts[..., 0].astype(np.int64)
+    longest = run.copy()
+    if absent is not None:
+        best[run == 0] = missing
+    for at in range(1, ordered.shape[-1]):
+        value, one_before = ordered[..., at], ordered[..., at - 1]
+        same = value == one_before
+        if ordered.dtype.kind in "fmM":
+            same |= (value != value) & (one_before != one_before)  # NaN and NaT are values of their own
+        run = np.where(same, run, 0) + counts[..., at]
+        longer = run > longest
+        best = np.where(longer, value, best)
+        longest = np.where(longer, run, longest)
+    return np.asarray(best)
+
+
+_REDUCE: dict[str, Callable[[_Values, tuple[int, ...], _Missing], _Values]] = {
+    "mean": _mean, "max": _max, "mode": _mode,
+}  # fmt: skip
+
+
+# -- Gaussian ----------------------------------------------------------------------------------------------------------
+
+
+def _taps(factor: int) -> list[tuple[int, float]]:
+    """Offsets from the first element of a block, and their weights: σ is a third of the factor, cut off at 4 σ."""
+    centre, sigma = (factor - 1) / 2, factor / 3
+    reach = range(ceil(centre - 4 * sigma), int(centre + 4 * sigma) + 1)
+    return [(offset, float(np.exp(-((offset - centre) ** 2) / (2 * sigma**2)))) for offset in reach]
+
+
+def _gaussian(
+    values: _Values, factors: tuple[int, ...], missing: _Missing, before: tuple[int, ...], length: tuple[int, ...]
+) -> _Values:
+    """Weighted means around the centre of each block, axis by axis; weights of elements that do not exist are left out."""
+    dtype = values.dtype
+    absent = is_missing(values, missing)
+    weight = np.ones((), np.float64) if absent is None else (~absent).astype(np.float64)
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    total = values.astype(wide) if absent is None else np.where(absent, 0, values.astype(wide))
+    if absent is None:
+        weight = np.ones((1,) * values.ndim)
+    for axis, factor in enumerate(factors):
+        size = values.shape[axis]
+        total = _smooth(total, axis, factor, before[axis], length[axis], size)
+        if absent is None:
+            ones = np.ones([size if other == axis else 1 for other in range(values.ndim)])
+            weight = weight * _smooth(ones, axis, factor, before[axis], length[axis], size)
+        else:
+            weight = _smooth(weight, axis, factor, before[axis], length[axis], size)
+    empty = weight <= 1e-12
+    mean = total / np.where(empty, 1, weight)
+    result = _cast(np.rint(mean), dtype) if kind_of(dtype) in "iu" else _cast_float(mean, dtype)
+    if absent is not None:
+        result[np.broadcast_to(empty, result.shape)] = missing
+    return result
+
+
+def _cast_float(mean: _Values, dtype: np.dtype[Any]) -> _Values:
+    return mean > 0.5 if dtype.kind == "b" else _cast(mean, dtype)
+
+
+def _smooth(values: _Values, axis: int, factor: int, before: int, length: int, size: int) -> _Values:
+    if factor == 1:
+        return values[(slice(None),) * axis + (slice(before, before + length),)]
+    shape = list(values.shape)
+    shape[axis] = length
+    out = np.zeros(shape, values.dtype)
+    for offset, weight in _taps(factor):
+        first = before + offset  # the element that output 0 takes at this tap
+        skip = max(0, -(-(-first) // factor)) if first < 0 else 0
+        stop = min(length, -(-(size - first) // factor))
+        if stop <= skip:
+            continue
+        begin = first + skip * factor
+        taken = values[(slice(None),) * axis + (slice(begin, begin + (stop - skip - 1) * factor + 1, factor),)]
+        out[(slice(None),) * axis + (slice(skip, stop),)] += taken * weight
+    return out
