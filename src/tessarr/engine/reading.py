@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.sharding import ShardLayout
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.engine.bound import BoundArray
+from tessarr.engine.inward import inward
 from tessarr.engine.pool import for_each
 from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
-from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.base import Fetch
 from tessarr.types import Buffer, ByteRange
 
@@ -158,15 +158,7 @@ def _before_sharding(chain: BoundChain, part: Part, out: Target) -> tuple[Select
     selection = part.local
     view = _view(out, part.out_sel)
     target = np.empty(selection.shape, out.dtype) if view is None else view
-    for codec, spec in chain.before:
-        assert isinstance(codec, TransposeCodec)
-        order = codec.permutation(len(spec.shape))
-        if isinstance(selection, Points):
-            selection = Points(tuple(selection.coords[axis] for axis in order))
-        else:
-            selection = Outer(tuple(selection.dims[axis] for axis in order))
-            target = target.transpose(order)
-    return selection, target
+    return inward(chain, selection, target)
 
 
 def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None:

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.emptiness import is_fill
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.engine.bound import BoundArray
+from tessarr.engine.inward import inward
 from tessarr.engine.pool import for_each
 from tessarr.errors import BaseZarrError
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
-from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.indexing.selection import Outer, Selection
 from tessarr.types import Buffer, Coords
 
 Values = npt.NDArray[Any]
@@ -85,7 +85,7 @@ def merge_shard(
     """`merge` for a chain whose parts can be decoded alone (`BoundChain.partial`)."""
     layout = chain.shard
     assert layout is not None
-    where, value = _before_sharding(chain, where, value)
+    where, value = inward(chain, where, value)
     inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
     stored: Mapping[Coords, Buffer] = {} if old is None else layout.split(old)
     chunks: dict[Coords, Buffer | None] = dict(stored)
@@ -103,16 +103,3 @@ def merge_shard(
         for part in parts:
             encode(part)
     return layout.pack({coords: data for coords, data in chunks.items() if data is not None})
-
-
-def _before_sharding(chain: BoundChain, where: Selection, value: Values) -> tuple[Selection, Values]:
-    """The selection and its values in the axes that the sharding codec sees."""
-    for codec, spec in chain.before:
-        assert isinstance(codec, TransposeCodec)
-        order = codec.permutation(len(spec.shape))
-        if isinstance(where, Points):
-            where = Points(tuple(where.coords[axis] for axis in order))
-        else:
-            where = Outer(tuple(where.dims[axis] for axis in order))
-            value = value.transpose(order)
-    return where, value

@@ -1,0 +1,27 @@
+"""From the axes of a chunk to the axes that its sharding codec sees: through the transposes before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.transpose import TransposeCodec
+from tessarr.indexing.selection import Outer, Points, Selection
+
+
+def inward(chain: BoundChain, where: Selection, values: npt.NDArray[Any]) -> tuple[Selection, npt.NDArray[Any]]:
+    """`where` (in the chunk's axes) and the values that belong to it, both in the axes behind the chain's transposes.
+
+    The values are a view. `chain` is one with nothing but transposes before its sharding codec (`BoundChain.partial`).
+    """
+    for codec, spec in chain.before:
+        assert isinstance(codec, TransposeCodec)
+        order = codec.permutation(len(spec.shape))
+        if isinstance(where, Points):
+            where = Points(tuple(where.coords[axis] for axis in order))
+        else:
+            where = Outer(tuple(where.dims[axis] for axis in order))
+            values = values.transpose(order)
+    return where, values
