@@ -343,7 +343,7 @@ class Array(Selecting, Layout):
         """Grid index and key of every stored chunk (shard, where there are shards) that lies within the array."""
         prefix = nodes.prefix_of(self._path)
         grid = tuple(axis.nchunks for axis in self._bound.axes)
-        for key in self._store.list_prefix(prefix):
+        for key in self._bound.store.list_prefix(prefix):
             coords = self._metadata.chunk_key_encoding.decode(key[len(prefix) :], self.ndim)
             if coords is not None and all(i < n for i, n in zip(coords, grid, strict=True)):
                 yield coords, key

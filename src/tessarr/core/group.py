@@ -225,6 +225,14 @@ class Group(Grouping):
         found = nodes.read_nodes(self._store, [prefix + name for name in names], self._metadata.zarr_format)
         yield from ((name, metadata) for name, metadata in zip(names, found, strict=True) if metadata is not None)
 
+    def non_members(self) -> tuple[str, ...]:
+        """Names with something stored below them that are no members: no document of this format describes them.
+
+        Zarr v3.1 has no implicit groups, so what is below such a name is no part of this hierarchy.
+        """
+        prefix = nodes.prefix_of(self._path)
+        return tuple(sorted({child[len(prefix) : -1] for child in self._store.list_dir(prefix).prefixes} - {*self}))
+
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> tuple[tuple[str, Array | Group], ...]:

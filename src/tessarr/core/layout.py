@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
 from tessarr.codecs.sharding import ShardingCodec
+from tessarr.errors import BoundsCheckError
 from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularAxis
 from tessarr.types import Shape
@@ -57,6 +58,22 @@ class Layout:
     def shards(self) -> Shape | None:
         """Shape of a shard; ``None`` without shards. Raises `NotImplementedError` when shards differ in shape."""
         return self._metadata.chunks if self._sharding else None
+
+    def chunk_key(self, coords: Sequence[int]) -> str:
+        """The store key of the stored chunk (the shard, where there are shards) at grid index `coords`.
+
+        Raises `BoundsCheckError` when the grid has no such chunk.
+
+        >>> import tessarr
+        >>> z = tessarr.create_array({}, name="x", shape=(4, 4), chunks=(2, 2), dtype="i1")
+        >>> z.chunk_key((1, 0))
+        'x/c/1/0'
+        """
+        axes = self._bound.axes
+        if len(coords) != len(axes) or not all(0 <= i < axis.nchunks for i, axis in zip(coords, axes, strict=True)):
+            grid = tuple(axis.nchunks for axis in axes)
+            raise BoundsCheckError("no such chunk", expected=f"an index within the grid {grid}", got=tuple(coords))
+        return self._bound.key(tuple(coords))
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
