@@ -1,0 +1,104 @@
+"""What the documentation lists is what there is: names, decisions, links, commands."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+import tessarr
+from tessarr import registry
+from tessarr.settings import DEFAULTS
+from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose
+
+DOCS = ROOT / "docs"
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def words(name: str) -> set[str]:
+    """Everything that a page sets in code."""
+    return set(re.findall(r"`([^`\n]+)`", prose(ROOT / name)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in links(page):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = unquote(target).partition("#")
+        leads_to = (page.parent / name).resolve() if name else page
+        assert leads_to.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in anchors(leads_to), f"{page.name} links to {target}"
+
+
+def test_the_index_names_every_page() -> None:
+    linked = {(DOCS / target).resolve() for target in links(DOCS / "index.md") if ":" not in target}
+    missing = [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and page.resolve() not in linked]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_make_target_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), flags=re.M))
+    shell = "".join(block.text for block in blocks(page) if block.language in ("sh", "console"))
+    named = set(re.findall(r"`make ([a-z-]+)", prose(page))) | set(re.findall(r"^make ([a-z-]+)", shell, flags=re.M))
+    assert named <= targets
+
+
+def test_every_data_type_is_in_the_table() -> None:
+    listed = words("docs/data-types.md")
+    floats = [name for name in listed if name.startswith(("float8", "float6", "float4"))]
+    listed |= {f"complex_{name}" for name in floats}
+    assert set(registry.names("data_type")) - {name for name in registry.names("data_type") if "." in name} <= listed
+
+
+def test_every_codec_is_in_a_table() -> None:
+    listed = {name.removesuffix("*") for name in words("docs/codecs.md")}
+    assert {name.removeprefix("numcodecs.") for name in registry.names("codec")} <= listed
+
+
+def test_every_error_is_in_the_table() -> None:
+    names = {
+        name
+        for name, value in vars(tessarr.errors).items()
+        if isinstance(value, type) and issubclass(value, Exception) and value.__module__ == "tessarr.errors"
+    }
+    assert names - {"TessarrError"} <= words("docs/errors.md")
+
+
+def test_every_store_is_named() -> None:
+    from tessarr import storage
+
+    classes = {name for name in storage.__all__ if name[0].isupper()} - {"Store", "StoreLike", "StorePath", "WrapperStore"}
+    assert classes <= words("docs/stores.md")
+
+
+def test_every_gap_of_the_specifications_has_its_decision() -> None:
+    with (ROOT / "tests" / "conformance" / "requirements.csv").open(encoding="utf-8", newline="") as file:
+        gaps = {row["id"] for row in csv.DictReader(file) if row["level"] == "GAP" or "(GAP)" in row["requirement"]}
+    told = set(re.findall(r"^\| ([A-Z0-9]+-[A-Z0-9-]+) \|", text_of("docs/decisions.md"), flags=re.M))
+    assert gaps == told
+
+
+def test_every_decision_about_data_of_others_is_told() -> None:
+    decisions = tomllib.loads(text_of("scripts/fixtures_decisions.toml"))["decision"]
+    assert set(decisions) <= words("docs/decisions.md")
+
+
+def test_the_settings_named_in_the_documentation_exist() -> None:
+    for page in DOCS.glob("*.md"):
+        for name in re.findall(r"config\.set\(\{\"([a-z_.]+)\"", page.read_text(encoding="utf-8")):
+            branch = name.partition(".")[0]
+            assert branch in DEFAULTS, f"{page.name}: {name}"
+
+
+def test_the_changelog_speaks_of_this_version() -> None:
+    assert f"## [{tessarr.__version__}]" in text_of("CHANGELOG.md")
