@@ -101,7 +101,8 @@ pub fn decode_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
     Ok(index)
 }
 
-fn read_into(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
+/// Reads `part` of a chunk of plain elements, without the cache.
+pub fn read_into(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
     let permuted;
     let part = match &chain.order {
         None => part,
