@@ -135,10 +135,7 @@ def new_array_metadata(
             chain = (ShardingCodec(inner, chain, **_shard_options(shards)),)
         spec = ChunkSpec(_first_chunk(grid, lengths), data_type, common["fill_value"])
         chain = fit_chain(chain, spec)
-        bound = BoundChain(chain, spec)
-        if bound.shard is not None and not bound.partial:
-            message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
-            warnings.warn(message, ZarrUserWarning, 4)
+        _check_chain(chain, spec)
         return ArrayMetadata(
             **common,
             chunk_grid=grid,
@@ -149,6 +146,14 @@ def new_array_metadata(
     return _older_metadata(
         common, chunks, shards, filters, compressors, codecs, order, chunk_key_encoding, itemsize, storage_transformers
     )
+
+
+def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
+    """Refuse a chain that cannot encode such chunks; warn of one that makes shards useless."""
+    bound = BoundChain(chain, spec)
+    if bound.shard is not None and not bound.partial:
+        message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
+        warnings.warn(message, ZarrUserWarning, 5)
 
 
 def _older_metadata(
