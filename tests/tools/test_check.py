@@ -531,7 +531,7 @@ def test_progress_is_told_and_conventions_can_be_left_out() -> None:
     store = tree()
     tessarr.open_group(store, path="a", mode="r+").attrs["zarr_conventions"] = ["units-v1"]
     seen: list[str] = []
-    report = check(store, data="decode", progress=lambda done, total, what: seen.append(what), jobs=2)
+    report = check(store, data="decode", progress=lambda *told: seen.append(told[2]), jobs=2)
     assert "/a/x values" in seen
     (finding,) = report.of("CONV")
     assert finding.path == "a"

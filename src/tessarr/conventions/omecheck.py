@@ -161,6 +161,10 @@ def _steps_of_06(steps: Any, loc: _Loc, ndim: int | None, path: str) -> list[Pro
     for number, step in _objects(steps, loc, found):
         here = (*loc, number)
         source, target = step.get("input"), step.get("output")
+        if isinstance(source, str):  # development versions, and the conformance suite of the release candidate
+            source = {"path": source}
+        if isinstance(target, str):
+            target = {"name": target}
         if not isinstance(source, Mapping) or source.get("path") != path:
             found.append(Problem(NAME, (*here, "input"), f'must be {{"path": "{path}"}}, got {source!r}'))
         if not isinstance(target, Mapping) or not isinstance(target.get("name"), str):
@@ -255,12 +259,17 @@ def _plate(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy)
         if type(item.get("id")) is not int:
             found.append(Problem(NAME, (*loc, "acquisitions", number, "id"), "must be an integer"))
     for number, item in _objects(value.get("wells"), (*loc, "wells"), found):
-        found += _plate_well(item, (*loc, "wells", number), names, path, hierarchy)
+        found += _plate_well(item, version, (*loc, "wells", number), names, path, hierarchy)
     yield from found
 
 
 def _plate_well(
-    item: Mapping[str, Any], loc: _Loc, names: dict[str, list[str]], path: str, hierarchy: Hierarchy
+    item: Mapping[str, Any],
+    version: str,
+    loc: _Loc,
+    names: dict[str, list[str]],
+    path: str,
+    hierarchy: Hierarchy,
 ) -> list[Problem]:
     place = item.get("path")
     if not isinstance(place, str) or place.count("/") != 1:
@@ -270,7 +279,7 @@ def _plate_well(
         number = item.get(index)
         if type(number) is not int or not 0 <= number < len(names[kind]):
             found.append(Problem(NAME, (*loc, index), f"must be an index of {kind}, got {number!r}"))
-        elif names[kind][number] != name:
+        elif names[kind][number] != name and not version.startswith("0.6"):  # whose own suite has it otherwise
             found.append(Problem(NAME, (*loc, index), f"says {names[kind][number]!r}, the path {name!r}"))
     if len(hierarchy) > 1 and join(path, place) not in hierarchy:
         found.append(Problem(NAME, (*loc, "path"), f"no group at /{join(path, place)}"))
