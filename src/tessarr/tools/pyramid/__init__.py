@@ -1,1 +1,173 @@
-"""Resolution levels of an array: built piece by piece, described by a convention."""
+"""Pyramids: an array at lower and lower resolutions, for viewers and quick looks.
+
+>>> import tessarr
+>>> import numpy as np
+>>> group = tessarr.create_group(None)
+>>> image = group.create_array("0", data=np.arange(36.0).reshape(6, 6), chunks=(4, 4), dimension_names=("y", "x"))
+>>> [level.shape for level in build_pyramid(group, "0", levels=2, convention="ome-0.5")]
+[(6, 6), (3, 3), (2, 2)]
+>>> group["1"][0].tolist(), group.attrs["ome"]["multiscales"][0]["datasets"][1]["path"]
+([3.5, 5.5, 7.5], '1')
+
+Every level is made from the one before it. A level has the array's data type, chunks, shards, codecs and attributes; its
+length along an axis is the length before divided by the factor, rounded up. What is written when:
+
+1. the metadata of all levels, and a note of what is to be done (``.NAME.pyramid.partial`` beside the array)
+2. the values, in pieces of whole stored chunks, each held in memory alone
+3. the group's attributes, which make it a pyramid; then the note is removed
+
+A run that was stopped is taken up by calling again with the same arguments: pieces that the note counts are not done
+again. Nothing of it is left behind once the pyramid is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from tessarr.conventions import ome
+from tessarr.core import nodes
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.errors import ArrayNotFoundError, ReadOnlyError, UnsupportedOperationError
+from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
+from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
+from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Note, build_level
+from tessarr.tools.pyramid.reduce import Method, check_method
+
+__all__ = ["Describing", "Level", "Method", "Progress", "build_pyramid"]
+
+Progress = Callable[[int, int, str], None]
+"""Called with the bytes of levels that are written, the bytes of all levels, and the name of the level."""
+
+
+def build_pyramid(
+    group: Any,
+    array: str,
+    *,
+    levels: int | None = None,
+    min_size: int = MIN_SIZE,
+    factors: Factors = 2,
+    method: Method | None = None,
+    labels: bool = False,
+    missing: float | int | None = None,
+    convention: Describing = "multiscales-0.1",
+    names: Sequence[str] | None = None,
+    name: str | None = None,
+    axes: Sequence[ome.Axis] | None = None,
+    scale: Sequence[float] | None = None,
+    translation: Sequence[float] | None = None,
+    overwrite: bool = False,
+    resume: bool = True,
+    memory: int = PIECE_NBYTES,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Level]:
+    """Build the levels of `array` in its group and describe them; returns them, the array itself first.
+
+    `group` is an opened group, or what `tessarr.open_group` takes; `array` the path of the array below it. `levels` are
+    made besides the array, or as many as it takes until no scaled axis is longer than `min_size`. `factors`: one for all
+    axes of space (by name, else the last two), one per axis, or by dimension name. `method` is "mean" unless `labels`
+    (then "mode"): label values are never mixed. `missing` is a value that does not count (NaN, or the fill value).
+    `names` of the levels continue the array's number ("0", "1", …) where it has one.
+
+    `axes`, `scale` and `translation` (physical, per axis) are for OME-Zarr; without them those that the group states
+    already are kept, or come from dimension names. `memory` bounds the bytes of a level's source that are held at once
+    by each of `jobs` threads, or one stored chunk of the level where that takes more; the work needs a few times that.
+
+    Raises `ArrayNotFoundError`, `ContainsArrayError` when a level exists and not `overwrite`, `ReadOnlyError`,
+    `ValueError` for choices that do not fit, `UnsupportedOperationError` for data types that `method` has no meaning for.
+    """
+    where = _opened(group)
+    base = where.get(array)
+    if not isinstance(base, Array):
+        raise ArrayNotFoundError("no array to make levels of", store=where.store.url, path=f"/{where._join(array)}")
+    chosen: Method = method or ("mode" if labels else "mean")
+    check_method(chosen, base.dtype, labels=labels)
+    per_axis = factors_of(factors, base.dimension_names, base.ndim)
+    made = plan(array, base.shape, per_axis, count=levels, min_size=min_size, names=names)
+    described = attributes_of(
+        where.attrs.asdict(), base, made, convention, chosen, name=name, labels=labels, axes=axes, scale=scale,
+        translation=translation,
+    )  # fmt: skip
+    note = Note.of(where, base, made, chosen, missing, memory)
+    if not (resume and note.recall()):
+        _create(where, base, made, chosen, overwrite=overwrite, note=note)
+    _fill(where, made, chosen, missing, note, memory, jobs, progress)
+    added = {key: value for key, value in described.items() if where.attrs.get(key) != value}
+    if added:
+        where.update_attributes(added)
+    _list_label(where, labels, convention)
+    note.forget()
+    return made
+
+
+def _opened(group: Any) -> Group:
+    if not isinstance(group, Group):
+        from tessarr.core.hierarchy import open_group
+
+        group = open_group(group, mode="r+")
+    assert isinstance(group, Group)
+    if group.read_only:
+        raise ReadOnlyError("the group is read-only", store=group.store.url, path=group.name, hint="Open it with mode='r+'")
+    if not group.store.supports_deletes:
+        raise UnsupportedOperationError(
+            "the note of what is done could not be removed from this store", store=group.store.url,
+            hint="Build the pyramid in a directory, then copy it",
+        )  # fmt: skip
+    return group
+
+
+def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, *, overwrite: bool, note: Note) -> None:
+    """The metadata of all levels. Nothing is written when one of them is in the way."""
+    metadata = {group._join(level.name): level_metadata(base, level, method) for level in levels[1:]}
+    if not overwrite:
+        own = note.owned()
+        for path in metadata:
+            found = nodes._kind_at(group.store, path)
+            if found is not None and path not in own:
+                raise nodes._in_the_way(found)(
+                    "something is where a level would be", store=group.store.url, path=f"/{path}",
+                    hint="Replace it with overwrite=True, or choose other names",
+                )  # fmt: skip
+    group._will_change()
+    note.begin()
+    for path, document in metadata.items():
+        nodes.create_node(group.store, path, document, overwrite=True)
+
+
+def _fill(
+    group: Group, levels: Sequence[Level], method: Method, missing: float | int | None, note: Note, memory: int, jobs: int,
+    progress: Progress | None,
+) -> None:  # fmt: skip
+    arrays = [group[level.name] for level in levels]
+    total = sum(array.nbytes for array in arrays[1:] if isinstance(array, Array))
+    done = 0
+
+    def tell(level: Level, nbytes: int) -> None:
+        nonlocal done
+        done += nbytes
+        if progress is not None:
+            progress(done, total, level.name)
+
+    try:
+        for source, target, level in zip(arrays, arrays[1:], levels[1:], strict=False):
+            assert isinstance(source, Array)
+            assert isinstance(target, Array)
+
+            def advance(nbytes: int, level: Level = level) -> None:
+                tell(level, nbytes)
+
+            build_level(source, target, level, method, missing, note=note, memory=memory, jobs=jobs, done=advance)
+    finally:
+        note.keep()
+
+
+def _list_label(group: Group, labels: bool, convention: str) -> None:
+    """A label image in a group called "labels" is listed there."""
+    above, _, own = group.path.rpartition("/")
+    if not labels or convention not in ("ome-0.4", "ome-0.5") or above.rpartition("/")[2] != "labels":
+        return
+    parent = Group(group.store, above)
+    version: Literal["0.4", "0.5"] = "0.4" if convention == "ome-0.4" else "0.5"
+    parent.update_attributes(list_label(parent.attrs.asdict(), own, version))

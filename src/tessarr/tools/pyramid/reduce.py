@@ -73,6 +73,9 @@ def reduce(
     )
     if method == "nearest":
         return values[tuple(slice(None, None, factor) for factor in factors)].copy()
+    if values.dtype.kind == "V" and kind_of(values.dtype) != "V":
+        wide = values.astype(np.float64 if kind_of(values.dtype) == "f" else np.int64)
+        return reduce(wide, factors, method, missing=missing, before=before, length=length).astype(values.dtype)
     if method == "gaussian":
         return _gaussian(values, factors, missing, before, length)
     out = np.empty(length, values.dtype)
@@ -133,7 +136,8 @@ def _mean(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
         mean = _half_to_even(_split(values.astype(np.int64), block).sum(axis=inner), divisor)
     else:
         wide = np.complex128 if dtype.kind == "c" else np.float64
-        mean = _split(values.astype(wide, copy=False), block).sum(axis=inner) / divisor
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities are results like any other
+            mean = _split(values.astype(wide, copy=False), block).sum(axis=inner) / divisor
     result = _cast(mean, dtype)
     if absent is not None:
         result[np.broadcast_to(count == 0, result.shape)] = missing
@@ -180,7 +184,7 @@ def _max(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
     # Absent elements take the value of the least present one of all, which changes no maximum.
     if absent.all():
         return np.full([size // factor for size, factor in zip(values.shape, block, strict=True)], missing, dtype)
-    filled = np.where(absent, values[~absent].min(), values)
+    filled = np.where(absent, np.fmin.reduce(values[~absent]), values)
     result = np.asarray(_split(filled, block).max(axis=inner))
     result[_split(absent, block).all(axis=inner)] = missing
     return result
@@ -194,9 +198,10 @@ def _mode(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
         *(size // factor for size, factor in zip(values.shape, block, strict=True)), prod(block)
     )  # fmt: skip
     ordered = np.sort(blocks, axis=-1)
-    counts = ~absent if (absent := is_missing(ordered, missing)) is not None else np.ones(ordered.shape, bool)
+    absent = is_missing(ordered, missing)
+    counts = (np.ones(ordered.shape, bool) if absent is None else ~absent).astype(np.int64)
     best = ordered[..., 0].copy()
-    run = counts[..., 0].astype(np.int64)
+    run = counts[..., 0].copy()
     longest = run.copy()
     if absent is not None:
         best[run == 0] = missing
@@ -266,8 +271,8 @@ def _smooth(values: _Values, axis: int, factor: int, before: int, length: int, s
     out = np.zeros(shape, values.dtype)
     for offset, weight in _taps(factor):
         first = before + offset  # the element that output 0 takes at this tap
-        skip = max(0, -(-(-first) // factor)) if first < 0 else 0
-        stop = min(length, -(-(size - first) // factor))
+        skip = max(0, (factor - 1 - first) // factor)
+        stop = min(length, (size - first + factor - 1) // factor)
         if stop <= skip:
             continue
         begin = first + skip * factor

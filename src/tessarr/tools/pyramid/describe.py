@@ -1,0 +1,210 @@
+"""What a group says of its pyramid, in each of the conventions; and whether it may say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+from tessarr.conventions import layout, multiscales, ome, spatial
+from tessarr.core.array import Array
+from tessarr.errors import BaseZarrError, UnsupportedOperationError
+from tessarr.tools.pyramid.levels import Level, place_of, shift_of, spatial_axes
+from tessarr.tools.pyramid.reduce import Method
+from tessarr.types import JSONObject
+
+Describing: TypeAlias = Literal["multiscales-0.1", "ome-0.4", "ome-0.5", "zarr-conventions"]
+DESCRIBING: tuple[Describing, ...] = ("multiscales-0.1", "ome-0.4", "ome-0.5", "zarr-conventions")
+
+_AVERAGES: dict[str, str] = {"mean": "average", "gaussian": "gauss"}
+"""Names of methods in the ``zarr_conventions`` framework, which are GDAL's."""
+_TYPES = {"t": "time", "time": "time", "c": "channel", "channel": "channel", "channels": "channel"}
+
+
+def attributes_of(
+    group: Mapping[str, Any],
+    base: Array,
+    levels: Sequence[Level],
+    convention: Describing,
+    method: Method,
+    *,
+    name: str | None = None,
+    labels: bool = False,
+    axes: Sequence[ome.Axis] | None = None,
+    scale: Sequence[float] | None = None,
+    translation: Sequence[float] | None = None,
+) -> JSONObject:
+    """All attributes of the group, those it had included, with this pyramid in them.
+
+    Raises `ValueError` for axes that the convention does not allow, `UnsupportedOperationError` for an array that
+    cannot be part of it.
+    """
+    if convention not in DESCRIBING:
+        raise ValueError(f"unknown convention {convention!r}; known: {', '.join(DESCRIBING)}")
+    _refuse_another(group, convention, base)
+    if convention in ("ome-0.4", "ome-0.5"):
+        return _ome(group, base, levels, convention, method, name, labels, axes, scale, translation)
+    if axes is not None or scale is not None or translation is not None:
+        raise ValueError(f"axes, scale and translation are said by OME-Zarr only, not by {convention}")
+    if convention == "zarr-conventions":
+        return _layout(group, base, levels, method)
+    metadata: JSONObject = {"method": f"tessarr.tools.pyramid ({method})"}
+    own = multiscales.write([level.name for level in levels], name=name, type=method, metadata=metadata)
+    entries: Any = own[multiscales.KEY]
+    return {**group, multiscales.KEY: [*_others(group, levels), *entries]}
+
+
+def _refuse_another(group: Mapping[str, Any], convention: Describing, base: Array) -> None:
+    """Three conventions share the name ``multiscales``; one of another kind is not overwritten."""
+    present = group.get("multiscales")
+    if present is None or convention == "ome-0.5":
+        return
+    as_object = isinstance(present, Mapping)
+    as_ome = any("axes" in entry for entry in present if isinstance(entry, Mapping)) if not as_object else False
+    kind = "zarr-conventions" if as_object else "ome-0.4" if as_ome else "multiscales-0.1"
+    if kind != convention:
+        raise BaseZarrError(
+            f"the group has multiscales of another convention ({kind})",
+            path=base.name, hint="Remove that attribute first, or write the convention that is there",
+        )  # fmt: skip
+
+
+def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[Any]:
+    """The pyramids of other arrays that the group lists already."""
+    listed = group.get("multiscales", [])
+    return [
+        entry
+        for entry in listed
+        if not (
+            isinstance(entry, Mapping)
+            and isinstance(entry.get("datasets"), list)
+            and entry["datasets"]
+            and entry["datasets"][0].get("path") == levels[0].name
+        )
+    ]
+
+
+# -- OME-Zarr ----------------------------------------------------------------------------------------------------------
+
+
+def _ome(
+    group: Mapping[str, Any], base: Array, levels: Sequence[Level], convention: Describing, method: Method,
+    name: str | None, labels: bool, axes: Sequence[ome.Axis] | None, scale: Sequence[float] | None,
+    translation: Sequence[float] | None,
+) -> JSONObject:  # fmt: skip
+    before = next((image for image in ome.read(group) if image.levels and image.levels[0].path == levels[0].name), None)
+    version: Literal["0.4", "0.5"] = "0.4" if convention == "ome-0.4" else "0.5"
+    chosen = tuple(axes) if axes is not None else before.axes if before is not None else ome_axes(base)
+    _check_ome(base, chosen, version)
+    stated = before.levels[0] if before is not None else None
+    first = scale if scale is not None else (stated.scale if stated is not None else None)
+    start = translation if translation is not None else (stated.translation if stated is not None else None)
+    sizes = tuple(map(float, first or (1.0,) * base.ndim))
+    shift = tuple(map(float, start or (0.0,) * base.ndim))
+    if not len(sizes) == len(shift) == base.ndim:
+        raise ValueError(f"scale and translation need {base.ndim} numbers, one per axis")
+    written = []
+    for level in levels:
+        at = _shifted(shift, sizes, level, levels, method)
+        physical = tuple(size * total for size, total in zip(sizes, level.total, strict=True))
+        written.append(ome.Level(level.name, physical, at if any(at) else None))
+    result = ome.write(
+        chosen,
+        written,
+        group,
+        version=version,
+        name=name if name is not None else before.name if before is not None else None,
+        type=method,
+        metadata={"method": "tessarr.tools.pyramid", "description": f"{method} of the level before"},
+        omero=before.omero if before is not None else None,
+    )
+    inner = result if version == "0.4" else result[ome.KEY]
+    old = group if version == "0.4" else group.get(ome.KEY, {})
+    assert isinstance(inner, dict)
+    if isinstance(old, Mapping) and "multiscales" in old:
+        entries: Any = inner["multiscales"]
+        inner["multiscales"] = [*_others(old, levels), *entries]
+    if labels and "image-label" not in inner:
+        result = ome.write_label(result, version=version)
+    return result
+
+
+def _shifted(
+    shift: tuple[float, ...], sizes: tuple[float, ...], level: Level, levels: Sequence[Level], method: Method
+) -> tuple[float, ...]:
+    """The position of a level's first element: every step moves it by its own shift, in elements of the step before."""
+    at = list(shift)
+    for before, step in pairwise(levels):
+        for axis, factor in enumerate(step.factors):
+            at[axis] += shift_of(factor, method) * before.total[axis] * sizes[axis]
+        if step is level:
+            return tuple(at)
+    return shift
+
+
+def ome_axes(base: Array) -> tuple[ome.Axis, ...]:
+    """Axes from dimension names: t (time), c (channel), all others space. Raises `ValueError` without names."""
+    names = base.dimension_names
+    if names is None or any(name is None for name in names):
+        raise ValueError(f"{base.name} has no dimension names; give axes, or name its dimensions")
+    return tuple(ome.Axis(str(name), _TYPES.get(str(name).lower(), "space")) for name in names)
+
+
+def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
+    wanted = 2 if version == "0.4" else 3
+    if base.zarr_format != wanted:
+        raise UnsupportedOperationError(
+            f"OME-Zarr {version} belongs to Zarr v{wanted}", path=base.name, got=f"Zarr v{base.zarr_format}",
+            hint=f"Write ome-{'0.5' if base.zarr_format == 3 else '0.4'}",
+        )  # fmt: skip
+    if version == "0.4" and base.metadata.dimension_separator != "/" and base.ndim > 1:
+        raise UnsupportedOperationError(
+            'OME-Zarr 0.4 wants "/" between the indices of chunk keys', path=base.name,
+            got=repr(base.metadata.dimension_separator), hint="Store the array anew with dimension_separator='/'",
+        )  # fmt: skip
+    names = [axis.name for axis in axes]
+    if version == "0.5" and list(base.dimension_names or ()) != names:
+        raise UnsupportedOperationError(
+            "OME-Zarr 0.5 wants dimension names that are the axes'", path=base.name, expected=names,
+            got=base.dimension_names, hint="Create the array with these dimension_names",
+        )  # fmt: skip
+
+
+def list_label(parent: Mapping[str, Any], name: str, version: Literal["0.4", "0.5"]) -> JSONObject:
+    """The attributes of a group ``labels`` that lists the label image `name`."""
+    known = ome.read_labels(parent)
+    listed = [*known, *([] if name in known else [name])]
+    if version == "0.4":
+        return {**parent, "labels": listed}
+    inner = parent.get(ome.KEY)
+    own = dict(inner) if isinstance(inner, Mapping) else {}
+    return {**parent, ome.KEY: {**own, "version": "0.5", "labels": listed}}
+
+
+# -- zarr_conventions --------------------------------------------------------------------------------------------------
+
+
+def _layout(group: Mapping[str, Any], base: Array, levels: Sequence[Level], method: Method) -> JSONObject:
+    place = spatial.read({**group, **base.attrs.asdict()})
+    located = place is not None and place.transform is not None
+    written = []
+    for number, level in enumerate(levels):
+        extra: JSONObject = {}
+        if place is not None and located:
+            factors, shape = spatial_axes(place, base.dimension_names, level)
+            moved = place_of(place, factors, shape, method)
+            extra = {"spatial:shape": list(shape), "spatial:transform": list(moved.transform or ())}
+        # A transform of cells' corners moves with its cells; else first elements are compared.
+        still = located and place is not None and place.registration == "pixel"
+        shift = tuple(0.0 if still else shift_of(factor, method) for factor in level.factors)
+        written.append(
+            layout.Level(
+                asset=level.name,
+                derived_from=levels[number - 1].name if number else None,
+                scale=tuple(map(float, level.factors)),
+                translation=shift,
+                extra=extra,
+            )
+        )
+    kept = {name: value for name, value in group.items() if name != layout.KEY}
+    return layout.write(written, kept, resampling_method=_AVERAGES.get(method, method))

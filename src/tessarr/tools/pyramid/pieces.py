@@ -1,0 +1,165 @@
+"""A level in pieces of whole stored chunks, and the note of which pieces are done.
+
+The note is one JSON value beside the array; it names the work (shapes, factors, method …) and how many pieces of each
+level are done, counted from the first. It is written about once a second and when a run stops, so a killed run repeats
+at most what it did in its last second; a piece that is done twice gives the same values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.nodes import prefix_of
+from tessarr.stores.base import Store
+from tessarr.tools.pyramid.levels import Level
+from tessarr.tools.pyramid.reduce import Method, halo, reduce
+from tessarr.tools.rechunk import Box, boxes
+
+PIECE_NBYTES = 32 << 20
+_SECONDS = 1.0
+
+
+class Note:
+    """What is to be done and how far it is."""
+
+    def __init__(self, store: Store, key: str, work: str, paths: Sequence[str]) -> None:
+        self.store, self.key, self.work, self.paths = store, key, work, list(paths)
+        self.done: dict[str, int] = {}
+        self._written = 0.0
+
+    @classmethod
+    def of(
+        cls, group: Group, base: Array, levels: Sequence[Level], method: Method, missing: Any, memory: int
+    ) -> Note:
+        """The note of this work; `recall` reads what an earlier run left. `memory` decides where pieces are cut."""
+        folder, _, last = levels[0].name.rpartition("/")
+        place = group._join(folder) if folder else group.path
+        stated = [[level.name, level.shape, level.factors] for level in levels]
+        work = json.dumps([stated, method, str(missing), memory, base.metadata.to_dict()], sort_keys=True, default=str)
+        digest = hashlib.sha256(work.encode()).hexdigest()
+        paths = [group._join(level.name) for level in levels[1:]]
+        return cls(group.store, f"{prefix_of(place)}.{last}.pyramid.partial", digest, paths)
+
+    def _read(self) -> dict[str, Any]:
+        found = self.store.get(self.key)
+        try:
+            noted: Any = json.loads(bytes(found)) if found is not None else None
+        except ValueError:
+            return {}
+        return noted if isinstance(noted, dict) else {}
+
+    def owned(self) -> set[str]:
+        """The paths of the levels that an earlier run, of this work or another, began and did not complete."""
+        return set(map(str, self._read().get("paths", ())))
+
+    def recall(self) -> bool:
+        """Whether an earlier run began the same work; its progress is known then."""
+        noted = self._read()
+        if noted.get("work") != self.work or noted.get("created") is not True:
+            return False
+        self.done = {str(name): int(count) for name, count in noted.get("done", {}).items()}
+        return True
+
+    def begin(self) -> None:
+        """Say that the levels of this work are being created."""
+        self.done = {}
+        self._write(created=False)
+
+    def advance(self, level: str) -> None:
+        """One more piece of `level` is done, and all before it."""
+        self.done[level] = self.done.get(level, 0) + 1
+        if time.monotonic() - self._written > _SECONDS:
+            self.keep()
+
+    def keep(self) -> None:
+        """Write it down."""
+        self._write(created=True)
+
+    def forget(self) -> None:
+        """Remove the note: everything is done."""
+        self.store.delete(self.key)
+
+    def _write(self, *, created: bool) -> None:
+        noted = {"work": self.work, "paths": self.paths, "created": created, "done": self.done}
+        self.store.set(self.key, json.dumps(noted).encode())
+        self._written = time.monotonic()
+
+
+def build_level(
+    source: Array,
+    target: Array,
+    level: Level,
+    method: Method,
+    missing: float | int | None,
+    *,
+    note: Note,
+    memory: int,
+    jobs: int,
+    done: Callable[[int], None],
+) -> None:
+    """Fill `target` from `source`, `jobs` pieces at a time; pieces that the note counts are left out."""
+    chunks = source.metadata.chunk_grid.chunk_shape
+    read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
+    budget = max(1, memory // prod(level.factors))
+    pieces = boxes(target, read, budget)
+    for box in islice(pieces, note.done.get(level.name, 0)):
+        done(_nbytes(box, target))
+
+    def make(box: Box) -> Box:
+        target[box or ...] = piece(source, box, level.factors, method, missing)
+        return box
+
+    running: deque[Future[Box]] = deque()
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        try:
+            for box in pieces:
+                running.append(pool.submit(make, box))
+                if len(running) >= max(1, jobs):
+                    _finish(running, target, level, note, done)
+            while running:
+                _finish(running, target, level, note, done)
+        finally:
+            for waiting in running:
+                waiting.cancel()
+
+
+def _finish(
+    running: deque[Future[Box]], target: Array, level: Level, note: Note, done: Callable[[int], None]
+) -> None:
+    """Wait for the piece that was begun first; pieces count in their order only."""
+    box = running.popleft().result()
+    note.advance(level.name)
+    done(_nbytes(box, target))
+
+
+def _nbytes(box: Box, target: Array) -> int:
+    size: int = prod(part.stop - part.start for part in box)
+    return size * target.dtype.itemsize
+
+
+def piece(
+    source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None
+) -> npt.NDArray[Any]:
+    """The values of one box of a level."""
+    region, before = [], []
+    for part, factor, size in zip(box, factors, source.shape, strict=True):
+        margin = halo(method, factor)
+        first = max(0, part.start * factor - margin[0])
+        region.append(slice(first, min(size, part.stop * factor + margin[1])))
+        before.append(part.start * factor - first)
+    values = np.asarray(source[tuple(region) or ...])
+    length = tuple(part.stop - part.start for part in box)
+    return reduce(values, factors, method, missing=missing, before=tuple(before), length=length)
