@@ -7,6 +7,7 @@ document on standard output; messages, warnings and progress go to standard erro
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from typing import TextIO
 from tessarr.cli.printing import ERROR, OK, note
 from tessarr.errors import TessarrError, ZarrUserWarning
 
-VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff", "doctor")
+VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff", "pyramid", "doctor")
 """In the order of the help; each is a module here with ``add(verbs)`` and ``run(arguments) -> int``."""
 
 _EXAMPLES = """\
@@ -52,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (``None``: of this process); returns the exit code."""
+    if argv is None:
+        _use_utf8()
     top = parser()
     try:
         arguments = top.parse_args(argv)
@@ -64,6 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("default", ZarrUserWarning)
         warnings.showwarning = _show_warning
         return _run(arguments)
+
+
+def _use_utf8() -> None:
+    """Files and pipes get UTF-8 whatever the locale says; a terminal gets what it can show."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8")
 
 
 def _run(arguments: argparse.Namespace) -> int:

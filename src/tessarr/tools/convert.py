@@ -17,7 +17,6 @@ from typing import Any
 import tessarr
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.errors import BaseZarrError
 from tessarr.tools.copy_tree import Choices, Layout, Progress, TreePlan, plan_tree, write_tree
 from tessarr.tools.sources import Source, open_source
 from tessarr.tools.staging import check_free, local_path, staged
@@ -122,8 +121,6 @@ def convert(
             rename=rename or {},
         )
         plan = plan_tree(opened, choices)
-        if number == 1 and (len(plan.nodes) > 1 or not plan.arrays):
-            raise BaseZarrError("Zarr v1 holds one array and no groups", got=f"{len(plan.nodes)} nodes", hint="See include")
         stored = None
         if not dry_run:
             with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):

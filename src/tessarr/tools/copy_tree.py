@@ -121,6 +121,8 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
     Raises `BaseZarrError` when something has no form in the format, listing all of it, or when a choice fits nothing.
     """
     kept = _selected(source, choices)
+    if choices.zarr_format == 1 and not (len(kept) == 1 and isinstance(kept[0], SourceArray)):
+        raise BaseZarrError("Zarr v1 holds one array and no groups", got=f"{len(kept)} nodes", hint="Convert one array")
     lost = [(path, why) for path, why in source.unsupported if _wanted(path, choices)]
     notices = list(source.notices)
     planned: list[Planned] = []
@@ -178,6 +180,7 @@ def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices
         _path(parent, number, names, choices, notices)
     new = choices.rename.get(path, choices.rename.get(name, name))
     try:
+        check_node_name(new, 3)  # so that v2 data can become v3 data
         check_node_name(new, number)
     except NodeNameError as error:
         better = new.strip("_.") or "unnamed"
@@ -198,7 +201,9 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
     if node.dimension_names is not None:
         attributes.pop(_DIMENSIONS, None)
         if number != 3:  # also [] of an array without dimensions, which xarray wants to see
-            attributes[_DIMENSIONS] = list(node.dimension_names)
+            attributes[_DIMENSIONS] = [name or f"dim_{axis}" for axis, name in enumerate(node.dimension_names)]
+            if None in node.dimension_names:
+                notices.append(f"/{node.path}: dimensions without a name are called {attributes[_DIMENSIONS]} in v{number}")
     fill = node.fill_value
     if fill is UNSET:
         # v2 software takes a fill value for "missing": without one there must be null, not 0.
@@ -218,15 +223,22 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
     if number != 3:
         given = {name: _v2_words(value, node) for name, value in given.items()}
     if choices.codecs is not None:
-        return new_array_metadata(**arguments, codecs=choices.codecs)
+        return _valid(**arguments, codecs=choices.codecs)
     try:
-        return new_array_metadata(**arguments, **{**_kept_codecs(node, number), **given})
+        return _valid(**arguments, **{**_kept_codecs(node, number), **given})
     except (TessarrError, TypeError, KeyError, NotImplementedError):
         if not node.keep:
             raise
-        made = new_array_metadata(**arguments, **given)
+        made = _valid(**arguments, **given)
         notices.append(f"/{node.path}: Zarr v{number} cannot say the codecs of the source; automatic ones are used")
         return made
+
+
+def _valid(**arguments: Any) -> ArrayMetadata:
+    """Metadata that can be written down: not all that is valid in itself has words in v1."""
+    metadata = new_array_metadata(**arguments)
+    metadata.documents()
+    return metadata
 
 
 def _is_keep(value: object) -> bool:

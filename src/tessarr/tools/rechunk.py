@@ -45,6 +45,8 @@ def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nby
     (20, 100)
     """
     box = [max(1, size) for size in write]
+    if 0 in shape:
+        return tuple(box)
 
     def fits(candidate: Iterable[int]) -> bool:
         return prod(min(n, size) for n, size in zip(shape, candidate, strict=True)) * itemsize <= nbytes

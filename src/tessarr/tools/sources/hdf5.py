@@ -84,7 +84,9 @@ class HDF5Source:
         names = self._h5py.check_enum_dtype(dataset.dtype)
         attributes = self._attributes(dataset, path)
         if names is not None and dataset.dtype != np.bool_:
-            attributes = {"flag_values": list(names.values()), "flag_meanings": " ".join(names), **attributes}
+            ordered = sorted(names, key=names.__getitem__)
+            flags = {"flag_values": [int(names[name]) for name in ordered], "flag_meanings": " ".join(ordered)}
+            attributes = {**flags, **attributes}
         dtype = dataset.dtype
         if text is not None and text.length is None:
             self._add(dataset, path, str, _text_reader(dataset), attributes)

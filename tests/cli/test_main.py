@@ -1,0 +1,132 @@
+"""What holds for every verb: help, exit codes, messages, one JSON document."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr.cli import VERBS, main
+
+Run = Callable[..., Any]
+
+
+def tessarr_command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "tessarr", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_with_examples(run: Run, verb: str) -> None:
+    ran = run(verb, "--help")
+    assert ran.code == 0
+    assert "examples:" in ran.out
+    assert f"tessarr {verb}" in ran.out.partition("examples:")[2]
+    assert "--json" in ran.out
+
+
+def test_the_help_lists_every_verb(run: Run) -> None:
+    ran = run("--help")
+    assert ran.code == 0
+    assert all(verb in ran.out for verb in VERBS)
+
+
+def test_no_verb_and_an_unknown_verb_are_wrong_use(run: Run) -> None:
+    assert run().code == 2
+    assert run("frobnicate").code == 2
+
+
+def test_the_version_is_the_package_s(run: Run) -> None:
+    assert tessarr.__version__ in run("--version").out
+
+
+@pytest.mark.parametrize("verb", ["info", "tree", "cat", "check", "repair"])
+def test_a_place_that_does_not_exist_is_one_line_and_code_two(run: Run, verb: str, tmp_path: Path) -> None:
+    ran = run(verb, tmp_path / "nothing.zarr")
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+    assert "no such file or directory" in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_node_that_does_not_exist_names_those_that_do(run: Run, data: Path) -> None:
+    ran = run("info", data, "temperatur")
+    assert ran.code == 2
+    assert "There is temperature" in ran.err
+
+
+def test_a_file_of_another_format_leads_to_convert(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.nc").write_bytes(b"CDF\x01 and so on")
+    ran = run("info", tmp_path / "a.nc")
+    assert (ran.code, "tessarr convert" in ran.err) == (2, True)
+
+
+def test_debug_raises_what_is_otherwise_a_message(data: Path) -> None:
+    with pytest.raises(tessarr.errors.NodeNotFoundError):
+        main(["info", str(data), "nope", "--debug"])
+
+
+def test_a_warning_is_one_line_on_standard_error(run: Run, tmp_path: Path) -> None:
+    tessarr.open_group(tmp_path / "g", mode="w", zarr_format=2)
+    (tmp_path / "g" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    ran = run("info", tmp_path / "g", "--json")
+    assert ran.code == 0
+    assert ran.json["zarr_format"] == 3
+    assert ran.err.startswith("tessarr: warning: ")
+
+
+def test_exit_codes_reach_the_shell(data: Path) -> None:
+    assert tessarr_command("info", data).returncode == 0
+    assert tessarr_command("info", data, "nope").returncode == 2
+    (data / "temperature" / "c" / "0" / "0").write_bytes(b"")
+    assert tessarr_command("check", data).returncode == 1
+
+
+def test_a_closed_pipe_is_no_error(data: Path) -> None:
+    command = f'"{sys.executable}" -m tessarr cat "{data}" temperature --all --csv | head -n 1'
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+    assert ran.stdout.startswith("0.0,1.0")
+
+
+def test_output_in_a_plain_ascii_locale_is_still_utf_8(data: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ran = subprocess.run([sys.executable, "-m", "tessarr", "tree", str(data)], capture_output=True, env=environment, check=False)
+    assert ran.returncode == 0
+    assert "temperature" in ran.stdout.decode()
+
+
+def test_no_progress_is_drawn_when_nobody_watches(data: Path, tmp_path: Path) -> None:
+    ran = tessarr_command("convert", data, tmp_path / "copy.zarr")
+    assert ran.returncode == 0
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_a_terminal_gets_a_progress_bar_with_and_without_rich(data: Path, tmp_path: Path, rich: bool) -> None:
+    pty = pytest.importorskip("pty", reason="pseudo-terminals are a matter of Unix")
+    if rich:
+        pytest.importorskip("rich", reason="rich belongs to the extra [cli]")
+    parent, child = pty.openpty()
+    block = "" if rich else "import sys; sys.modules['rich'] = None; "
+    code = f"{block}import tessarr.cli.progress as p; p._INTERVAL_S = 0; from tessarr.cli import main; raise SystemExit(main({['convert', str(data), str(tmp_path / 'copy.zarr')]!r}))"
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=child, env=environment, check=False)
+    os.close(child)
+    drawn = os.read(parent, 1 << 20).decode()
+    os.close(parent)
+    assert ran.returncode == 0
+    assert "%" in drawn
+    assert ("#" in drawn) is not rich
+
+
+def test_storage_options_are_pairs(run: Run, data: Path) -> None:
+    ran = run("info", data, "--storage", "anon")
+    assert (ran.code, "NAME=VALUE" in ran.err) == (2, True)
