@@ -228,7 +228,7 @@ def change_attributes(
 def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
     """Replace some members of an array's stored document and leave all others as they are."""
     name = formats.KEYS[metadata.zarr_format].array
-    _change_document(store, path, name, lambda document: {**document, **changes})
+    _change_document(store, path, name, lambda document: formats.put_right(name, {**document, **changes}))
 
 
 def _change_document(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -58,6 +58,13 @@ def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
     }
 
 
+def put_right(name: str, document: JSONObject) -> JSONObject:
+    """A stored document about to be rewritten, without what is read with a warning and must not be written (V2-09)."""
+    if name == ".zarray" and document.get("filters") == []:
+        return {**document, "filters": None}
+    return document
+
+
 def _indent() -> int | None:
     from tessarr.settings import config
 

@@ -23,6 +23,7 @@ from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, check_attributes
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import is_strict
 from tessarr.types import JSONObject, ZarrFormat
 
 ARRAY_KEY = ".zarray"
@@ -179,11 +180,13 @@ def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
     doc = Document(documents[GROUP_KEY], "v2 group metadata", GROUP_KEY)
     doc.require(["zarr_format"])
     doc.format(2)
-    doc.finish()
-    extra = {name: value for name, value in doc.fields.items() if name != "zarr_format"}
-    if extra.keys() - {"consolidated_metadata"}:
+    extra = {name: value for name, value in doc.fields.items() if name not in ("zarr_format", "consolidated_metadata")}
+    if extra and is_strict():
+        for name in extra:
+            doc.add(name, "unknown", "no other member may be in .zgroup")
+    elif extra:
         warnings.warn(f"unknown members {sorted(extra)} in .zgroup are ignored", ZarrRuntimeWarning, 2)
-    extra.pop("consolidated_metadata", None)
+    doc.finish()
     attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
     return GroupMetadata(zarr_format=2, attributes=attributes, extra=extra)
 
