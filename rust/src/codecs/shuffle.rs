@@ -15,9 +15,9 @@ pub fn shuffle(width: usize, data: &[u8], out: &mut [u8]) {
     let (body, rest) = data.split_at(n * width);
     out[n * width..].copy_from_slice(rest);
     match width {
-        2 => shuffle_fixed::<2>(body, out, n),
-        4 => shuffle_fixed::<4>(body, out, n),
-        8 => shuffle_fixed::<8>(body, out, n),
+        2 => shuffle2(body, out, n),
+        4 => shuffle4(body, out, n),
+        8 => shuffle8(body, out, n),
         16 => shuffle_fixed::<16>(body, out, n),
         _ => {
             for byte in 0..width {
@@ -39,6 +39,59 @@ fn shuffle_fixed<const W: usize>(data: &[u8], out: &mut [u8], n: usize) {
                 *target = element[byte];
             }
         }
+    }
+}
+
+// The loops below are written so that compilers turn them into vector code: whole integers, one output per loop.
+
+fn shuffle2(data: &[u8], out: &mut [u8], n: usize) {
+    let (low, high) = out[..2 * n].split_at_mut(n);
+    let elements = data.as_chunks::<2>().0;
+    let planes = low.chunks_mut(BLOCK).zip(high.chunks_mut(BLOCK));
+    for (elements, (low, high)) in elements.chunks(BLOCK).zip(planes) {
+        for (target, element) in low.iter_mut().zip(elements) {
+            *target = u16::from_le_bytes(*element) as u8;
+        }
+        for (target, element) in high.iter_mut().zip(elements) {
+            *target = (u16::from_le_bytes(*element) >> 8) as u8;
+        }
+    }
+}
+
+fn planes4(words: &[u32], out: &mut [u8], n: usize, start: usize) {
+    for byte in 0..4 {
+        let plane = &mut out[byte * n + start..byte * n + start + words.len()];
+        let shift = 8 * byte as u32;
+        for (target, word) in plane.iter_mut().zip(words) {
+            *target = (word >> shift) as u8;
+        }
+    }
+}
+
+fn shuffle4(data: &[u8], out: &mut [u8], n: usize) {
+    let mut words = [0u32; BLOCK];
+    for (i, elements) in data.as_chunks::<4>().0.chunks(BLOCK).enumerate() {
+        let words = &mut words[..elements.len()];
+        for (word, element) in words.iter_mut().zip(elements) {
+            *word = u32::from_le_bytes(*element);
+        }
+        planes4(words, out, n, i * BLOCK);
+    }
+}
+
+fn shuffle8(data: &[u8], out: &mut [u8], n: usize) {
+    let (mut low, mut high) = ([0u32; BLOCK], [0u32; BLOCK]);
+    for (i, elements) in data.as_chunks::<8>().0.chunks(BLOCK).enumerate() {
+        let (low, high) = (&mut low[..elements.len()], &mut high[..elements.len()]);
+        for (word, element) in low.iter_mut().zip(elements) {
+            *word = u64::from_le_bytes(*element) as u32;
+        }
+        for (word, element) in high.iter_mut().zip(elements) {
+            *word = (u64::from_le_bytes(*element) >> 32) as u32;
+        }
+        let (first, second) = out.split_at_mut(4 * n);
+        planes4(low, first, n, i * BLOCK);
+        planes4(high, second, n, i * BLOCK);
     }
 }
 
@@ -71,43 +124,47 @@ fn unshuffle2(data: &[u8], out: &mut [u8], n: usize) {
     }
 }
 
-fn unshuffle4(data: &[u8], out: &mut [u8], n: usize) {
-    let planes: [&[u8]; 4] = std::array::from_fn(|k| &data[k * n..(k + 1) * n]);
-    let target = out[..4 * n].as_chunks_mut::<4>().0;
-    let (heads, tails) = split_planes::<4>(planes, n);
-    let (blocks, rest) = target.as_chunks_mut::<16>();
-    for (i, block) in blocks.iter_mut().enumerate() {
-        let p: [&[u8; 16]; 4] = std::array::from_fn(|k| &heads[k][i]);
-        // Two rounds of interleaving, as the vector units do it.
-        for j in 0..16 {
-            block[j] = [p[0][j], p[1][j], p[2][j], p[3][j]];
-        }
+/// Four planes as words: the first plane holds the lowest bytes.
+fn words4(planes: [&[u8]; 4], words: &mut [u32]) {
+    let mut low = [0u16; BLOCK];
+    let low = &mut low[..words.len()];
+    for ((word, &a), &b) in low.iter_mut().zip(planes[0]).zip(planes[1]) {
+        *word = u16::from(a) | u16::from(b) << 8;
     }
-    for (i, element) in rest.iter_mut().enumerate() {
-        *element = std::array::from_fn(|k| tails[k][i]);
+    let mut high = [0u16; BLOCK];
+    let high = &mut high[..words.len()];
+    for ((word, &a), &b) in high.iter_mut().zip(planes[2]).zip(planes[3]) {
+        *word = u16::from(a) | u16::from(b) << 8;
+    }
+    for ((word, &a), &b) in words.iter_mut().zip(&*low).zip(&*high) {
+        *word = u32::from(a) | u32::from(b) << 16;
     }
 }
 
-type Planes<'a, const W: usize> = ([&'a [[u8; 16]]; W], [&'a [u8]; W]);
+fn planes_at(data: &[u8], n: usize, first: usize, start: usize, len: usize) -> [&[u8]; 4] {
+    std::array::from_fn(|k| &data[(first + k) * n + start..(first + k) * n + start + len])
+}
 
-fn split_planes<const W: usize>(planes: [&[u8]; W], n: usize) -> Planes<'_, W> {
-    debug_assert!(planes.iter().all(|plane| plane.len() == n));
-    (planes.map(|plane| plane.as_chunks::<16>().0), planes.map(|plane| plane.as_chunks::<16>().1))
+fn unshuffle4(data: &[u8], out: &mut [u8], n: usize) {
+    let mut words = [0u32; BLOCK];
+    for (i, elements) in out[..4 * n].as_chunks_mut::<4>().0.chunks_mut(BLOCK).enumerate() {
+        let words = &mut words[..elements.len()];
+        words4(planes_at(data, n, 0, i * BLOCK, words.len()), words);
+        for (element, word) in elements.iter_mut().zip(words) {
+            *element = word.to_le_bytes();
+        }
+    }
 }
 
 fn unshuffle8(data: &[u8], out: &mut [u8], n: usize) {
-    let planes: [&[u8]; 8] = std::array::from_fn(|k| &data[k * n..(k + 1) * n]);
-    let target = out[..8 * n].as_chunks_mut::<8>().0;
-    let (heads, tails) = split_planes::<8>(planes, n);
-    let (blocks, rest) = target.as_chunks_mut::<16>();
-    for (i, block) in blocks.iter_mut().enumerate() {
-        let p: [&[u8; 16]; 8] = std::array::from_fn(|k| &heads[k][i]);
-        for j in 0..16 {
-            block[j] = [p[0][j], p[1][j], p[2][j], p[3][j], p[4][j], p[5][j], p[6][j], p[7][j]];
+    let (mut low, mut high) = ([0u32; BLOCK], [0u32; BLOCK]);
+    for (i, elements) in out[..8 * n].as_chunks_mut::<8>().0.chunks_mut(BLOCK).enumerate() {
+        let (low, high) = (&mut low[..elements.len()], &mut high[..elements.len()]);
+        words4(planes_at(data, n, 0, i * BLOCK, low.len()), low);
+        words4(planes_at(data, n, 4, i * BLOCK, high.len()), high);
+        for ((element, &a), &b) in elements.iter_mut().zip(&*low).zip(&*high) {
+            *element = (u64::from(a) | u64::from(b) << 32).to_le_bytes();
         }
-    }
-    for (i, element) in rest.iter_mut().enumerate() {
-        *element = std::array::from_fn(|k| tails[k][i]);
     }
 }
 
