@@ -20,6 +20,9 @@ REQUIREMENTS = Path(__file__).parent / "conformance" / "requirements.csv"
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("project")
 
+collect_ignore_glob = ["codecs/golden/*.py"]
+"""Programs that wrote fixtures with other libraries; kept to show how, never run by tests."""
+
 
 def known_ids() -> frozenset[str]:
     """Every requirement's id."""
