@@ -79,7 +79,9 @@ impl WriteJob {
             Middle::Shard(shard) => spread.len().max(selected / shard.inner.nbytes.max(1)),
             Middle::Bytes { .. } => spread.len(),
         };
-        let helpers = if selected < SMALL_WORK { 0 } else { threads().min(pieces).saturating_sub(1) };
+        // Every further chunk is encoded whole, however little of it is written.
+        let work = selected.max((spread.len() - 1).saturating_mul(chain.nbytes));
+        let helpers = if work < SMALL_WORK { 0 } else { threads().min(pieces).saturating_sub(1) };
         let job = Arc::new(WriteJob {
             array: array.clone(),
             spread,
