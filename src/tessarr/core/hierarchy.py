@@ -271,8 +271,7 @@ def create_array(
     if number == 1:
         _warn_v1()
     chosen = array_config(config)
-    keys = chunk_key_encoding if chunk_key_encoding is not None else _separator_of(where, number)
-    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys}
+    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": chunk_key_encoding}
     coded = {"filters": filters, "compressors": compressors, "serializer": serializer, "object_codec": object_codec}
     told = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
     metadata = new_array_metadata(
@@ -280,11 +279,6 @@ def create_array(
     )
     layout = order or chosen.order
     return _create(where, here, metadata, chosen.options, overwrite, data if write_data else None, layout)
-
-
-def _separator_of(store: Store, zarr_format: int) -> str | None:
-    """What separates indices in the chunk keys of new v2 arrays of a store that has a habit (zarr-python 2's stores)."""
-    return getattr(store, "dimension_separator", None) if zarr_format == 2 else None
 
 
 def _warn_v1() -> None:
@@ -360,8 +354,8 @@ def create(
         arguments["dtype"] = "float64"
     if number == 1:
         _warn_v1()
-    if arguments["chunk_key_encoding"] is None:
-        arguments["chunk_key_encoding"] = _separator_of(where, number)
+    if number == 2 and getattr(where, "dimension_separator", None) and arguments["chunk_key_encoding"] is None:
+        arguments["chunk_key_encoding"] = where.dimension_separator  # type: ignore[attr-defined]
     metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
     chosen = array_config(config, **runtime)
     layout = arguments.get("order") or chosen.order
