@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import tessarr
-from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tessarr.cli import main
+from tests.docs.pages import PAGES, ROOT, Block, blocks
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 LANGUAGES = {"python", "console", "text", "json", "toml", "sh", "bash", ""}

@@ -77,7 +77,12 @@ def test_every_error_is_in_the_table() -> None:
 def test_every_store_is_named() -> None:
     from tessarr import storage
 
-    classes = {name for name in storage.__all__ if name[0].isupper()} - {"Store", "StoreLike", "StorePath", "WrapperStore"}
+    classes = {name for name in storage.__all__ if name[0].isupper()} - {
+        "Store",
+        "StoreLike",
+        "StorePath",
+        "WrapperStore",
+    }
     assert classes <= words("docs/stores.md")
 
 
