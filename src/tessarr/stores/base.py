@@ -82,12 +82,8 @@ class Store:
     """Writes raise `ReadOnlyError`."""
     is_remote: bool = False
     """A request is a round trip that waits (a network): engines then batch requests through `fetch`."""
-    requests_at_once: int = 16
-    """Values that a writer sends side by side to a remote store."""
     supports_writes: bool = True
     supports_deletes: bool = True
-    supports_conditional_deletes: bool = True
-    """An `update` that removes a value cannot remove what another writer put there in the meantime."""
     supports_listing: bool = True
     supports_partial_writes: bool = False
     supports_consolidated_metadata: bool = True
@@ -172,22 +168,6 @@ class Store:
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""
         return await _in_thread(self.fetch, requests)
-
-    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
-        """`fetch`, and the version of each value; ``None`` where the answer does not tell it.
-
-        A local store is asked for the versions first: an older version with newer bytes is merely fetched again.
-        """
-        known = {request.key: None if self.is_remote else self.version(request.key) for request in requests}
-        return self.fetch(requests), [known[request.key] for request in requests]
-
-    async def fetch_versioned_async(
-        self, requests: Sequence[Fetch]
-    ) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
-        """Call `fetch_versioned` asynchronously."""
-        if self.is_remote:
-            return await self.fetch_async(requests), [None] * len(requests)
-        return await _in_thread(self.fetch_versioned, requests)
 
     def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
         if request.ranges is not None:
@@ -334,15 +314,14 @@ class Store:
         """Replace all that is under `prefix` by `items` (full keys → values).
 
         Nothing old is removed before every new value is safely stored. This default writes the values beside the
-        old ones first (`_STAGED`), then removes the old keys, those nearest to the prefix (its documents) first, then
-        puts the new values in place: a crash in between leaves no node there, never a document whose chunks are gone.
+        old ones first (`_STAGED`), then removes the old keys, then puts the new values in place.
         """
         self._check_writable(prefix)
         staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
         old = list(self.list_prefix(prefix)) if self.supports_listing else []
         for key, value in staged.items():
             self.set(key, value)
-        self.delete_many(sorted(old, key=lambda key: key.count("/")))
+        self.delete_many(key for key in old if key not in items)
         for key, value in items.items():
             self.set(key, value)
         self.delete_many(staged)
