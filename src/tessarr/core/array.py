@@ -190,6 +190,7 @@ class Array(Selecting, Layout):
 
     @cached_property
     def _bound(self) -> BoundArray:
+        nodes.warn_of_nested_chunks(self._store, self._path, self._metadata)
         return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
 
     @cached_property

@@ -260,13 +260,7 @@ def create_array(
     ('K', [3.0, 4.0, 5.0])
     """
     where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
-    if data is not None:
-        if shape is not None or dtype is not None:
-            raise ValueError("give either data, or shape and dtype")
-        data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
-        shape, dtype = data.shape, data.dtype
-    elif shape is None or dtype is None:
-        raise ValueError("shape and dtype are needed, or data")
+    data, shape, dtype = _described(data, shape, dtype)
     number = _new_format(zarr_format)
     if number == 1:
         _warn_v1()

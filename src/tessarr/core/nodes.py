@@ -8,6 +8,7 @@ ancestors exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from tessarr.errors import (
@@ -17,6 +18,7 @@ from tessarr.errors import (
     GroupNotFoundError,
     NodeNotFoundError,
     TessarrError,
+    ZarrRuntimeWarning,
     ZarrUserWarning,
 )
 from tessarr.metadata import formats
@@ -54,7 +56,7 @@ def read_nodes(store: Store, paths: Sequence[str], zarr_format: ZarrFormat | Non
     for path, names in wanted:
         stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
         try:
-            nodes.append(_parse(prefix_of(path), stored))
+            nodes.append(_separated(store, _parse(prefix_of(path), stored)))
         except TessarrError as error:
             error.at(store=store.url, path=f"/{path}")
             raise
@@ -81,6 +83,32 @@ def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
         if name in stored
     }
     return formats.parse_node(found[0], documents)
+
+
+def _separated(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
+    """A v2 array that does not say what separates the indices in its chunk keys, as its store says (OGC-02)."""
+    if isinstance(node, ArrayMetadata) and getattr(store, "dimension_separator", None) == "/" and _unseparated(node):
+        from tessarr.keys.v2 import V2KeyEncoding
+
+        return node.with_(chunk_key_encoding=V2KeyEncoding("/"))
+    return node
+
+
+def _unseparated(node: ArrayMetadata) -> bool:
+    return node.zarr_format == 2 and node.dimension_separator == "." and "dimension_separator" not in node.extra
+
+
+def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> None:
+    """Warn when a local v2 array that leaves "." to be assumed has a directory ``0``.
+
+    Nested stores of zarr-python used "/" before documents could say so; read with ".", such an array is all fill value.
+    """
+    root = getattr(store, "root", None)
+    if len(metadata.shape) > 1 and _unseparated(metadata) and isinstance(root, Path) and (root / path / "0").is_dir():
+        import warnings
+
+        message = f"/{path} has no dimension_separator, so its chunks are 0.0, 0.1, …; yet there is a directory 0"
+        warnings.warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning, 4)
 
 
 def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: type[Any] | None) -> NodeMetadata:
