@@ -43,7 +43,9 @@ def test_a_dry_run_writes_nothing_and_tells_all(run: Run, data: Path, tmp_path: 
 
 def test_options_of_layout_and_codec_reach_the_arrays(run: Run, data: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.zarr"
-    ran = run("convert", data, target, "--chunks", "20,30", "--shards", "40,60", "--compressor", "gzip:3", "--consolidate")
+    ran = run(
+        "convert", data, target, "--chunks", "20,30", "--shards", "40,60", "--compressor", "gzip:3", "--consolidate"
+    )
     assert ran.code == 0
     array = tessarr.open_array(target, path="temperature")
     assert (array.chunks, array.shards) == ((20, 30), (40, 60))
@@ -123,7 +125,9 @@ def test_codecs_are_read_from_text(text: str, name: str, configuration: dict[str
 @pytest.mark.parametrize("number", ["1", "2", "3"])
 @pytest.mark.parametrize("codec", ["zstd:1", "gzip:1", "blosc:lz4:5:bitshuffle", "lz4", "none"])
 @pytest.mark.filterwarnings("ignore:Zarr v1")
-def test_a_short_codec_works_in_every_format_that_has_it(run: Run, data: Path, tmp_path: Path, number: str, codec: str) -> None:
+def test_a_short_codec_works_in_every_format_that_has_it(
+    run: Run, data: Path, tmp_path: Path, number: str, codec: str
+) -> None:
     target = tmp_path / "copy.zarr"
     ran = run("convert", data / "temperature", target, "--format", number, "--compressor", codec)
     if number == "1" and codec.partition(":")[0] in ("zstd", "gzip", "lz4"):

@@ -16,7 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_demonstration_runs_and_draws_a_picture(tmp_path: Path) -> None:
     pytest.importorskip("netCDF4", reason="belongs to the extra [convert], which `make demo` installs")
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "demo.py"), str(tmp_path / "demo")], capture_output=True, text=True, check=False, cwd=ROOT
+        [sys.executable, str(ROOT / "scripts" / "demo.py"), str(tmp_path / "demo")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
     )
     assert ran.returncode == 0, ran.stderr
     words = ("convert", "tree", "info", "check", "cat")

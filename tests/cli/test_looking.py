@@ -166,7 +166,9 @@ def test_csv_needs_at_most_two_dimensions(run: Run, tmp_path: Path) -> None:
 
 def test_fields_of_a_table_are_chosen_by_name(run: Run, data: Path) -> None:
     assert run("cat", data, "below/table", "-f", "value", "--json").json["values"] == [0.5, "NaN"]
-    assert run("cat", data, "below/table", "-f", "value", "-f", "station", "--csv").out == "value,station\n0.5,1\nnan,2\n"
+    assert (
+        run("cat", data, "below/table", "-f", "value", "-f", "station", "--csv").out == "value,station\n0.5,1\nnan,2\n"
+    )
     ran = run("cat", data, "below/table", "-f", "nope")
     assert (ran.code, "station, value" in ran.err) == (2, True)
 

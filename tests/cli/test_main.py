@@ -98,7 +98,9 @@ def test_a_closed_pipe_is_no_error(data: Path) -> None:
 
 def test_output_in_a_plain_ascii_locale_is_still_utf_8(data: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    ran = subprocess.run([sys.executable, "-m", "tessarr", "tree", str(data)], capture_output=True, env=environment, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tessarr", "tree", str(data)], capture_output=True, env=environment, check=False
+    )
     assert ran.returncode == 0
     assert "temperature" in ran.stdout.decode()
 
@@ -115,10 +117,21 @@ def test_a_terminal_gets_a_progress_bar_with_and_without_rich(data: Path, tmp_pa
     if rich:
         pytest.importorskip("rich", reason="rich belongs to the extra [cli]")
     parent, child = pty.openpty()
-    block = "" if rich else "import sys; sys.modules['rich'] = None; "
-    code = f"{block}import tessarr.cli.progress as p; p._INTERVAL_S = 0; from tessarr.cli import main; raise SystemExit(main({['convert', str(data), str(tmp_path / 'copy.zarr')]!r}))"
+    block = "" if rich else "sys.modules['rich'] = None"
+    arguments = ["convert", str(data), str(tmp_path / "copy.zarr")]
+    code = f"""
+import sys
+{block}
+import tessarr.cli.progress
+from tessarr.cli import main
+
+tessarr.cli.progress._INTERVAL_S = 0
+sys.exit(main({arguments!r}))
+"""
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    ran = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=child, env=environment, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=child, env=environment, check=False
+    )
     os.close(child)
     drawn = os.read(parent, 1 << 20).decode()
     os.close(parent)

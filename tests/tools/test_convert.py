@@ -478,7 +478,7 @@ def test_source_and_destination_may_be_one_place(tmp_path: Path) -> None:
 def test_progress_goes_up_to_the_end(tmp_path: Path) -> None:
     hierarchy(tmp_path / "in.zarr", 3)
     told: list[tuple[int, int]] = []
-    convert(tmp_path / "in.zarr", tmp_path / "out.zarr", progress=lambda done, total, what: told.append((done, total)))
+    convert(tmp_path / "in.zarr", tmp_path / "out.zarr", progress=lambda done, total, _: told.append((done, total)))
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1] > 0
 

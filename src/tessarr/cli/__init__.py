@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TextIO
 
 from tessarr.cli.printing import ERROR, OK, note
 from tessarr.errors import TessarrError, ZarrUserWarning
@@ -107,9 +106,7 @@ def explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
-) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     note(f"warning: {message}")
 
 

@@ -41,8 +41,17 @@ tessarr cat data.zarr temperature --raw > temperature.f32
 """,
     )
     add_place(verb)
-    verb.add_argument("-s", "--slice", metavar="SELECTION", default="...", help='as in NumPy: "0, 2:5, ..., ::10, [1, 4]"')
-    verb.add_argument("-f", "--field", action="append", default=[], metavar="NAME", help="a field of a structured array (may be repeated)")
+    verb.add_argument(
+        "-s", "--slice", metavar="SELECTION", default="...", help='as in NumPy: "0, 2:5, ..., ::10, [1, 4]"'
+    )
+    verb.add_argument(
+        "-f",
+        "--field",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a field of a structured array (may be repeated)",
+    )
     verb.add_argument("--all", action="store_true", help="print every value")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="comma-separated values, of one or two dimensions")
@@ -55,7 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     node = open_node(arguments.place, arguments.path, storage=arguments.storage)
     if not isinstance(node, Array):
         names = [name for name, member in node.members() if isinstance(member, Array)]
-        hint = f"Name one of its arrays: {', '.join(names[:8])}" if names else "It holds no array directly; see: tessarr tree"
+        hint = (
+            f"Name one of its arrays: {', '.join(names[:8])}"
+            if names
+            else "It holds no array directly; see: tessarr tree"
+        )
         raise ArrayNotFoundError("a group has no values", store=node.store.url, path=node.name, hint=hint)
     axes = parse_selection(arguments.slice, node.shape)
     if arguments.raw:
@@ -201,7 +214,9 @@ def _print_csv(array: Array, axes: list[Axis], fields: list[str]) -> None:
     import csv
 
     if len(_lengths(axes)) > 2:
-        raise ValueError(f"--csv needs one or two dimensions, the selection has {len(_lengths(axes))}; choose with --slice")
+        raise ValueError(
+            f"--csv needs one or two dimensions, the selection has {len(_lengths(axes))}; choose with --slice"
+        )
     writer = csv.writer(sys.stdout, lineterminator="\n")
     header = True
     for piece in _pieces(array, axes, fields):

@@ -36,20 +36,40 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
     verb.add_argument("dest", metavar="DEST", help="where to: a directory, a name ending in .zip, or a URL")
     verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST to write to (default: its root)")
     verb.add_argument("--from", dest="kind", choices=KINDS, help="the format of SOURCE, where it cannot be seen")
-    verb.add_argument("--format", choices=("1", "2", "3", "keep"), default="3", help="the Zarr version to write (default: 3)")
+    verb.add_argument(
+        "--format", choices=("1", "2", "3", "keep"), default="3", help="the Zarr version to write (default: 3)"
+    )
     _add_layout(verb)
-    verb.add_argument("--include", action="append", default=[], metavar="PATTERN", help="only these nodes (may be repeated)")
-    verb.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="not these nodes (may be repeated)")
-    verb.add_argument("--rename", action="append", default=[], metavar="OLD=NEW", help="another name for a node (may be repeated)")
+    verb.add_argument(
+        "--include", action="append", default=[], metavar="PATTERN", help="only these nodes (may be repeated)"
+    )
+    verb.add_argument(
+        "--exclude", action="append", default=[], metavar="PATTERN", help="not these nodes (may be repeated)"
+    )
+    verb.add_argument(
+        "--rename", action="append", default=[], metavar="OLD=NEW", help="another name for a node (may be repeated)"
+    )
     verb.add_argument("--overwrite", action="store_true", help="replace what is at DEST, once the new data is complete")
     verb.add_argument("--dry-run", action="store_true", help="print what would be written")
-    verb.add_argument("--no-verify", dest="verify", action="store_false", help="do not read the result back to compare it")
+    verb.add_argument(
+        "--no-verify", dest="verify", action="store_false", help="do not read the result back to compare it"
+    )
     verb.add_argument("--verify", dest="verify", action="store_true", default=True, help=argparse.SUPPRESS)
     verb.add_argument("--consolidate", action="store_true", help="write consolidated metadata too")
     verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
-    verb.add_argument("--storage", metavar="NAME=VALUE", action="append", default=[], help="an option of a remote DEST (may be repeated)")
     verb.add_argument(
-        "--source-storage", metavar="NAME=VALUE", action="append", default=[], help="an option of a remote SOURCE (may be repeated)"
+        "--storage",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of a remote DEST (may be repeated)",
+    )
+    verb.add_argument(
+        "--source-storage",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of a remote SOURCE (may be repeated)",
     )
     verb.set_defaults(run=run)
 
@@ -68,7 +88,9 @@ def _add_layout(verb: argparse.ArgumentParser) -> None:
         metavar="CODEC",
         help='"zstd:5", "gzip:6", "blosc:lz4:5:shuffle", "none", or the JSON of a codec (may be repeated for v3)',
     )
-    verb.add_argument("--filters", metavar="JSON", help='array codecs before compression, such as \'["numcodecs.delta"]\'')
+    verb.add_argument(
+        "--filters", metavar="JSON", help="array codecs before compression, such as '[\"numcodecs.delta\"]'"
+    )
     verb.add_argument("--codecs", metavar="JSON", help="the whole chain of codecs of v3 arrays")
 
 
@@ -115,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(report: Report) -> None:
-    nodes = [node.to_json() for node in report.plan.nodes]
+    nodes: list[dict[str, Any]] = [dict(node.to_json()) for node in report.plan.nodes]
     if not report.written:
         print(f"would write Zarr v{report.zarr_format} to {report.dest}:")
         rows = [(_name(node), _what(node), human(node["nbytes"]) if node["kind"] == "array" else "") for node in nodes]
@@ -171,7 +193,9 @@ def parse_layout(text: str) -> str | tuple[int, ...] | dict[str, int] | None:
         if all(part.lstrip("-").isdigit() for part in parts) and parts:
             return tuple(map(int, parts))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{text!r} is no layout; write lengths (100,50) or lengths by name (time=100,lat=50)") from error
+        raise ValueError(
+            f"{text!r} is no layout; write lengths (100,50) or lengths by name (time=100,lat=50)"
+        ) from error
     return text
 
 
@@ -210,7 +234,10 @@ def parse_codec(text: str) -> dict[str, Any] | str | None:
 def _blosc(options: Sequence[str]) -> dict[str, Any]:
     cname, level, shuffle = [*options, *("lz4", "5", "shuffle")[len(options) :]]
     # No typesize: it is that of the array.
-    return {"name": "blosc", "configuration": {"cname": cname, "clevel": int(level), "shuffle": shuffle, "blocksize": 0}}
+    return {
+        "name": "blosc",
+        "configuration": {"cname": cname, "clevel": int(level), "shuffle": shuffle, "blocksize": 0},
+    }
 
 
 def _json(text: str, option: str) -> Any:

@@ -29,7 +29,13 @@ tessarr diff a.zip/temperature b.zarr/temperature --json
     verb.add_argument("a", metavar="A", help="a directory, a zip file or a URL")
     verb.add_argument("b", metavar="B", help="another")
     verb.add_argument("--data", action="store_true", help="compare values too, bit by bit")
-    verb.add_argument("--ignore", action="append", default=[], metavar="MEMBER", help="what does not count, such as codecs (may be repeated)")
+    verb.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="MEMBER",
+        help="what does not count, such as codecs (may be repeated)",
+    )
     add_storage(verb)
     verb.set_defaults(run=run)
 
@@ -39,7 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
     a, path_a = open_store(arguments.a, storage=arguments.storage)
     b, path_b = open_store(arguments.b, storage=arguments.storage)
     with bar(nbytes=False) as progress:
-        result = diff(a, b, data=arguments.data, ignore=arguments.ignore, path_a=path_a, path_b=path_b, progress=progress)
+        result = diff(
+            a, b, data=arguments.data, ignore=arguments.ignore, path_a=path_a, path_b=path_b, progress=progress
+        )
     if arguments.json:
         print_json(result.to_json())
     else:

@@ -140,7 +140,9 @@ def _installed(name: str, module: str, problems: list[str]) -> str | None:
     try:
         import_module(module)
     except Exception as error:  # what another package raises on import is not ours to foresee
-        problems.append(f"the package {name} {found} is installed and cannot be imported: {type(error).__name__}: {error}")
+        problems.append(
+            f"the package {name} {found} is installed and cannot be imported: {type(error).__name__}: {error}"
+        )
     return found
 
 
@@ -218,14 +220,29 @@ def _try(name: str) -> str:
     codec = codec_from({"name": name, "configuration": _SAMPLES.get(name, {})} if name in _SAMPLES else name)
     values: Any = np.arange(12, dtype="float32").reshape(4, 3)
     if name in _TEXT:
-        values = np.array([["a", "b"]], dtype=np.dtypes.StringDType()) if name == "vlen-utf8" else np.array([[b"a", b"b"]], dtype=object)
+        values = (
+            np.array([["a", "b"]], dtype=np.dtypes.StringDType())
+            if name == "vlen-utf8"
+            else np.array([[b"a", b"b"]], dtype=object)
+        )
     elif name in _BOOLEAN:
         values = values % 2 == 0
-    place = "filters" if isinstance(codec, ArrayToArray) else "serializer" if isinstance(codec, ArrayToBytes) else "compressors"
+    place = (
+        "filters"
+        if isinstance(codec, ArrayToArray)
+        else "serializer"
+        if isinstance(codec, ArrayToBytes)
+        else "compressors"
+    )
+    codecs: dict[str, Any] = {"compressors": None, place: codec}
     with tempfile.TemporaryDirectory(prefix="tessarr-doctor-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         array = tessarr.create_array(
-            folder, shape=values.shape, dtype=_TEXT.get(name, values.dtype), chunks=values.shape, **{"compressors": None, place: codec}
+            folder,
+            shape=values.shape,
+            dtype=_TEXT.get(name, values.dtype),
+            chunks=values.shape,
+            **codecs,
         )
         array[...] = values
         stored = np.asarray(tessarr.open_array(folder, mode="r")[...])
@@ -267,7 +284,10 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("tessarr", f"{report['tessarr']} in {report['location']}"),
         ("python", f"{report['python']} on {report['platform']}" + ("" if threads["gil"] else ", free-threaded")),
-        ("engine", f"{'native' if engine['native'] else 'reference'}: {engine['native_reason']}; setting {engine['setting']!r}"),
+        (
+            "engine",
+            f"{'native' if engine['native'] else 'reference'}: {engine['native_reason']}; setting {engine['setting']!r}",
+        ),
         ("threads", f"{threads['used']} of {threads['processors']} processors; {threads['requests']} requests at once"),
         ("cache", f"{human(cache['nbytes'])} of decoded chunks" if cache["nbytes"] else "none"),
     ]
@@ -283,7 +303,12 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     absent = [f"{name} [{found['extra']}]" for name, found in packages["optional"].items() if not found["version"]]
     rows += [("extras, installed", _wrapped(there)), ("extras, missing", _wrapped(absent))]
     changed = report["settings"]["changed"]
-    rows.append(("settings", _wrapped([f"{name}={value!r}" for name, value in changed.items()]) if changed else "all at their defaults"))
+    rows.append(
+        (
+            "settings",
+            _wrapped([f"{name}={value!r}" for name, value in changed.items()]) if changed else "all at their defaults",
+        )
+    )
     return rows
 
 

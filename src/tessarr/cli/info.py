@@ -28,7 +28,9 @@ tessarr info s3://bucket/data.zarr --storage skip_signature=true --no-sizes
 """,
     )
     add_place(verb)
-    verb.add_argument("--no-sizes", action="store_true", help="do not list what is stored (which takes long for large remote data)")
+    verb.add_argument(
+        "--no-sizes", action="store_true", help="do not list what is stored (which takes long for large remote data)"
+    )
     verb.set_defaults(run=run)
 
 
@@ -65,7 +67,11 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
         "codecs": [codec.to_json() for codec in metadata.codecs] if array.zarr_format == 3 else None,
     }
     if array.zarr_format != 3:
-        described |= {"compressor": metadata.compressor, "filters": list(metadata.filters or ()), "order": metadata.order}
+        described |= {
+            "compressor": metadata.compressor,
+            "filters": list(metadata.filters or ()),
+            "order": metadata.order,
+        }
     described |= {
         "chunk_key_encoding": metadata.chunk_key_encoding.name,
         "separator": metadata.dimension_separator,
@@ -130,7 +136,10 @@ def _array_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
     if known["codecs"] is not None:
         rows.append(("codecs", "\n".join(map(_codec, _flat(known["codecs"])))))
     else:
-        rows += [("compressor", _codec(known["compressor"])), ("filters", ", ".join(map(_codec, known["filters"])) or "none")]
+        rows += [
+            ("compressor", _codec(known["compressor"])),
+            ("filters", ", ".join(map(_codec, known["filters"])) or "none"),
+        ]
         rows.append(("order", known["order"]))
     if known["nbytes"] is not None:
         rows.append(("size", human(known["nbytes"])))

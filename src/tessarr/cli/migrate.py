@@ -28,11 +28,20 @@ tessarr migrate data.zarr --undo 3
     )
     add_place(verb)
     verb.add_argument("--to", type=int, choices=(2, 3), default=3, help="the version (default: 3)")
-    verb.add_argument("--dry-run", action="store_true", help="only say what would be written, and what stands in the way")
-    verb.add_argument("--verify", choices=("sample", "all", "none"), default="sample", help="chunks read both ways before anything is written")
+    verb.add_argument(
+        "--dry-run", action="store_true", help="only say what would be written, and what stands in the way"
+    )
+    verb.add_argument(
+        "--verify",
+        choices=("sample", "all", "none"),
+        default="sample",
+        help="chunks read both ways before anything is written",
+    )
     verb.add_argument("--remove-old", action="store_true", help="remove the old documents at the end")
     verb.add_argument("--overwrite", action="store_true", help="replace documents of the new version that are there")
-    verb.add_argument("--undo", type=int, choices=(2, 3), metavar="VERSION", help="remove the documents of that version again")
+    verb.add_argument(
+        "--undo", type=int, choices=(2, 3), metavar="VERSION", help="remove the documents of that version again"
+    )
     verb.set_defaults(run=run)
 
 

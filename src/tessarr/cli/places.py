@@ -52,7 +52,9 @@ def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writa
     return store, "/".join(part.strip("/") for part in (here, inner, path) if part.strip("/"))
 
 
-def open_node(place: str, path: str = "", *, storage: Sequence[str] = (), zarr_format: int | None = None) -> Array | Group:
+def open_node(
+    place: str, path: str = "", *, storage: Sequence[str] = (), zarr_format: int | None = None
+) -> Array | Group:
     """The array or group at a place, read-only.
 
     Raises `NodeNotFoundError`, which says what is missing: the place, or the node in it.
@@ -72,7 +74,9 @@ def open_node(place: str, path: str = "", *, storage: Sequence[str] = (), zarr_f
             root, mode="r", path=whole or None, storage_options=storage_options(storage), zarr_format=zarr_format
         )
     except NodeNotFoundError as error:
-        error.hint = _near(root, whole, storage) if whole else "Is it Zarr data? A node has zarr.json, .zarray, .zgroup or meta"
+        error.hint = (
+            _near(root, whole, storage) if whole else "Is it Zarr data? A node has zarr.json, .zarray, .zgroup or meta"
+        )
         raise
 
 

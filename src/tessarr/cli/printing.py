@@ -92,7 +92,8 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     listed = list(rows)
     width = max((len(label) for label, _ in listed), default=0)
     return "\n".join(
-        f"{label:<{width}}  " + value.replace("\n", "\n" + " " * (width + 2)) if value else label for label, value in listed
+        f"{label:<{width}}  " + value.replace("\n", "\n" + " " * (width + 2)) if value else label
+        for label, value in listed
     )
 
 

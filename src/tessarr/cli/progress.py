@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Self
 
 from tessarr.cli.printing import human
@@ -48,9 +49,8 @@ class Bar:
 def bar(*, nbytes: bool = True) -> Bar:
     """A progress bar to be used in ``with``."""
     if sys.stderr.isatty():
-        try:
-            from tessarr.cli.rich import RichBar
-        except ImportError:
-            return Bar(nbytes=nbytes)
-        return RichBar(nbytes=nbytes)
+        from tessarr.cli.rich import RichBar
+
+        with suppress(ImportError):
+            return RichBar(nbytes=nbytes)
     return Bar(nbytes=nbytes)

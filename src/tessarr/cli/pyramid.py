@@ -31,12 +31,18 @@ tessarr pyramid dem.zarr elevation --missing -9999 --json
     verb.add_argument("place", metavar="PLACE", help="a directory or a URL")
     verb.add_argument("path", metavar="ARRAY", help="the array in it; its levels are made in the same group")
     add_storage(verb)
-    verb.add_argument("--levels", type=int, metavar="N", help="levels besides the array (default: until they are small)")
+    verb.add_argument(
+        "--levels", type=int, metavar="N", help="levels besides the array (default: until they are small)"
+    )
     verb.add_argument("--factors", default="2", metavar="FACTORS", help='"2", per axis "1,2,2", or by name "y=2,x=2"')
-    verb.add_argument("--method", choices=get_args(Method), help="how elements become one (default: mean; mode for labels)")
+    verb.add_argument(
+        "--method", choices=get_args(Method), help="how elements become one (default: mean; mode for labels)"
+    )
     verb.add_argument("--labels", action="store_true", help="the values are labels, which are never mixed")
     verb.add_argument("--missing", type=float, metavar="VALUE", help="a value that does not count")
-    verb.add_argument("--convention", choices=get_args(Describing), default="multiscales-0.1", help="how the levels are described")
+    verb.add_argument(
+        "--convention", choices=get_args(Describing), default="multiscales-0.1", help="how the levels are described"
+    )
     verb.add_argument("--overwrite", action="store_true", help="replace levels that are there")
     verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
     verb.set_defaults(run=run)

@@ -29,12 +29,18 @@ tessarr repair data.zarr --undo __tessarr_repair/1
     )
     add_place(verb)
     verb.add_argument("--apply", action="store_true", help="do it; without this it is only said")
-    verb.add_argument("--rule", action="append", default=[], metavar="RULE", help="only findings of this rule (may be repeated)")
-    verb.add_argument("--level", choices=("documents", "stat", "size", "decode"), default="size", help="how far to look; see check")
+    verb.add_argument(
+        "--rule", action="append", default=[], metavar="RULE", help="only findings of this rule (may be repeated)"
+    )
+    verb.add_argument(
+        "--level", choices=("documents", "stat", "size", "decode"), default="size", help="how far to look; see check"
+    )
     verb.add_argument(
         "--give-up-data", action="store_true", help="also move damaged chunks away; their values become the fill value"
     )
-    verb.add_argument("--undo", metavar="BACKUP", help="bring back what a repair replaced, from where it said that it is kept")
+    verb.add_argument(
+        "--undo", metavar="BACKUP", help="bring back what a repair replaced, from where it said that it is kept"
+    )
     verb.set_defaults(run=run)
 
 
@@ -43,7 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     unknown = [rule for rule in arguments.rule if rule not in RULES]
     if unknown:
         raise ValueError(f"unknown rule {', '.join(unknown)}; there is {', '.join(RULES)}")
-    store, path = open_store(arguments.place, arguments.path, storage=arguments.storage, writable=arguments.apply or bool(arguments.undo))
+    store, path = open_store(
+        arguments.place, arguments.path, storage=arguments.storage, writable=arguments.apply or bool(arguments.undo)
+    )
     if arguments.undo:
         keys = restore(store, arguments.undo)
         store.close()
@@ -66,5 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
         if result.steps and not arguments.apply:
             print("nothing was changed; repeat with --apply to do it")
         elif not result.steps:
-            print("nothing to repair" if report.ok else f"the problems found cannot be repaired; see: tessarr check {arguments.place}")
+            print(
+                "nothing to repair"
+                if report.ok
+                else f"the problems found cannot be repaired; see: tessarr check {arguments.place}"
+            )
     return OK if result.ok and (arguments.apply or not result.steps) else PROBLEMS

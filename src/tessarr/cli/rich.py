@@ -1,11 +1,8 @@
-"""The progress bar drawn by rich, from the extra ``[cli]``. Raises `ImportError` on import without it."""
+"""The progress bar drawn by rich, from the extra ``[cli]``."""
 
 from __future__ import annotations
 
 from typing import Any, Self
-
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tessarr.cli.progress import Bar
 
@@ -14,10 +11,23 @@ class RichBar(Bar):
     """See `Bar`."""
 
     def __init__(self, *, nbytes: bool = True) -> None:
+        """Raises `ImportError` where rich is not installed."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
         super().__init__(nbytes=nbytes)
         count: Any = DownloadColumn(binary_units=True) if nbytes else MofNCompleteColumn()
         columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), count, TimeRemainingColumn())
-        self._progress = Progress(*columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True)
+        self._progress = Progress(
+            *columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True
+        )
         self._task = self._progress.add_task("", total=None)
 
     def __enter__(self) -> Self:

@@ -1,10 +1,10 @@
 """`convert`: NumPy, HDF5, NetCDF, TIFF and Zarr of any version to Zarr of any version.
 
-    open    the source lists its arrays and groups (`tessarr.tools.sources`)
-    plan    everything is decided and valid before anything is written (`copy_tree.plan_tree`)
-    write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
-    verify  both sides are read again and compared to the bit (`rechunk.verify`)
-    swap    the destination comes to be, complete
+open    the source lists its arrays and groups (`tessarr.tools.sources`)
+plan    everything is decided and valid before anything is written (`copy_tree.plan_tree`)
+write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
+verify  both sides are read again and compared to the bit (`rechunk.verify`)
+swap    the destination comes to be, complete
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tessarr
 from tessarr.core.array import Array
+from tessarr.core.convenience import consolidate_metadata
 from tessarr.core.group import Group
+from tessarr.stores.base import Store
 from tessarr.tools.copy_tree import Choices, Layout, Progress, TreePlan, plan_tree, write_tree
-from tessarr.tools.sources import Source, open_source
+from tessarr.tools.sources import Source, SourceGroup, open_source
 from tessarr.tools.staging import check_free, local_path, staged
-from tessarr.types import JSONObject
+from tessarr.types import JSONObject, ZarrFormat
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,29 +59,13 @@ class Report:
 
 
 def convert(
-    source: Any,
-    dest: Any,
-    *,
-    path: str = "",
-    kind: str | None = None,
-    zarr_format: int | str = 3,
-    chunks: Layout = "keep",
-    shards: Layout = "keep",
-    filters: Any = "keep",
-    compressors: Any = "keep",
-    codecs: Sequence[Any] | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-    verify: bool = True,
-    consolidate: bool = False,
-    jobs: int = 1,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    source: Any, dest: Any, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3, chunks: Layout = "keep",
+    shards: Layout = "keep", filters: Any = "keep", compressors: Any = "keep", codecs: Sequence[Any] | None = None,
+    include: Sequence[str] = (), exclude: Sequence[str] = (), rename: Mapping[str, str] | None = None,
+    overwrite: bool = False, verify: bool = True, consolidate: bool = False, jobs: int = 1, dry_run: bool = False,
+    progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None,
     source_storage_options: Mapping[str, Any] | None = None,
-) -> Report:
+) -> Report:  # fmt: skip
     """Convert a file or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
 
     - `source`: a path or URL, or what `tessarr.open` takes. `kind` names its format where it cannot be seen.
@@ -103,53 +88,40 @@ def convert(
     (True, [3, 4, 5])
     """
     began = time.perf_counter()
-    if zarr_format not in (1, 2, 3, "keep"):
-        raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
     check_free(dest, path, overwrite=overwrite, storage_options=storage_options)
     opened = open_source(source, kind, source_storage_options)
     try:
-        number = _format(opened, zarr_format)
         choices = Choices(
-            zarr_format=number,  # type: ignore[arg-type]
-            chunks=chunks,
-            shards=shards,
-            filters=filters,
-            compressors=compressors,
-            codecs=codecs,
-            include=include,
-            exclude=exclude,
-            rename=rename or {},
-        )
-        plan = plan_tree(opened, choices)
-        stored = None
+            zarr_format=_format(opened, zarr_format), chunks=chunks, shards=shards, filters=filters,
+            compressors=compressors, codecs=codecs, include=include, exclude=exclude, rename=rename or {},
+        )  # fmt: skip
+        plan, stored = plan_tree(opened, choices), None
         if not dry_run:
             with staged(dest, path, overwrite=overwrite, storage_options=storage_options) as (store, at):
                 write_tree(plan, opened, store, at, verified=verify, jobs=max(1, jobs), progress=progress)
-                if consolidate and not plan.arrays[:1] == plan.nodes:
-                    tessarr.consolidate_metadata(store, path=at or None)
-                if store.supports_listing:
-                    stored = store.getsize_prefix(f"{at}/" if at else "")
+                stored = _finish(plan, store, at, consolidate)
     finally:
         opened.close()
     return Report(
-        source=_name(source),
-        kind=opened.kind,
-        dest=local_path(dest) or _name(dest),
-        path=path.strip("/"),
-        zarr_format=number,
-        plan=plan,
-        written=not dry_run,
-        verified=verify and not dry_run,
-        nbytes_stored=stored,
-        seconds=time.perf_counter() - began,
-    )
+        source=_name(source), kind=opened.kind, dest=local_path(dest) or _name(dest), path=path.strip("/"),
+        zarr_format=choices.zarr_format or 3, plan=plan, written=not dry_run, verified=verify and not dry_run,
+        nbytes_stored=stored, seconds=time.perf_counter() - began,
+    )  # fmt: skip
 
 
-def _format(source: Source, zarr_format: int | str) -> int:
-    if isinstance(zarr_format, int):
-        return zarr_format
+def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int | None:
+    """Consolidate where asked; the bytes stored, where the store can tell."""
+    if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
+        consolidate_metadata(store, path=path or None)
+    return store.getsize_prefix(f"{path}/" if path else "") if store.supports_listing else None
+
+
+def _format(source: Source, zarr_format: int | str) -> ZarrFormat:
+    if zarr_format not in (1, 2, 3, "keep"):
+        raise ValueError(f"zarr_format must be 1, 2, 3 or 'keep', got {zarr_format!r}")
     node = getattr(source, "node", None)
-    return int(node.zarr_format) if isinstance(node, Array | Group) else 3
+    kept = node.zarr_format if isinstance(node, Array | Group) else 3
+    return kept if zarr_format == "keep" else zarr_format  # type: ignore[return-value]
 
 
 def _name(place: Any) -> str:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
-import tessarr
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.parse import codec_from
 from tessarr.core.array import Array
+from tessarr.core.convenience import create_hierarchy
 from tessarr.core.creation import DEFAULT, new_array_metadata
+from tessarr.core.hierarchy import open_array
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.grids.guess import normalize_chunks
@@ -76,7 +77,7 @@ class Planned:
         """As a JSON object."""
         if not isinstance(self.metadata, ArrayMetadata) or not isinstance(self.source, SourceArray):
             return {"path": f"/{self.path}", "kind": "group"}
-        document = self.metadata.to_dict()
+        document: dict[str, Any] = dict(self.metadata.to_dict())
         stored = self.metadata.chunk_grid.chunk_shape
         codecs = document.get("codecs", [document.get("compressor")])
         sharded = document.get("codecs", [{}])[0].get("name") == "sharding_indexed"
@@ -128,7 +129,9 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
     planned: list[Planned] = []
     names: dict[str, str] = {"": ""}
     for node in kept:
-        number: ZarrFormat = choices.zarr_format or (node.keep.get("zarr_format", 3) if isinstance(node, SourceArray) else 3)
+        number: ZarrFormat = choices.zarr_format or (
+            node.keep.get("zarr_format", 3) if isinstance(node, SourceArray) else 3
+        )
         path = _path(node.path, number, names, choices, notices)
         if isinstance(node, SourceGroup):
             planned.append(Planned(path, GroupMetadata(zarr_format=number, attributes=dict(node.attributes)), node))
@@ -137,7 +140,9 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
             planned.append(Planned(path, _array_metadata(node, number, choices, notices), node))
         except (TessarrError, TypeError) as error:
             if choices.decided or len(kept) == 1:
-                raise error.at(path=f"/{path}") if isinstance(error, TessarrError) else error
+                if isinstance(error, TessarrError):
+                    error.at(path=f"/{path}")
+                raise
             lost.append((path, str(error)))
     _check_choices(planned, choices)
     if lost:
@@ -188,7 +193,9 @@ def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices
         new = better
     whole = f"{names[parent]}/{new}".lstrip("/")
     if whole in names.values():
-        raise BaseZarrError("two nodes would have one name", path=f"/{whole}", hint="Choose another name with rename (--rename)")
+        raise BaseZarrError(
+            "two nodes would have one name", path=f"/{whole}", hint="Choose another name with rename (--rename)"
+        )
     names[path] = whole
     return whole
 
@@ -203,7 +210,9 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         if number != 3:  # also [] of an array without dimensions, which xarray wants to see
             attributes[_DIMENSIONS] = [name or f"dim_{axis}" for axis, name in enumerate(node.dimension_names)]
             if None in node.dimension_names:
-                notices.append(f"/{node.path}: dimensions without a name are called {attributes[_DIMENSIONS]} in v{number}")
+                notices.append(
+                    f"/{node.path}: dimensions without a name are called {attributes[_DIMENSIONS]} in v{number}"
+                )
     fill = node.fill_value
     if fill is UNSET:
         # v2 software takes a fill value for "missing": without one there must be null, not 0.
@@ -219,7 +228,9 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         "attributes": attributes,
         "dimension_names": node.dimension_names if number == 3 else None,
     }
-    given = {name: getattr(choices, name) for name in ("filters", "compressors") if not _is_keep(getattr(choices, name))}
+    given = {
+        name: getattr(choices, name) for name in ("filters", "compressors") if not _is_keep(getattr(choices, name))
+    }
     if number != 3:
         given = {name: _v2_words(value, node) for name, value in given.items()}
     if choices.codecs is not None:
@@ -338,7 +349,7 @@ def _kept_chunks(node: SourceArray) -> Any:
 
 def _shards(node: SourceArray, choices: Choices, chunks: Any, number: ZarrFormat) -> Any:
     layout = choices.shards
-    if isinstance(layout, int) and not isinstance(layout, bool):
+    if isinstance(layout, int):
         layout = (layout,)
     if _is_keep(layout):
         kept = node.keep.get("shards") if number == 3 else None
@@ -367,13 +378,22 @@ def _check_choices(planned: list[Planned], choices: Choices) -> None:
         if isinstance(layout, Mapping):
             unknown = sorted(set(layout) - known)
             if unknown:
-                raise BaseZarrError(f"{what}: no dimension is named {', '.join(unknown)}", expected=", ".join(sorted(known)) or None)
-        elif isinstance(layout, Sequence) and not isinstance(layout, str):
-            if not any(len(array.shape) == len(layout) for array in arrays):
-                raise BaseZarrError(f"{what}: no array has {len(layout)} dimensions", got=str(tuple(layout)))
+                raise BaseZarrError(
+                    f"{what}: no dimension is named {', '.join(unknown)}", expected=", ".join(sorted(known)) or None
+                )
+        elif (
+            isinstance(layout, Sequence)
+            and not isinstance(layout, str)
+            and not any(len(array.shape) == len(layout) for array in arrays)
+        ):
+            raise BaseZarrError(f"{what}: no array has {len(layout)} dimensions", got=str(tuple(layout)))
 
 
 # -- writing -------------------------------------------------------------------------------------------------------------
+
+
+def _silent(_done: int, _total: int, _what: str) -> None:
+    """Nobody listens."""
 
 
 def write_tree(
@@ -390,10 +410,10 @@ def write_tree(
 
     Raises `BaseZarrError` when something that was read back differs.
     """
-    tell = progress or (lambda done, total, what: None)
+    tell = progress or _silent
     prefix = f"{path}/" if path else ""
     place = {f"{prefix}{node.path}".rstrip("/"): node for node in plan.nodes}
-    made = dict(tessarr.create_hierarchy(store=store, nodes={at: node.metadata for at, node in place.items()}))
+    made = dict(create_hierarchy(store=store, nodes={at: node.metadata for at, node in place.items()}))
     total, done = plan.nbytes * (2 if verified else 1), 0
     for step in (transfer, verify) if verified else (transfer,):
         for at, node in place.items():
@@ -409,7 +429,7 @@ def write_tree(
                 finished += size * itemsize
                 tell(finished, total, what)
 
-            target = array if step is transfer else tessarr.open_array(store, path=at, mode="r")
+            target = array if step is transfer else open_array(store, path=at, mode="r")
             step(given.read, target, chunks=given.chunks, jobs=jobs, parallel=source.parallel, done=count)
             done += given.nbytes
     tell(total, total, "done")

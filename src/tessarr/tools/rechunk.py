@@ -79,7 +79,13 @@ def boxes(array: Array, read: Shape | None, nbytes: int = PIECE_NBYTES) -> Itera
 
 
 def transfer(
-    read: Read, target: Array, *, chunks: Shape | None = None, jobs: int = 1, parallel: bool = True, done: Done | None = None
+    read: Read,
+    target: Array,
+    *,
+    chunks: Shape | None = None,
+    jobs: int = 1,
+    parallel: bool = True,
+    done: Done | None = None,
 ) -> None:
     """Write what `read` gives into `target`, `jobs` boxes at a time; with ``parallel=False`` reads wait for each other."""
     turn = _turn(parallel)
@@ -94,7 +100,13 @@ def transfer(
 
 
 def verify(
-    read: Read, target: Array, *, chunks: Shape | None = None, jobs: int = 1, parallel: bool = True, done: Done | None = None
+    read: Read,
+    target: Array,
+    *,
+    chunks: Shape | None = None,
+    jobs: int = 1,
+    parallel: bool = True,
+    done: Done | None = None,
 ) -> None:
     """Read both sides again and compare them bit by bit. Raises `BaseZarrError` at the first box that differs."""
     turn = _turn(parallel)
@@ -120,9 +132,13 @@ def _turn(parallel: bool) -> AbstractContextManager[Any]:
     return nullcontext() if parallel else Lock()
 
 
+def _silent(_size: int) -> None:
+    """Nobody listens."""
+
+
 def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done | None) -> None:
     """Run `work` on every box, at most `jobs` at once; the first error ends it."""
-    tell = done or (lambda size: None)
+    tell = done or _silent
     if jobs <= 1:
         for box in over:
             tell(work(box))
@@ -168,7 +184,7 @@ def _native(a: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _same(x: object, y: object) -> bool:
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return identical(x, y)
-    return x == y or (x != x and y != y)  # noqa: PLR0124 - only NaN differs from itself
+    return x == y or (x != x and y != y)  # only NaN differs from itself
 
 
 def rechunk(

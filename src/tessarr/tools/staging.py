@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import tessarr
 from tessarr.core import nodes
 from tessarr.core.copying import move_node
 from tessarr.core.hierarchy import locate
+from tessarr.core.hierarchy import open as open_node
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path, path_of_file_url
@@ -53,7 +53,7 @@ def staged(
 def local_path(dest: Any) -> str | None:
     """The path on this machine that `dest` means; ``None`` for URLs and open stores."""
     if isinstance(dest, os.PathLike):
-        return os.fspath(dest)
+        return str(os.fspath(dest))
     if not isinstance(dest, str):
         return None
     if dest.startswith("file:") and "::" not in dest:
@@ -61,7 +61,9 @@ def local_path(dest: Any) -> str | None:
     return None if is_url(dest) else os.path.expanduser(dest)
 
 
-def check_free(dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
+def check_free(
+    dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> None:
     """Raise what `staged` would raise about the destination, before any work is done."""
     local = local_path(dest)
     if local is not None and not path:
@@ -78,12 +80,16 @@ def _check_local(final: str, overwrite: bool) -> None:
     if empty:
         return
     if not overwrite:
-        raise BaseZarrError("something is at the destination", store=final, hint="Replace it with overwrite=True (--overwrite)")
+        raise BaseZarrError(
+            "something is at the destination", store=final, hint="Replace it with overwrite=True (--overwrite)"
+        )
     try:
-        tessarr.open(final, mode="r").close()
+        open_node(final, mode="r").close()
     except (NodeNotFoundError, StoreError) as error:
         raise BaseZarrError(
-            "what is at the destination is no Zarr data and is not replaced", store=final, hint="Choose another destination"
+            "what is at the destination is no Zarr data and is not replaced",
+            store=final,
+            hint="Choose another destination",
         ) from error
     except TessarrError:
         return  # Zarr data that is broken may be replaced
@@ -161,7 +167,10 @@ def _check_node(store: Store, path: str, overwrite: bool) -> bool:
     present = nodes._kind_at(store, path) is not None
     if present and not overwrite:
         raise BaseZarrError(
-            "something is at the destination", store=store.url, path=f"/{path}", hint="Replace it with overwrite=True (--overwrite)"
+            "something is at the destination",
+            store=store.url,
+            path=f"/{path}",
+            hint="Replace it with overwrite=True (--overwrite)",
         )
     return present
 
@@ -171,7 +180,9 @@ def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
     present = _check_node(store, path, overwrite)
     if present and not path:
         raise UnsupportedOperationError(
-            "the root of an open store is not replaced", store=store.url, hint="Write to a path in it, or to an empty place"
+            "the root of an open store is not replaced",
+            store=store.url,
+            hint="Write to a path in it, or to an empty place",
         )
     at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
     # The groups above that do not exist yet are made on the way, and go again when something fails.

@@ -33,7 +33,15 @@ Box: TypeAlias = tuple[slice, ...]
 KINDS = ("npy", "npz", "hdf5", "netcdf", "tiff", "zarr")
 """What ``--from`` may say."""
 
-UNSET: Any = type("Unset", (), {"__repr__": lambda self: "UNSET"})()
+
+class Unset:
+    """The type of `UNSET`."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Any = Unset()
 """`SourceArray.fill_value`: the source says nothing of a fill value."""
 
 
@@ -140,7 +148,7 @@ def open_source(place: Any, kind: str | None = None, storage_options: Mapping[st
     if chosen not in KINDS:
         raise ValueError(f"the format must be one of {', '.join(KINDS)}; got {chosen!r}")
     module = import_module(f"tessarr.tools.sources.{'npy' if chosen == 'npz' else chosen}")
-    source: Source = module.open_source(place, storage_options)
+    source: Source = module.open_source(place, storage_options) if chosen == "zarr" else module.open_source(place)
     return source
 
 

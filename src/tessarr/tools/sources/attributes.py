@@ -75,7 +75,9 @@ def collect(values: Any, place: str, notices: list[str]) -> dict[str, JSON]:
             notices.append(f"{place}: attribute {name!r} is left out: {error}")
             continue
         if special:
-            notices.append(f"{place}: attribute {name!r} holds NaN or infinity, which JSON cannot; it is stored as a string")
+            notices.append(
+                f"{place}: attribute {name!r} holds NaN or infinity, which JSON cannot; it is stored as a string"
+            )
     return attributes
 
 

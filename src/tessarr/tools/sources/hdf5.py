@@ -7,7 +7,7 @@ with one array per field. A dataset that several links lead to is converted at e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,14 @@ class HDF5Source:
                 self._add(dataset, f"{path}/{field}", plain, _field_reader(dataset, field, False), {}, field=field)
 
     def _add(
-        self, dataset: Any, path: str, dtype: Any, read: Callable[[Box], Any], attributes: dict[str, Any], *, field: str = ""
+        self,
+        dataset: Any,
+        path: str,
+        dtype: Any,
+        read: Callable[[Box], Any],
+        attributes: dict[str, Any],
+        *,
+        field: str = "",
     ) -> None:
         fill: Any = UNSET
         cf_fill = dataset.attrs.get("_FillValue") if not field else None
@@ -175,6 +182,6 @@ def _field_reader(dataset: Any, field: str, text: bool) -> Callable[[Box], npt.N
     return read
 
 
-def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> HDF5Source:
+def open_source(place: str) -> HDF5Source:
     """Open an HDF5 file."""
     return HDF5Source(place)

@@ -6,7 +6,6 @@ become their integers, with CF's ``flag_values`` and ``flag_meanings``. Variable
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,9 @@ class NetCDFSource:
         for name, variable in group.variables.items():
             self._variable(variable, f"{path}/{name}".lstrip("/"))
         unused = [
-            name for name, dimension in group.dimensions.items() if name not in group.variables and not _used(group, dimension)
+            name
+            for name, dimension in group.dimensions.items()
+            if name not in group.variables and not _used(group, dimension)
         ]
         if unused:
             self.notices.append(f"/{path}: dimensions without variables are left out: {', '.join(unused)}")
@@ -105,11 +106,13 @@ def _reader(variable: Any, dtype: Any) -> Any:
         if dtype is str:
             return values.astype(np.dtypes.StringDType())
         wanted = tuple(part.stop - part.start for part in box)
-        return values.reshape(wanted) if values.dtype == dtype else values.astype(dtype, casting="equiv").reshape(wanted)
+        return (
+            values.reshape(wanted) if values.dtype == dtype else values.astype(dtype, casting="equiv").reshape(wanted)
+        )
 
     return read
 
 
-def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> NetCDFSource:
+def open_source(place: str) -> NetCDFSource:
     """Open a NetCDF file."""
     return NetCDFSource(place)

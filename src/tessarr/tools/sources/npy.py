@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -87,6 +86,6 @@ def _array(path: str, values: npt.NDArray[Any]) -> SourceArray:
     )
 
 
-def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> NpySource:
+def open_source(place: str) -> NpySource:
     """Open an ``.npy`` or ``.npz`` file."""
     return NpySource(place)

@@ -6,7 +6,7 @@ Strips and tiles are decoded one by one, so that a page need not fit into memory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import product
 from math import prod
 from typing import Any
@@ -19,12 +19,13 @@ from tessarr.tools.sources.attributes import collect
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
 # How the file is laid out, or what the array's own metadata says.
-_LAYOUT = frozenset(
-    "StripOffsets StripByteCounts TileOffsets TileByteCounts ImageWidth ImageLength TileWidth TileLength RowsPerStrip "
-    "BitsPerSample SamplesPerPixel SampleFormat PlanarConfiguration Compression Predictor FillOrder NewSubfileType "
-    "SubfileType JPEGTables ReferenceBlackWhite YCbCrSubSampling YCbCrPositioning SubIFDs ExifTag GPSTag "
-    "IJMetadata IJMetadataByteCounts Orientation PageNumber".split()
-)
+_LAYOUT = frozenset({
+    "StripOffsets", "StripByteCounts", "TileOffsets", "TileByteCounts", "ImageWidth", "ImageLength", "TileWidth",
+    "TileLength", "RowsPerStrip", "BitsPerSample", "SamplesPerPixel", "SampleFormat", "PlanarConfiguration",
+    "Compression", "Predictor", "FillOrder", "NewSubfileType", "SubfileType", "JPEGTables", "ReferenceBlackWhite",
+    "YCbCrSubSampling", "YCbCrPositioning", "SubIFDs", "ExifTag", "GPSTag", "IJMetadata", "IJMetadataByteCounts",
+    "Orientation", "PageNumber",
+})  # fmt: skip
 
 
 class TIFFSource:
@@ -183,6 +184,6 @@ def _place(segment: Any, position: Any, shape: Any, wide: list[slice], full: npt
     full[tuple(target)] = segment[np.newaxis][tuple(source)]
 
 
-def open_source(place: str, storage_options: Mapping[str, Any] | None = None) -> TIFFSource:
+def open_source(place: str) -> TIFFSource:
     """Open a TIFF file."""
     return TIFFSource(place)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-import tessarr
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.core.hierarchy import open as open_node
 from tessarr.tools.sources import UNSET, SourceArray, SourceGroup
 
 
@@ -68,4 +68,4 @@ def open_source(place: Any, storage_options: Mapping[str, Any] | None = None) ->
     """Open Zarr data at a place, or use a node that is open."""
     if isinstance(place, Array | Group):
         return ZarrSource(place)
-    return ZarrSource(tessarr.open(place, mode="r", storage_options=storage_options))
+    return ZarrSource(open_node(place, mode="r", storage_options=storage_options))
