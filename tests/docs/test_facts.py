@@ -107,3 +107,12 @@ def test_the_settings_named_in_the_documentation_exist() -> None:
 
 def test_the_changelog_speaks_of_this_version() -> None:
     assert f"## [{tessarr.__version__}]" in text_of("CHANGELOG.md")
+
+
+def test_every_test_that_the_ledger_names_exists() -> None:
+    short = {"S": "tests/safety/test_data_loss.py", "H": "tests/safety/test_hostile.py"}
+    named = re.findall(r"`([\w/.]+)::(test_\w+)`", text_of("CORRECTNESS.md"))
+    assert len(named) > 50
+    for file, name in named:
+        path = ROOT / short.get(file, file)
+        assert f"def {name}(" in path.read_text(encoding="utf-8"), f"{path}::{name}"
