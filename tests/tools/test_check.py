@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 import zlib
 from pathlib import Path
@@ -483,6 +484,32 @@ def test_a_repair_looks_again_before_it_changes_anything() -> None:
     done = repair(report, store, dry_run=False)
     assert [step.outcome for step in done.steps] == ["not needed"]
     assert done.backup is None
+
+
+def test_hidden_temporary_files_of_killed_writers_are_found_and_removed(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path, shape=(2,), dtype="i4")[...] = 1
+    old, young = tmp_path / "c" / ".0.123456.tessarr-tmp", tmp_path / ".zarr.json.654321.tessarr-tmp"
+    for file in (old, young):
+        file.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    report = check(tmp_path, data="stat")
+    assert [(finding.rule, finding.key) for finding in report.findings] == [
+        ("KEY-TEMPORARY", "c/.0.123456.tessarr-tmp")
+    ]
+    assert [step.outcome for step in repair(report, dry_run=False).steps] == ["done"]
+    assert not old.exists()
+    assert young.exists()
+    assert check(tmp_path, data="stat").ok
+
+
+def test_looking_at_a_path_changes_nothing_there(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "x.zarr", shape=(2,), dtype="i4")[...] = 1
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    check(tmp_path / "x.zarr", data="decode")
+    check(str(tmp_path / "x.zarr"))
+    with pytest.raises(NodeNotFoundError):
+        check(tmp_path / "nope.zarr")
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
 
 
 def test_only_the_rules_asked_for_are_repaired() -> None:

@@ -78,7 +78,7 @@ def repair(
     also moves damaged chunks away, so that the rest of the array can be read; their values become the fill value.
     A step that fails is reported and does not stop the others; documents are read again before they are changed.
     """
-    place, _ = open_place(report.store if store is None else store, "")
+    place, _ = open_place(report.store if store is None else store, "", writable=not dry_run)
     result = Repair(place.url, _steps(report, rules, give_up_data))
     if dry_run or not result.steps:
         return result
@@ -93,7 +93,7 @@ def repair(
     return result
 
 
-_SEQUENCE = ("create_group", "rewrite", "separator", "delete", "quarantine", "consolidate")
+_SEQUENCE = ("leftovers", "create_group", "rewrite", "separator", "delete", "quarantine", "consolidate")
 """Consolidating comes last, when the documents are right."""
 
 
@@ -139,6 +139,10 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         keeper.keep(action.key, value)
         store.delete(action.key)
         return value is not None
+    if action.kind == "leftovers":
+        from tessarr.stores.local import LocalStore
+
+        return isinstance(store, LocalStore) and store.remove_leftovers(older_than_s=float(action.detail)) > 0
     if action.kind == "consolidate":
         return _consolidate(store, action.key, keeper)
     if action.kind == "create_group":
@@ -177,15 +181,12 @@ def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
 def _create_group(store: Store, action: Action) -> bool:
     number: Any = int(action.detail)
     documents = formats.dumps(GroupMetadata(zarr_format=number).documents())
-    for name, data in documents.items():
-        if not store.set_if_not_exists(f"{action.key}/{name}", data):
-            return False
-    return True
+    return all(store.set_if_not_exists(f"{action.key}/{name}", data) for name, data in documents.items())
 
 
 def restore(store: Any, backup: str) -> list[str]:
     """Bring back what a repair replaced: the values under the prefix `backup`. Returns their keys."""
-    place, _ = open_place(store, "")
+    place, _ = open_place(store, "", writable=True)
     backup = backup.rstrip("/") + "/"
     keys = sorted(key[len(backup) :] for key in place.list_prefix(backup))
     for key in keys:

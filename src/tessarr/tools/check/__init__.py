@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
 from tessarr.tools.walk import Entry, Progress, read_entries, walk
 from tessarr.types import ZarrFormat
+
+LEFTOVER_AGE_S = 3600
+"""Temporary files younger than this may still be in use."""
 
 __all__ = ["RULES", "Action", "Finding", "Level", "Report", "check"]
 
@@ -64,15 +68,17 @@ def check(
     if conventions:
         report.add(_conventions(nodes))
     if data is not None:
+        report.add(_leftovers(place))
+    if data is not None:
         _check_data(place, nodes, report, data, jobs or 4, journal, progress)
     return report
 
 
-def open_place(store: Any, path: str) -> tuple[Store, str]:
-    """The store and the path in it, from whatever a user gives."""
+def open_place(store: Any, path: str, *, writable: bool = False) -> tuple[Store, str]:
+    """The store and the path in it, from whatever a user gives; what is opened here is read-only unless `writable`."""
     if not isinstance(store, Store) and isinstance(getattr(store, "store", None), Store):
         return store.store, "/".join(filter(None, (normalize_path(store.path), normalize_path(path))))
-    place, here = store_from(store, mode="r+") if not isinstance(store, Store) else (store, "")
+    place, here = store_from(store, mode="r+" if writable else "r") if not isinstance(store, Store) else (store, "")
     return place, "/".join(filter(None, (here, normalize_path(path))))
 
 
@@ -93,8 +99,7 @@ def _check_node(store: Store, entry: Entry, entries: dict[str, Entry], top: Zarr
         report.arrays += 1
         return metadata
     report.groups += 1
-    truth = {place: node for place, node in entries.items() if zarr_format in node.formats}
-    report.add(check_consolidated(entry, truth, zarr_format))
+    report.add(check_consolidated(entry, entries, zarr_format))
     report.add(_strays(store, entry, entries, zarr_format))
     return metadata
 
@@ -139,6 +144,23 @@ def _has_nodes(store: Store, prefix: str) -> bool:
             return True
         waiting = below[:100]
     return False
+
+
+def _leftovers(store: Store) -> Iterator[Finding]:
+    """Hidden temporary files that killed writers of ours left in a directory; no store lists them."""
+    from tessarr.stores.filelock import TEMPORARY_SUFFIX
+    from tessarr.stores.local import LocalStore
+
+    if not isinstance(store, LocalStore):
+        return
+    for folder, folders, files in os.walk(store.root):
+        hidden = [name for name in (*folders, *files) if name.startswith(".") and name.endswith(TEMPORARY_SUFFIX)]
+        folders[:] = [name for name in folders if name not in hidden]
+        for name in hidden:
+            key = Path(folder, name).relative_to(store.root).as_posix()
+            if time.time() - os.lstat(Path(folder, name)).st_mtime > LEFTOVER_AGE_S:
+                action = Action("leftovers", detail=str(LEFTOVER_AGE_S))
+                yield Finding("KEY-TEMPORARY", "left by a writer that was stopped", "", key, action=action)
 
 
 def _conventions(nodes: dict[str, Any]) -> Iterator[Finding]:

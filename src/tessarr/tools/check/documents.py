@@ -112,8 +112,11 @@ def check_consolidated(entry: Entry, truth: dict[str, Entry], zarr_format: ZarrF
         elif stated is not None:
             yield Finding("CONS-INVALID", "no object of metadata", entry.path, key, action=action)
         return
-    below = {path[len(entry.prefix) :]: node for path, node in truth.items() if path.startswith(entry.prefix) and path}
-    below.pop("", None)
+    below = {
+        path[len(entry.prefix) :]: node
+        for path, node in truth.items()
+        if path.startswith(entry.prefix) and path not in ("", entry.path) and zarr_format in node.formats
+    }
     for path, node in below.items():
         if block.kind(path) is None:
             yield Finding("CONS-MISSING", f"/{node.path} is not in it", entry.path, key, action=action)

@@ -26,6 +26,10 @@ def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
     """The rules that have something to say about the document called `name`: (rule id, what it does)."""
     if not isinstance(document, dict):
         return
+    large = ("attributes", "consolidated_metadata")
+    document = {field: {} if field in large and value is not None else value for field, value in document.items()}
+    if name == "zarr.json" and document.get("consolidated_metadata") == {}:
+        del document["consolidated_metadata"]
     for rule, (names, say, mend) in RULES.items():
         if name in names and mend(document) is not None:
             yield rule, say
@@ -34,6 +38,11 @@ def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
 def mend(rule: str, document: Document) -> Document:
     """The document as `rule` would have it; itself when the rule has nothing to say (any more)."""
     return RULES[rule][2](document) or document
+
+
+def _copied(document: Document, *fields: str) -> Document:
+    """The document with copies of some members, which may then be changed."""
+    return {**document, **{field: copy.deepcopy(document[field]) for field in fields if field in document}}
 
 
 def _changed(old: Document, new: Document) -> Document | None:
@@ -63,7 +72,7 @@ def _codec_lists(document: Document) -> Iterator[list[Any]]:
 
 
 def _endian(document: Document) -> Document | None:
-    new = copy.deepcopy(document)
+    new = _copied(document, "codecs")
     for codecs in _codec_lists(new):
         for position, codec in enumerate(codecs):
             if codec == "endian":
@@ -74,7 +83,7 @@ def _endian(document: Document) -> Document | None:
 
 
 def _order(document: Document) -> Document | None:
-    new = copy.deepcopy(document)
+    new = _copied(document, "codecs")
     shape = document.get("shape")
     if not isinstance(shape, list):
         return None
@@ -94,7 +103,7 @@ def _null(document: Document) -> Document | None:
 
 
 def _short(document: Document) -> Document | None:
-    new = copy.deepcopy(document)
+    new = _copied(document, "codecs")
     for codecs in _codec_lists(new):
         codecs[:] = [{"name": codec} if isinstance(codec, str) else codec for codec in codecs]
     for name in ("chunk_grid", "chunk_key_encoding"):
@@ -104,7 +113,7 @@ def _short(document: Document) -> Document | None:
 
 
 def _chunk0(document: Document) -> Document | None:
-    new = copy.deepcopy(document)
+    new = _copied(document, "chunks", "chunk_grid")
     shape = document.get("shape")
     if "chunks" in new:
         lengths = new["chunks"]
@@ -136,7 +145,7 @@ def _struct(document: Document) -> Document | None:
             new = {**document, "data_type": parsed.to_json(), "fill_value": new_fill}
     except TessarrError:
         return None
-    new = copy.deepcopy(new)
+    new = _copied(new, "codecs")
     for codecs in _codec_lists(new):
         for position, codec in enumerate(codecs):
             stated = codec.get("configuration") if isinstance(codec, dict) else None

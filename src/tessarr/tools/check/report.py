@@ -71,9 +71,10 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 class Action:
     """What `tessarr.tools.repair` would do about a finding."""
 
-    kind: Literal["rewrite", "delete", "consolidate", "create_group", "separator", "quarantine"]
+    kind: Literal["rewrite", "delete", "consolidate", "create_group", "separator", "quarantine", "leftovers"]
     """rewrite a document by the rule; delete a key; consolidate again; create the group; correct the separator; move a
-    damaged chunk away, so that it reads as fill value (only on explicit request: data is given up)."""
+    damaged chunk away, so that it reads as fill value (only on explicit request: data is given up); remove hidden
+    temporary files."""
     key: str = ""
     """The store key concerned; for consolidate and create_group the path of the group."""
     detail: str = ""
@@ -90,6 +91,7 @@ class Action:
             "consolidate": f"consolidate /{self.key} again",
             "create_group": f"create the group /{self.key}",
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
+            "leftovers": "remove hidden temporary files that stopped writers left",
             "quarantine": f"move the damaged {self.key} away; its values become the fill value",
         }
         return words[self.kind]
