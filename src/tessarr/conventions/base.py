@@ -38,6 +38,37 @@ Hierarchy: TypeAlias = Mapping[str, Node]
 """Path from the root ("" is the root) → node."""
 
 
+class Tree(dict[str, Node]):
+    """A hierarchy that knows the children of each group, so that checking all nodes takes time in proportion to them.
+
+    Made by `hierarchy_of`; it is not to be changed once it was asked something.
+    """
+
+    __slots__ = ("_children", "known")
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        super().__init__(nodes)
+        self._children: dict[str, dict[str, Node]] | None = None
+        self.known: dict[tuple[str, str], Any] = {}
+        """What conventions found out about a group and will ask again: (convention, path) → anything."""
+
+    def children(self, group: str) -> Mapping[str, Node]:
+        """The nodes directly in a group, by path."""
+        if self._children is None:
+            found: dict[str, dict[str, Node]] = {}
+            for path, node in self.items():
+                if path:
+                    found.setdefault(parent(path), {})[path] = node
+            self._children = found
+        return self._children.get(group, {})
+
+
+def children(group: str, hierarchy: Hierarchy) -> Mapping[str, Node]:
+    """The nodes directly in a group, by path."""
+    tree = hierarchy if isinstance(hierarchy, Tree) else Tree(hierarchy)
+    return tree.children(group)
+
+
 class Problem(NamedTuple):
     """One way in which attributes break a convention."""
 
@@ -140,13 +171,15 @@ def _attributes(spec: Any) -> Attributes:
     return attributes_json(spec.attributes)
 
 
-def hierarchy_of(nodes: Any) -> dict[str, Node]:
+def hierarchy_of(nodes: Any) -> Tree:
     """The view of a hierarchy from a model, or from a mapping of paths to nodes of any kind."""
+    if isinstance(nodes, Tree):
+        return nodes
     if isinstance(nodes, Mapping):
-        return {path.strip("/"): node_of(node) for path, node in nodes.items()}
+        return Tree({path.strip("/"): node_of(node) for path, node in nodes.items()})
     from tessarr.model.node import walk
 
-    return {path: node_of(node) for path, node in walk(nodes)}
+    return Tree({path: node_of(node) for path, node in walk(nodes)})
 
 
 def detect(node: Any) -> tuple[str, ...]:

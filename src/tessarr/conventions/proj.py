@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tessarr.conventions import framework
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, parent
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, children, parent
 from tessarr.types import JSON, JSONObject
 
 NAME = "proj"
@@ -87,7 +87,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         yield Problem(NAME, (framework.KEY,), f"has no entry for the convention ({framework.PROJ})")
     names = [f"proj:{name}" for name in Proj._fields]
     if not any(name in node.attributes for name in names):
-        below = [child for place, child in hierarchy.items() if place and parent(place) == path]
+        below = children(path, hierarchy).values()
         if not any(read(child.attributes) for child in below) and len(hierarchy) > 1:
             yield Problem(NAME, (), f"needs one of {', '.join(names)}")
         return

@@ -21,10 +21,10 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, parent
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, Tree, children, join, parent
 from tessarr.errors import UnsupportedOperationError
 from tessarr.types import JSON, JSONObject
 
@@ -87,15 +87,36 @@ def is_dimension_coordinate(path: str, node: Node) -> bool:
     return node.ndim == 1 and read_dimensions(node.attributes, 1, node.dimension_names) == (path.rpartition("/")[2],)
 
 
-def sizes(group: str, hierarchy: Hierarchy) -> dict[str, int]:
-    """The lengths of the dimensions of the arrays directly in a group; the first array to name one decides."""
+def sizes(group: str, hierarchy: Hierarchy) -> Mapping[str, int]:
+    """The lengths of the dimensions of the arrays directly in a group; the first array to name one decides.
+
+    The levels of a pyramid do not count: they share the names of dimensions and not their lengths.
+    """
     found: dict[str, int] = {}
-    for path, node in hierarchy.items():
-        if node.kind == "array" and parent(path) == group and path:
+    if isinstance(hierarchy, Tree):
+        if (NAME, group) in hierarchy.known:
+            return hierarchy.known[NAME, group]  # type: ignore[no-any-return]
+        hierarchy.known[NAME, group] = found
+    levels = _levels(group, hierarchy)
+    for path, node in children(group, hierarchy).items():
+        if node.kind == "array" and path not in levels:
             for name, length in zip(node.dimension_names or (), node.shape, strict=False):
                 if name is not None:
                     found.setdefault(name, length)
     return found
+
+
+def _levels(group: str, hierarchy: Hierarchy) -> set[str]:
+    """The paths of the arrays that the group lists as levels of a pyramid, in whichever convention."""
+    from tessarr.conventions import layout, multiscales, ome
+
+    node = hierarchy.get(group)
+    if node is None or not ("multiscales" in node.attributes or ome.KEY in node.attributes):
+        return set()
+    found = [path for item in multiscales.read(node.attributes) for path in item.paths]
+    found += [level.path for image in ome.read(node.attributes) for level in image.levels]
+    found += [level.asset for level in layout.read(node.attributes)]
+    return {join(group, path) for path in found}
 
 
 def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
@@ -169,7 +190,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     names = read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()
     if len({name for name in names if name is not None}) < sum(name is not None for name in names):
         yield Problem(NAME, (DIMENSIONS,), f"a dimension occurs twice: {list(names)}")
-    known = sizes(parent(path), hierarchy) if path else {}
+    known = sizes(parent(path), hierarchy) if path and names and path not in _levels(parent(path), hierarchy) else {}
     for axis, name in enumerate(names):
         if name is not None and known.get(name, node.shape[axis]) != node.shape[axis]:
             message = f"dimension {name!r} has {node.shape[axis]} elements here and {known[name]} in the same group"

@@ -109,7 +109,9 @@ def _opened(group: Any) -> Group:
         group = open_group(group, mode="r+")
     assert isinstance(group, Group)
     if group.read_only:
-        raise ReadOnlyError("the group is read-only", store=group.store.url, path=group.name, hint="Open it with mode='r+'")
+        raise ReadOnlyError(
+            "the group is read-only", store=group.store.url, path=group.name, hint="Open it with mode='r+'"
+        )
     if not group.store.supports_deletes:
         raise UnsupportedOperationError(
             "the note of what is done could not be removed from this store", store=group.store.url,

@@ -97,7 +97,7 @@ def plan(
 
 
 def _name(first: str, number: int, names: Sequence[str] | None) -> str:
-    """"0" → "1", "s0" → "s1", "image" → "image_1"."""
+    """ "0" → "1", "s0" → "s1", "image" → "image_1"."""
     if names is not None:
         if number > len(names):
             raise ValueError(f"there are names for {len(names)} levels only: {list(names)}")

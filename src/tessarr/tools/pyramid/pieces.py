@@ -41,9 +41,7 @@ class Note:
         self._written = 0.0
 
     @classmethod
-    def of(
-        cls, group: Group, base: Array, levels: Sequence[Level], method: Method, missing: Any, memory: int
-    ) -> Note:
+    def of(cls, group: Group, base: Array, levels: Sequence[Level], method: Method, missing: Any, memory: int) -> Note:
         """The note of this work; `recall` reads what an earlier run left. `memory` decides where pieces are cut."""
         folder, _, last = levels[0].name.rpartition("/")
         place = group._join(folder) if folder else group.path
@@ -136,9 +134,7 @@ def build_level(
                 waiting.cancel()
 
 
-def _finish(
-    running: deque[Future[Box]], target: Array, level: Level, note: Note, done: Callable[[int], None]
-) -> None:
+def _finish(running: deque[Future[Box]], target: Array, level: Level, note: Note, done: Callable[[int], None]) -> None:
     """Wait for the piece that was begun first; pieces count in their order only."""
     box = running.popleft().result()
     note.advance(level.name)
