@@ -265,7 +265,8 @@ def create_array(
     if number == 1:
         _warn_v1()
     chosen = array_config(config)
-    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": chunk_key_encoding}
+    keys = _separator_of(where, number) if chunk_key_encoding is None else chunk_key_encoding
+    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys}
     coded = {"filters": filters, "compressors": compressors, "serializer": serializer, "object_codec": object_codec}
     told = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
     metadata = new_array_metadata(
@@ -273,6 +274,23 @@ def create_array(
     )
     layout = order or chosen.order
     return _create(where, here, metadata, chosen.options, overwrite, data if write_data else None, layout)
+
+
+def _described(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """`data` as an array-like (or ``None``), and shape and dtype of what is to be created."""
+    if data is None:
+        if shape is None or dtype is None:
+            raise ValueError("shape and dtype are needed, or data")
+        return None, shape, dtype
+    if shape is not None or dtype is not None:
+        raise ValueError("give either data, or shape and dtype")
+    data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+    return data, data.shape, data.dtype
+
+
+def _separator_of(store: Store, zarr_format: int) -> str | None:
+    """What separates indices in the chunk keys of new v2 arrays of a store that has a habit (zarr-python 2's stores)."""
+    return getattr(store, "dimension_separator", None) if zarr_format == 2 else None
 
 
 def _warn_v1() -> None:
@@ -348,8 +366,8 @@ def create(
         arguments["dtype"] = "float64"
     if number == 1:
         _warn_v1()
-    if number == 2 and getattr(where, "dimension_separator", None) and arguments["chunk_key_encoding"] is None:
-        arguments["chunk_key_encoding"] = where.dimension_separator  # type: ignore[attr-defined]
+    if arguments["chunk_key_encoding"] is None:
+        arguments["chunk_key_encoding"] = _separator_of(where, number)
     metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
     chosen = array_config(config, **runtime)
     layout = arguments.get("order") or chosen.order
