@@ -68,12 +68,13 @@ wheel: $(STAMP) ## dist/*.whl with the native engine, which must build
 	$(PY) -m pip install --quiet build
 	TESSARR_NATIVE=require $(PY) -m build --outdir dist
 
-docs: $(STAMP) ## every example of the documentation, run
-	$(PY) -m pytest -q --doctest-glob='*.md' README.md docs </dev/null
+docs: $(STAMP) ## every example of the documentation, run, and the reference of public names in docs/api
+	$(PY) -m pytest -q tests/docs </dev/null
+	$(PY) scripts/api_reference.py
 
 api-snapshot: $(STAMP) ## accept the present public API as the new snapshot
 	$(PY) scripts/api_snapshot.py
 
 clean: ## remove what the other targets made
-	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json rust/target
+	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json docs/api rust/target
 	find src -name '*.so' -delete

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from urllib.parse import unquote
@@ -116,3 +119,15 @@ def test_every_test_that_the_ledger_names_exists() -> None:
     for file, name in named:
         path = ROOT / short.get(file, file)
         assert f"def {name}(" in path.read_text(encoding="utf-8"), f"{path}::{name}"
+
+
+def test_the_reference_can_be_made(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "api_reference.py"), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(Path(str(tessarr.__file__)).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "tessarr.md").read_text(encoding="utf-8")
+    assert all(f"## `{name}`" in page for name in ("Array", "Group", "create_array", "open"))
