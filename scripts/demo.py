@@ -2,7 +2,7 @@
 
     python scripts/demo.py [FOLDER]
 
-The data set is a crop of a MODIS tile, a satellite's view of 46 × 46 km of land (examples/data/README.md says where it
+The data set is a crop of a MODIS tile, a satellite's view of 46 × 46 km (examples/data/README.md says where it
 comes from). Everything is written to FOLDER, by default ``demo-output``.
 """
 
@@ -17,7 +17,7 @@ from tessarr.cli import main as run_command
 from tessarr.tools.picture import colours, enlarged, png
 
 SOURCE = Path(__file__).resolve().parents[1] / "examples" / "data" / "MODIS_ARRAY.nc"
-NAME = "reflectance"
+NAME = "modis"
 
 
 def step(number: int, text: str) -> None:

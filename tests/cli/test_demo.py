@@ -29,5 +29,5 @@ def test_the_demonstration_runs_and_draws_a_picture(tmp_path: Path) -> None:
     assert "no problems found" in ran.stdout
     assert "What to try next" in ran.stdout
     assert (tmp_path / "demo" / "modis.png").read_bytes().startswith(b"\x89PNG")
-    array = tessarr.open_array(tmp_path / "demo" / "modis.zarr", path="reflectance", mode="r")
+    array = tessarr.open_array(tmp_path / "demo" / "modis.zarr", path="modis", mode="r")
     assert (array.chunks, array.shards, array.dimension_names) == ((50, 50), (100, 100), ("y", "x"))
