@@ -14,6 +14,7 @@ import numpy as np
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
 from tessarr.dtypes.base import Scalar
+from tessarr.engine.indexes import ShardIndexes
 from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
@@ -49,6 +50,8 @@ class BoundArray:
     """NumPy dtype of elements in memory."""
     read_only: str | None = None
     """Why the array must not be written; ``None`` when it may."""
+    indexes: ShardIndexes | None = None
+    """Shard indexes that were read, where asking again costs a round trip; ``None`` for local stores."""
     _chains: dict[Shape, BoundChain] = field(default_factory=dict)
 
     def key(self, coords: Coords) -> str:
@@ -81,7 +84,8 @@ def bind(
     fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
     axes = metadata.chunk_grid.axes(metadata.shape)
     where = transformed(store, metadata)
-    bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only)
+    indexes = ShardIndexes() if where.is_remote else None
+    bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only, indexes)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     bound.chain(first)
     return bound

@@ -28,12 +28,16 @@ class Items(Protocol[Item_co]):
 
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
+_waiters: ThreadPoolExecutor | None = None
 _guard = threading.Lock()
+
+WAITERS = 64
+"""Threads that wait for a network, in the whole process."""
 
 
 def _forget_pool() -> None:
-    global _pool, _guard
-    _pool = None
+    global _pool, _waiters, _guard
+    _pool = _waiters = None
     _guard = threading.Lock()
     _local.__dict__.clear()
 
@@ -61,18 +65,30 @@ def _executor() -> ThreadPoolExecutor:
         return _pool
 
 
-def for_each(work: Callable[[Item], object], items: Items[Item]) -> None:
+def _waiting_executor() -> ThreadPoolExecutor:
+    global _waiters
+    with _guard:
+        if _waiters is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            _waiters = ThreadPoolExecutor(WAITERS, thread_name_prefix="tessarr-waiting")
+        return _waiters
+
+
+def for_each(work: Callable[[Item], object], items: Items[Item], *, waiting: int = 0) -> None:
     """Call ``work(item)`` for every item, in parallel, in no particular order.
 
+    `waiting`: so many at once, more than there are processors, for work that mostly waits for a network.
     After the first exception no new item is begun, and it is raised when those under way have ended.
     """
-    helpers = min(len(items), processors()) - 1
+    helpers = min(len(items), waiting or processors()) - 1
     if helpers < 1 or getattr(_local, "busy", False):
         for item in items:
             work(item)
         return
     batch = _Batch(work, items)
-    futures = [_executor().submit(batch.run) for _ in range(helpers)]
+    executor = _waiting_executor() if waiting else _executor()
+    futures = [executor.submit(batch.run) for _ in range(helpers)]
     try:
         batch.run()
     except BaseException as error:  # an interrupt of the caller's thread must stop the helpers too

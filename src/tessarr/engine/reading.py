@@ -8,6 +8,7 @@ thread, many in batched waves, or awaited (`tessarr.engine.reference`).
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any, TypeAlias
 
@@ -15,19 +16,34 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.sharding import ShardLayout
+from tessarr.codecs.sharding import MISSING, ShardIndex, ShardLayout
 from tessarr.engine.bound import BoundArray
+from tessarr.engine.indexes import KnownIndex
 from tessarr.engine.inward import inward
 from tessarr.engine.pool import for_each
-from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError
+from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError, StoreError
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
-from tessarr.stores.base import Fetch
+from tessarr.stores.base import Fetch, Version
 from tessarr.types import Buffer, ByteRange
 
-Reading: TypeAlias = Generator[Fetch, "list[Buffer] | None", None]
+Answer: TypeAlias = "list[Buffer] | None"
+Reading: TypeAlias = Generator[Fetch, Answer, None]
 Target = npt.NDArray[Any]
+_ROUNDS = 5
+
+
+class Found(list[Buffer]):
+    """An answer of a remote store, and the version of the value it is of."""
+
+    def __init__(self, parts: Sequence[Buffer], version: Version | None) -> None:
+        super().__init__(parts)
+        self.version = version
+
+
+class _ShardChangedError(Exception):
+    """The shard is not the one whose index is at hand."""
 
 
 def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
@@ -37,8 +53,13 @@ def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
     key = bound.key(part.coords)
     try:
         if chain.partial:
-            yield from _read_shard(key, None, chain, part, out, bound)
-            return
+            for _ in range(_ROUNDS):
+                with suppress(_ShardChangedError):
+                    yield from _read_shard(key, None, None, chain, part, out, bound)
+                    return
+                if bound.indexes is not None:
+                    bound.indexes.forget(key)
+            raise StoreError("the shard changed while it was being read", got=f"{_ROUNDS} times")
         found = yield Fetch(key)
         if found is None:
             _fill(bound, part, out)
@@ -67,16 +88,26 @@ def _view(out: Target, out_sel: Any) -> Target | None:
 
 
 def _read_shard(
-    key: str, within: ByteRange | None, chain: BoundChain, part: Part, out: Target, bound: BoundArray
+    key: str,
+    within: ByteRange | None,
+    outer: KnownIndex | None,
+    chain: BoundChain,
+    part: Part,
+    out: Target,
+    bound: BoundArray,
 ) -> Reading:
-    """Read `part` of one shard, which is the whole value of `key` or, nested in another shard, the range `within`."""
+    """Read `part` of a shard, which is the whole value of `key` or, nested in the shard of `outer`, the range `within`."""
     layout = chain.shard
     assert layout is not None
     selection, target = _before_sharding(chain, part, out)
     inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
     parts = list(plan(selection, inner_axes))
     whole = part.covers or 2 * len(parts) >= prod(layout.grid)
-    found = yield Fetch(key, _ranges(within, None if whole else layout.index_range))
+    known = None if whole else _known_index(bound, key, within, outer, parts)
+    found: Answer = []
+    if known is None:
+        found = yield Fetch(key, _ranges(within, None if whole else layout.index_range))
+        _same_version(found, outer)
     if found is None:
         _fill(bound, part, out)
         return
@@ -84,19 +115,22 @@ def _read_shard(
         encoded = layout.split(found[0])
         placed: Sequence[tuple[Part, Buffer | None]] = [(inner, encoded.get(inner.coords)) for inner in parts]
     else:
-        index = layout.parse_index(found[0])
+        index = known.entries if known is not None else layout.parse_index(found[0])
+        known = known or _remember(bound, key, within, index, found)
         size = None if within is None or within.stop is None else within.stop - within.start
         entries = [(inner, layout.entry(index, inner.coords, size)) for inner in parts]
         if layout.inner.partial:
-            yield from _read_nested(key, within, layout, entries, target, bound)
+            yield from _read_nested(key, within, known, layout, entries, target, bound)
             _scatter(target, part, out, chain)
             return
         wanted = [entry for _, entry in entries if entry is not None]
         last = layout.last_byte(wanted) if size is None and wanted and not bound.store.is_remote else None
         wanted += [] if last is None else [last]
-        pieces = (
-            iter((yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))) or ()) if wanted else iter(())
-        )
+        answer: Answer = None
+        if wanted:
+            answer = yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))
+            _same_version(answer, known)
+        pieces = iter(answer or ())
         placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
         if last is not None:
             _exactly(next(pieces, b""), last)
@@ -108,9 +142,40 @@ def _read_shard(
     _scatter(target, part, out, chain)
 
 
+def _known_index(
+    bound: BoundArray, key: str, within: ByteRange | None, outer: KnownIndex | None, inners: Sequence[Part]
+) -> KnownIndex | None:
+    """The index from an earlier read, if some of `inners` are stored by it: their data will tell whether it still holds."""
+    known = None if bound.indexes is None else bound.indexes.get(key, within)
+    if known is None or (outer is not None and outer.version != known.version):
+        return None
+    return known if any(known.entries[inner.coords][0] != MISSING for inner in inners) else None
+
+
+def _remember(
+    bound: BoundArray, key: str, within: ByteRange | None, index: ShardIndex, found: Answer
+) -> KnownIndex | None:
+    """Keep an index that was just read, where the store told its version."""
+    if bound.indexes is None or not isinstance(found, Found) or found.version is None:
+        return None
+    bound.indexes.keep(key, within, KnownIndex(index, found.version))
+    return KnownIndex(index, found.version, fresh=True)
+
+
+def _same_version(answer: Answer, known: KnownIndex | None) -> None:
+    """Raise `_ShardChangedError` when `answer` is not of the version that the index `known` is of."""
+    if known is None:
+        return
+    version = answer.version if isinstance(answer, Found) else None
+    # Without a version (a range past the end of what is there now) only an index of an earlier read is in doubt.
+    if answer is None or (version != known.version and not (version is None and known.fresh)):
+        raise _ShardChangedError
+
+
 def _read_nested(
     key: str,
     within: ByteRange | None,
+    known: KnownIndex | None,
     layout: ShardLayout,
     entries: list[tuple[Part, ByteRange | None]],
     target: Target,
@@ -120,7 +185,7 @@ def _read_nested(
         if entry is None:
             target[inner.out_sel] = bound.fill
         else:
-            yield from _read_shard(key, _shift(within, entry), layout.inner, inner, target, bound)
+            yield from _read_shard(key, _shift(within, entry), known, layout.inner, inner, target, bound)
 
 
 def _ranges(within: ByteRange | None, wanted: ByteRange | None) -> tuple[ByteRange, ...] | None:

@@ -7,26 +7,22 @@ chunks' requests go out together in waves (shard indexes first, data second); th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from threading import Semaphore
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.pool import for_each
-from tessarr.engine.reading import Reading, read_part
-from tessarr.engine.writing import write_part
-from tessarr.indexing.plan import Part, plan
+from tessarr.engine.pool import for_each, processors
+from tessarr.engine.reading import Answer, Reading, read_part
+from tessarr.engine.waves import Piece, at_once, read_waves, read_waves_async
+from tessarr.engine.writing import write_part, write_part_async
+from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Fetch, Store
-from tessarr.types import Buffer
-
-_WAVE_NBYTES = 256 << 20
-"""Decoded bytes that one wave of a remote read may be for: bounds the encoded bytes held at once."""
-
-Answer = list[Buffer] | None
 
 
 class ReferenceEngine:
@@ -40,22 +36,19 @@ class ReferenceEngine:
 
     def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read`."""
-        parts = plan(selection, bound.axes)
         store = bound.store
-        if not store.is_remote:
-            if len(parts) > 1:
-                for_each(lambda part: _run(read_part(bound, part, out), store), parts)
-                return
-            for part in parts:  # one chunk is read here, without a hop more than it needs
-                reading, answer = read_part(bound, part, out), None
-                with suppress(StopIteration):
-                    while True:
-                        answer = _ask(store, reading.send(answer))
+        if store.is_remote:
+            read_waves(store, [Piece(bound, selection, out)])
             return
-        for group in _groups(bound, parts):
-            waves = _Waves([read_part(bound, part, out) for part in group])
-            while waves.requests:
-                waves.answer(store.fetch(waves.requests))
+        parts = plan(selection, bound.axes)
+        if len(parts) > 1:
+            for_each(lambda part: _run(read_part(bound, part, out), store), parts)
+            return
+        for part in parts:  # one chunk is read here, without a hop more than it needs
+            reading, answer = read_part(bound, part, out), None
+            with suppress(StopIteration):
+                while True:
+                    answer = _ask(store, reading.send(answer))
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
@@ -64,19 +57,16 @@ class ReferenceEngine:
         if not bound.store.is_remote:
             await asyncio.to_thread(self.read, bound, selection, out)
             return
-        for group in _groups(bound, plan(selection, bound.axes)):
-            waves = _Waves([])
-            await asyncio.to_thread(waves.start, [read_part(bound, part, out) for part in group])
-            while waves.requests:
-                answers = await bound.store.fetch_async(waves.requests)
-                await asyncio.to_thread(waves.answer, answers)
+        await read_waves_async(bound.store, [Piece(bound, selection, out)])
 
     def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write`."""
         value = np.broadcast_to(value, selection.shape)
         parts = plan(selection, bound.axes)
         if len(parts) > 1:
-            for_each(lambda part: write_part(bound, part, value), parts)
+            waiting = at_once(bound, parts) if bound.store.is_remote else 0
+            gate = Semaphore(processors()) if waiting else None
+            for_each(lambda part: write_part(bound, part, value, gate), parts, waiting=waiting)
             return
         for part in parts:
             write_part(bound, part, value)
@@ -85,7 +75,37 @@ class ReferenceEngine:
         """See `Engine.write_async`."""
         import asyncio
 
-        await asyncio.to_thread(self.write, bound, selection, value)
+        if not _awaits(bound.store):
+            await asyncio.to_thread(self.write, bound, selection, value)
+            return
+        value = np.broadcast_to(value, selection.shape)
+        parts = iter(plan(selection, bound.axes))
+        gate = asyncio.Semaphore(processors())
+
+        async def work() -> None:
+            for part in parts:
+                await write_part_async(bound, part, value, gate)
+
+        await _all([work() for _ in range(at_once(bound, plan(selection, bound.axes)))])
+
+
+def _awaits(store: Store) -> bool:
+    """Whether writing is natively asynchronous; elsewhere threads of our own wait, which are more than a loop's."""
+    return store.is_remote and type(store).set_async is not Store.set_async
+
+
+async def _all(tasks: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all; the first error, or being cancelled, cancels the rest."""
+    import asyncio
+
+    futures = [asyncio.ensure_future(task) for task in tasks]
+    try:
+        await asyncio.gather(*futures)
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        await asyncio.gather(*futures, return_exceptions=True)
+        raise
 
 
 def _run(reading: Reading, store: Store) -> None:
@@ -102,50 +122,3 @@ def _ask(store: Store, request: Fetch) -> Answer:
         return store.get_ranges(request.key, request.ranges)
     value = store.get(request.key)
     return None if value is None else [value]
-
-
-class _Waves:
-    """Many chunks' generators, driven together: their requests are collected, answered at once, and decoded in parallel."""
-
-    def __init__(self, readings: Sequence[Reading]) -> None:
-        self._waiting: list[tuple[Reading, Fetch]] = []
-        self.start(readings)
-
-    @property
-    def requests(self) -> list[Fetch]:
-        """What the generators want now; empty when all are done."""
-        return [request for _, request in self._waiting]
-
-    def start(self, readings: Sequence[Reading]) -> None:
-        """Run every generator to its first request."""
-        self._advance([(reading, None) for reading in readings])
-
-    def answer(self, answers: Sequence[Answer]) -> None:
-        """Send every generator what it asked for."""
-        self._advance([(reading, answer) for (reading, _), answer in zip(self._waiting, answers, strict=True)])
-
-    def _advance(self, steps: list[tuple[Reading, Answer]]) -> None:
-        following: list[tuple[Reading, Fetch]] = []
-
-        def step(item: tuple[Reading, Answer]) -> None:
-            reading, answer = item
-            with suppress(StopIteration):
-                following.append((reading, reading.send(answer)))
-
-        for_each(step, steps)
-        self._waiting = following
-
-
-def _groups(bound: BoundArray, parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Parts in runs whose chunks decode to at most `_WAVE_NBYTES` together."""
-    group: list[Part] = []
-    nbytes = 0
-    for part in parts:
-        size = bound.chain(bound.chunk_shape(part.coords)).spec.nbytes or 1 << 20
-        if group and nbytes + size > _WAVE_NBYTES:
-            yield group
-            group, nbytes = [], 0
-        group.append(part)
-        nbytes += size
-    if group:
-        yield group

@@ -7,8 +7,10 @@ that are not touched are copied as encoded bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from threading import Semaphore
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,29 +26,76 @@ from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.types import Buffer, Coords
 
+if TYPE_CHECKING:
+    import asyncio
+
 Values = npt.NDArray[Any]
 
 
-def write_part(bound: BoundArray, part: Part, value: Values) -> None:
-    """Store `part` of `value` (the full-rank value of the whole selection)."""
-    shape = bound.chunk_shape(part.coords)
-    chain = bound.chain(shape)
+Change = Callable[[Buffer | None], Buffer | None]
+
+
+def write_part(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None = None) -> None:
+    """Store `part` of `value` (the full-rank value of the whole selection). `gate` bounds how many encode at a time."""
     key = bound.key(part.coords)
-    keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
-    mine = _part_of(value, part)
-    combine = merge_shard if chain.partial else merge
+    change = _change(bound, part, value, gate)
     try:
         if not part.covers:
-            bound.store.update(key, lambda old: combine(chain, old, part.local, mine, keep_empty))
-            return
-        data = combine(chain, None, part.local, mine, keep_empty)
-        if data is None:
+            bound.store.update(key, change)
+        elif (data := change(None)) is None:
             bound.store.delete(key)
         else:
             bound.store.set(key, data)
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
+    finally:
+        if bound.indexes is not None:
+            bound.indexes.forget(key)
+
+
+async def write_part_async(bound: BoundArray, part: Part, value: Values, gate: asyncio.Semaphore) -> None:
+    """Call `write_part` asynchronously."""
+    import asyncio
+
+    key = bound.key(part.coords)
+    change = _change(bound, part, value, None)
+    try:
+        if not part.covers:
+            await bound.store.update_async(key, change)
+            return
+        async with gate:
+            data = await asyncio.to_thread(change, None)
+        if data is None:
+            await bound.store.delete_async(key)
+        else:
+            await bound.store.set_async(key, data)
+    except BaseZarrError as error:
+        error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
+        raise
+    finally:
+        if bound.indexes is not None:
+            bound.indexes.forget(key)
+
+
+def _change(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None) -> Change:
+    """What makes the new value of `part`'s chunk out of the old one."""
+    chain = bound.chain(bound.chunk_shape(part.coords))
+    keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
+    mine = _part_of(value, part)
+    combine = merge_shard if chain.partial else merge
+    if gate is None and bound.store.supports_conditional_deletes:
+        return lambda old: combine(chain, old, part.local, mine, keep_empty)
+
+    def change(old: Buffer | None) -> Buffer | None:
+        with gate or nullcontext():
+            new = combine(chain, old, part.local, mine, keep_empty)
+            # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
+            if new is None and old is not None and not bound.store.supports_conditional_deletes:
+                return chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))
+            return new
+
+    return change
 
 
 def _part_of(value: Values, part: Part) -> Values:

@@ -82,8 +82,12 @@ class Store:
     """Writes raise `ReadOnlyError`."""
     is_remote: bool = False
     """A request is a round trip that waits (a network): engines then batch requests through `fetch`."""
+    requests_at_once: int = 16
+    """Values that a writer sends side by side to a remote store."""
     supports_writes: bool = True
     supports_deletes: bool = True
+    supports_conditional_deletes: bool = True
+    """An `update` that removes a value cannot remove what another writer put there in the meantime."""
     supports_listing: bool = True
     supports_partial_writes: bool = False
     supports_consolidated_metadata: bool = True
@@ -168,6 +172,22 @@ class Store:
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""
         return await _in_thread(self.fetch, requests)
+
+    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
+        """`fetch`, and the version of each value; ``None`` where the answer does not tell it.
+
+        A local store is asked for the versions first: an older version with newer bytes is merely fetched again.
+        """
+        known = {request.key: None if self.is_remote else self.version(request.key) for request in requests}
+        return self.fetch(requests), [known[request.key] for request in requests]
+
+    async def fetch_versioned_async(
+        self, requests: Sequence[Fetch]
+    ) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
+        """Call `fetch_versioned` asynchronously."""
+        if self.is_remote:
+            return await self.fetch_async(requests), [None] * len(requests)
+        return await _in_thread(self.fetch_versioned, requests)
 
     def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
         if request.ranges is not None:

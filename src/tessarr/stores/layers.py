@@ -180,7 +180,7 @@ class CacheStore(_Layer):
             # Without an age versions are not asked for again, so that nobody needs them.
             timeless = self.max_age_seconds == "infinity"
             answers = (
-                (self.store.fetch(wanted), [None] * len(wanted)) if timeless else _fetch_versioned(self.store, wanted)
+                (self.store.fetch(wanted), [None] * len(wanted)) if timeless else self.store.fetch_versioned(wanted)
             )
             self._fill(results, wanted, answers, writes)
         return results
@@ -442,15 +442,3 @@ class RetryStore(_Layer):
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         return iter(self._try(lambda: [*self.store.list_prefix(prefix)]))
-
-
-def _fetch_versioned(
-    store: Store, requests: Sequence[Fetch]
-) -> tuple[_List[_List[Buffer] | None], Sequence[Version | None]]:
-    """The answers and their versions; a store that cannot tell both at once is asked for the versions first, which is
-    safe (an older version with newer bytes is merely fetched again) and, where nothing is remote, cheap."""
-    both = getattr(store, "fetch_versioned", None)
-    if both is not None:
-        return both(requests)  # type: ignore[no-any-return]
-    known = {request.key: None if store.is_remote else store.version(request.key) for request in requests}
-    return store.fetch(requests), [known[request.key] for request in requests]

@@ -124,6 +124,7 @@ class NetworkStore(Store):
     is_remote = True
     supports_conditional_writes = False
     """`set(if_match=…)` is atomic, so that `update` needs no lock."""
+    requests_at_once = POOL_SIZE
     retry: RetryPolicy = RetryPolicy()
     _budget: RequestBudget
     _ranges_work = True
@@ -232,6 +233,14 @@ class NetworkStore(Store):
         found = [jobs[request.key].result(request.ranges) for request in requests]
         return found, [jobs[request.key].version for request in requests]
 
+    async def fetch_versioned_async(
+        self, requests: Sequence[Fetch]
+    ) -> tuple[list[list[Buffer] | None], list[Version | None]]:
+        """Call `fetch_versioned` asynchronously."""
+        jobs = await self._wave_async(requests)
+        found = [jobs[request.key].result(request.ranges) for request in requests]
+        return found, [jobs[request.key].version for request in requests]
+
     def _absorb(
         self,
         jobs: dict[str, _Job],
@@ -327,7 +336,7 @@ class NetworkStore(Store):
         self._check_writable(key)
         for number in range(_CAS_ROUNDS):
             old, version = self._read_versioned((await self._wave_async([Fetch(key)]))[key])
-            new = change(old)
+            new = await asyncio.to_thread(change, old)  # it may decode and encode
             try:
                 if new is not None:
                     await self.set_async(key, new, if_match=version)

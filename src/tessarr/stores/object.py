@@ -60,6 +60,8 @@ class ObjectStore(NetworkStore):
         b'23'
     """
 
+    supports_conditional_deletes = False
+
     def __init__(
         self, store: Obstore, *, read_only: bool = False, url: str | None = None, retry: RetryPolicy | None = None
     ) -> None:

@@ -38,9 +38,15 @@ class WrapperStore(Store):
         self.is_remote = store.is_remote
         self.supports_writes = store.supports_writes
         self.supports_deletes = store.supports_deletes
+        self.supports_conditional_deletes = store.supports_conditional_deletes
         self.supports_listing = store.supports_listing
         self.supports_partial_writes = store.supports_partial_writes
         self.supports_consolidated_metadata = store.supports_consolidated_metadata
+
+    @property
+    def requests_at_once(self) -> int:  # type: ignore[override]
+        """The wrapped store's."""
+        return self.store.requests_at_once
 
     def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
         """What is entered around each call of the wrapped store; `place` is the key or prefix, or how many there are.
@@ -118,6 +124,24 @@ class WrapperStore(Store):
         wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
         async with self._around_async("fetch", f"{len(wanted)} requests"):
             return await self.store.fetch_async(wanted)
+
+    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
+        """See `Store.fetch_versioned`."""
+        if type(self).fetch is not WrapperStore.fetch:  # a subclass that changes answers
+            return super().fetch_versioned(requests)
+        wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
+        with self._around("fetch", f"{len(wanted)} requests"):
+            return self.store.fetch_versioned(wanted)
+
+    async def fetch_versioned_async(
+        self, requests: Sequence[Fetch]
+    ) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
+        """Call `fetch_versioned` asynchronously."""
+        if type(self).fetch_async is not WrapperStore.fetch_async:
+            return await super().fetch_versioned_async(requests)
+        wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
+        async with self._around_async("fetch", f"{len(wanted)} requests"):
+            return await self.store.fetch_versioned_async(wanted)
 
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """See `Store.set_partial_values`."""
