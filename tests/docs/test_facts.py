@@ -131,3 +131,10 @@ def test_the_reference_can_be_made(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "tessarr.md").read_text(encoding="utf-8")
     assert all(f"## `{name}`" in page for name in ("Array", "Group", "create_array", "open"))
+
+
+def test_every_verb_of_the_command_line_is_in_the_table() -> None:
+    from tessarr.cli import VERBS
+
+    told = re.findall(r"^\| `(\w+)` \|", text_of("docs/command-line.md"), flags=re.M)
+    assert told == list(VERBS)
