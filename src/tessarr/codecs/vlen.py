@@ -54,6 +54,7 @@ class _VLenCodec(ArrayToBytes):
 
     def _run_encode(self, coder: Any, chunk: npt.NDArray[Any]) -> Buffer:
         values = np.ascontiguousarray(chunk).reshape(-1).astype(object, copy=False)
+        values = np.require(values, requirements="W")  # numcodecs asks for memory it could write
         try:
             encoded: bytearray = coder.encode(values)
         except (TypeError, ValueError, AttributeError) as error:
