@@ -102,9 +102,9 @@ class Packing:
         found = np.zeros(stored.shape, bool)
         for item in self.missing:
             if isinstance(item, float) and item != item:
-                found |= np.isnan(stored) if stored.dtype.kind == "f" else False
-            else:
-                found |= stored == item
+                found |= np.isnan(stored) if stored.dtype.kind in "fc" else False
+            else:  # with _Unsigned, missing values may be stated as stored or as meant
+                found |= (stored == item) | (np.asarray(values) == item)
         if self.valid_min is not None:
             found |= stored < self.valid_min
         if self.valid_max is not None:
@@ -112,11 +112,17 @@ class Packing:
         return found
 
     def decode(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The numbers that are meant, NaN where missing: float64, or the stored dtype where nothing is to be done."""
+        """The numbers that are meant, NaN where missing.
+
+        Packed numbers, and integers that may be missing, become float64 whatever the values are, so that every part of
+        an array has the same dtype; all else keeps its own. What is no number (text, dates) is returned as it is stored:
+        `mask` says where it is missing.
+        """
         stored = self._signed(np.asarray(values))
-        masked = self.mask(values)
-        if not self.packed and not masked.any():
+        limited = self.valid_min is not None or self.valid_max is not None
+        if stored.dtype.kind not in "biufc" or not (self.packed or self.missing or limited):
             return stored
+        masked = self.mask(values)
         floats = stored.astype(np.float64 if stored.dtype.kind in "iub" or self.packed else stored.dtype)
         result = floats * self.scale + self.offset if self.packed else floats
         return np.where(masked, np.nan, result)
@@ -124,28 +130,45 @@ class Packing:
     def encode(self, values: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """Stored values for meant ones: the nearest that `dtype` has; NaN becomes the first missing value.
 
-        Raises `ValueError` for NaN when no missing value is stated, `OverflowError` for what `dtype` cannot hold.
+        Raises `ValueError` for NaN when no missing value is stated, and for a scale of 0; `OverflowError` for what
+        `dtype` cannot hold.
         """
+        if self.scale == 0:
+            raise ValueError("scale_factor is 0, by which nothing can be divided")
         meant = np.asarray(values, np.float64)
         missing = np.isnan(meant)
         if missing.any() and not self.missing and dtype.kind in "iu":
             raise ValueError("there are NaNs, and no _FillValue to store for them")
         stored = (np.where(missing, self.offset, meant) - self.offset) / self.scale
+        counted = self._meant(dtype)
         if dtype.kind in "iu":
             stored = np.rint(stored)
-            limits = np.iinfo(dtype)
-            if stored.size and (stored.min() < limits.min or stored.max() > limits.max):
-                raise OverflowError(f"values from {stored.min()} to {stored.max()} do not fit {dtype}")
-        fill = self.missing[0] if self.missing else np.nan
-        result = stored.astype(dtype)
+            limits = np.iinfo(counted)
+            # limits.max itself is no float64 for 64 bits; the number after it always is.
+            if stored.size and (stored.min() < limits.min or stored.max() >= float(limits.max) + 1):
+                raise OverflowError(f"values from {stored.min()} to {stored.max()} do not fit {counted}")
+        result = stored.astype(counted)
         if missing.any():
-            result[missing] = fill
-        return result
+            result.view(dtype)[missing] = self._missing_as(dtype)
+        return result.view(dtype)
+
+    def _missing_as(self, dtype: np.dtype[Any]) -> Any:
+        """The first missing value as it is stored: with ``_Unsigned`` it may be stated as meant."""
+        fill = self.missing[0] if self.missing else np.nan
+        counted = self._meant(dtype)
+        if counted != dtype and not np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max:
+            return np.array(fill, counted).view(dtype)
+        return fill
+
+    def _meant(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype that stored integers are to be taken as."""
+        if self.unsigned is None or dtype.kind not in "iu":
+            return dtype
+        return np.dtype(dtype.str.replace("i", "u") if self.unsigned else dtype.str.replace("u", "i"))
 
     def _signed(self, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if self.unsigned is None or stored.dtype.kind not in "iu":
-            return stored
-        return stored.view(stored.dtype.str.replace("i", "u") if self.unsigned else stored.dtype.str.replace("u", "i"))
+        counted = self._meant(stored.dtype)
+        return stored if counted == stored.dtype else stored.view(counted)
 
 
 def _number(value: Any, default: float) -> float:

@@ -8,7 +8,8 @@
 array(['2000-03-01T00:00:00.000000'], dtype='datetime64[us]')
 
 Values are exact to the microsecond; floats are rounded to the nearest one. The calendar "standard" (the default) is
-Julian before 1582-10-15 and Gregorian from then on. Months and years as units have no fixed length and are refused.
+Julian before 1582-10-15 and Gregorian from then on. Years are counted with a year 0 in every calendar. Months and
+years as units have no fixed length and are refused.
 
 Source: CF 1.11, section 4.4; day counts after "chrono-compatible low-level date algorithms" (H. Hinnant, public domain).
 """
@@ -77,6 +78,8 @@ class Units(NamedTuple):
         if length is None:
             raise ValueError(f"{found[1]!r} in {text!r} has no fixed length, or is no unit of time")
         hour, minute, second = (int(found[i] or 0) for i in (5, 6, 7))
+        if hour > 23 or minute > 59 or second > 59:
+            raise ValueError(f"there is no such time of day in {text!r}")
         fraction = round(float(found[8] or 0) * 1_000_000) if found[8] not in (None, ".") else 0
         offset = (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction - _zone(found[9])
         return cls(found[1], length, (int(found[2]), int(found[3]), int(found[4])), offset)
@@ -162,6 +165,8 @@ def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt
     start = _first_day(parsed, name)
     given = np.asarray(dates)
     if given.dtype.kind == "M":
+        if np.isnat(given).any():
+            raise ValueError("NaT is no time; store the missing value for it")
         moments = given.astype("datetime64[us]").astype(np.int64)
         days, rest = np.divmod(moments, _DAY)
         if name not in ("standard", "proleptic_gregorian") or (
@@ -169,7 +174,7 @@ def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt
         ):
             raise ValueError(f"NumPy dates have other names than those of the calendar {name!r}; use the dtype Dates")
     else:
-        days, rest = day_of(given["year"], given["month"], given["day"], name), given["microsecond"]
+        days, rest = _existing_day(given["year"], given["month"], given["day"], name), given["microsecond"]
     rest = rest - parsed.offset
     if parsed.microseconds <= _DAY:
         whole, left = np.divmod(rest, parsed.microseconds)
@@ -186,7 +191,20 @@ _Ints = npt.NDArray[np.int64]
 
 def _first_day(units: Units, calendar: str) -> _Ints:
     year, month, day = (np.asarray(part, np.int64) for part in units.date)
-    return day_of(year, month, day, calendar)
+    return _existing_day(year, month, day, calendar)
+
+
+def _existing_day(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
+    """`day_of`, for dates that the calendar has. Raises `ValueError` naming the first that it has not."""
+    wrong = np.asarray((month < 1) | (month > 12) | (day < 1) | (day > 31))
+    days = day_of(year, np.clip(month, 1, 12), day, calendar)
+    for stated, real in zip((year, month, day), date_of(days, calendar), strict=True):
+        wrong = wrong | (stated != real)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        first = "-".join(f"{int(part.reshape(-1)[at]):02d}" for part in (year, month, day))
+        raise ValueError(f"the calendar {calendar!r} has no day {first}")
+    return days
 
 
 def day_of(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
