@@ -124,7 +124,7 @@ def test_what_may_be_ignored_is_and_what_must_be_understood_stops() -> None:
         if fine:
             assert tessarr.open_array(store, mode="r").shape == (2,)
         else:
-            with pytest.raises(MetadataValidationError, match="somebody:extra"):
+            with pytest.raises(MetadataValidationError, match=r"somebody:extra"):
                 tessarr.open_array(store, mode="r")
 
 
@@ -139,7 +139,7 @@ def test_text_is_an_extension_and_nothing_is_unpickled() -> None:
     store.set(
         "zarr.json", json.dumps({**document, "codecs": [*document["codecs"], {"name": "numcodecs.pickle"}]}).encode()
     )
-    with pytest.raises((PickleCodecDisabledError, MetadataValidationError), match="(?i)pickle"):
+    with pytest.raises((PickleCodecDisabledError, MetadataValidationError), match=r"(?i)pickle"):
         tessarr.open_array(store, mode="r")
 
 
