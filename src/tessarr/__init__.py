@@ -44,7 +44,10 @@ _HOME = {
     "oldcodecs": "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
-_DOORS = frozenset("abc api buffer codecs core dtype errors experimental registry storage testing".split())  # noqa: SIM905
+_DOORS = frozenset(
+    "abc api attrs buffer codecs convenience core creation dtype errors experimental hierarchy registry storage sync "  # noqa: SIM905
+    "testing".split()
+)
 
 __all__ = sorted(
     [

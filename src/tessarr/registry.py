@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from tessarr.errors import BaseZarrError
@@ -186,3 +186,88 @@ def names(point: Point) -> Iterator[str]:
     if point not in _entry_points_read:
         _read_entry_points(point)
     return iter(sorted(_TABLE[point]))
+
+
+# -- zarr-python's names -------------------------------------------------------------------------------------------------
+
+
+def register_codec(key: str, codec_cls: type[Any], *, qualname: str | None = None) -> None:  # noqa: ARG001 - zarr-python's argument
+    """`register` for a codec, which must follow `tessarr.abc.codec`. `qualname` is accepted and has no effect."""
+    if not hasattr(codec_cls, "from_json"):
+        hint = "Inherit ArrayArrayCodec, ArrayBytesCodec or BytesBytesCodec of tessarr.abc.codec"
+        raise BaseZarrError(f"{codec_cls.__name__} does not follow tessarr's contract for codecs", hint=hint)
+    register("codec", key, codec_cls)
+
+
+def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+    """The codec class registered under `key`. Raises `UnknownCodecError`. `reload_config` has no effect."""
+    found: type[Any] | None = get("codec", key)
+    if found is None:
+        from tessarr.errors import UnknownCodecError
+
+        raise UnknownCodecError(f"no codec is registered as {key!r}", hint="See tessarr.registry.names('codec')")
+    return found
+
+
+def get_numcodec(data: Mapping[str, Any]) -> Any:
+    """The numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
+
+    Raises `UnknownCodecError` for an id that numcodecs does not know, `PickleCodecDisabledError` for pickle.
+    """
+    import numcodecs
+    from numcodecs.errors import UnknownCodecError as UnknownToNumcodecs
+
+    from tessarr.errors import PickleCodecDisabledError, UnknownCodecError
+
+    if data.get("id") == "pickle":
+        raise PickleCodecDisabledError("tessarr does not unpickle data, which would run code from it")
+    try:
+        return numcodecs.get_codec(dict(data))
+    except UnknownToNumcodecs as error:
+        raise UnknownCodecError(f"numcodecs has no codec {data.get('id')!r}") from error
+
+
+def register_chunk_key_encoding(key: str, cls: type[Any]) -> None:
+    """`register` for a chunk key encoding."""
+    register("chunk_key_encoding", key, cls)
+
+
+def get_chunk_key_encoding_class(key: str) -> type[Any]:
+    """The chunk key encoding registered under `key`. Raises `KeyError`."""
+    found: type[Any] | None = get("chunk_key_encoding", key)
+    if found is None:
+        raise KeyError(f"no chunk key encoding is registered as {key!r}")
+    return found
+
+
+def register_pipeline(pipe_cls: type[Any], qualname: str | None = None) -> None:
+    """Accepted and without effect: tessarr's engines take the place of codec pipelines."""
+
+
+def register_buffer(cls: type[Any], qualname: str | None = None) -> None:
+    """Accepted and without effect: tessarr passes plain Python buffers."""
+
+
+def register_ndbuffer(cls: type[Any], qualname: str | None = None) -> None:
+    """Accepted and without effect: tessarr reads into NumPy arrays."""
+
+
+def _no_class(what: str, instead: str) -> type[Any]:
+    from tessarr.errors import UnsupportedOperationError
+
+    raise UnsupportedOperationError(f"tessarr has no {what} classes", hint=instead)
+
+
+def get_pipeline_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+    """Raises `UnsupportedOperationError`."""
+    return _no_class("codec pipeline", "See Array.engine")
+
+
+def get_buffer_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+    """Raises `UnsupportedOperationError`."""
+    return _no_class("buffer", "Values are bytes-like objects")
+
+
+def get_ndbuffer_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+    """Raises `UnsupportedOperationError`."""
+    return _no_class("buffer", "Chunks are NumPy arrays")

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
         init_array,
         init_group,
         listdir,
+        migrate_1to2,
         rename,
         rmdir,
     )
     from tessarr.stores.base import Store
+    from tessarr.stores.consolidated import ConsolidatedMetadataStore
     from tessarr.stores.dbm import DBMStore
     from tessarr.stores.directories import DirectoryStore, NestedDirectoryStore, TempStore, atexit_rmtree
     from tessarr.stores.fsspec import FsspecStore
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
     from tessarr.stores.redis import RedisStore
     from tessarr.stores.sqlite import SQLiteStore
+    from tessarr.stores.unsupported import GpuMemoryStore, N5FSStore, N5Store
     from tessarr.stores.url import StoreLike, same_place, store_from
     from tessarr.stores.wrappers import (
         CountingStore,
@@ -69,17 +72,20 @@ _HOMES = {
     "stores.dbm": "DBMStore",
     "stores.redis": "RedisStore",
     "stores.mongodb": "MongoDBStore",
-    "core.oldnames": "listdir rmdir rename getsize contains_array contains_group init_array init_group",
+    "stores.consolidated": "ConsolidatedMetadataStore",
+    "stores.unsupported": "GpuMemoryStore N5FSStore N5Store",
+    "core.oldnames": "listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "ABSStore", "CacheStore", "CountingStore", "DBMStore", "DictStore", "DirectoryStore", "FSStore", "FsspecStore",
-    "KVStore", "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore", "LoggingStore", "ManagedMemoryStore",
-    "MappingStore", "MemoryStore", "MongoDBStore", "NestedDirectoryStore", "ObjectStore", "PrefixStore",
-    "ReadOnlyStore", "RedisStore", "SQLiteStore", "Store", "StoreLike", "StorePath", "TempStore", "WrapperStore",
-    "ZipStore", "atexit_rmtree", "contains_array", "contains_group", "getsize", "init_array", "init_group", "listdir",
-    "rename", "rmdir", "same_place", "store_from",
+    "ABSStore", "CacheStore", "ConsolidatedMetadataStore", "CountingStore", "DBMStore", "DictStore", "DirectoryStore",
+    "FSStore", "FsspecStore", "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore",
+    "LoggingStore", "ManagedMemoryStore", "MappingStore", "MemoryStore", "MongoDBStore", "N5FSStore", "N5Store",
+    "NestedDirectoryStore", "ObjectStore", "PrefixStore", "ReadOnlyStore", "RedisStore", "SQLiteStore", "Store",
+    "StoreLike", "StorePath", "TempStore", "WrapperStore", "ZipStore", "atexit_rmtree", "contains_array",
+    "contains_group", "getsize", "init_array", "init_group", "listdir", "migrate_1to2", "rename", "rmdir",
+    "same_place", "store_from",
 ]  # fmt: skip
 
 

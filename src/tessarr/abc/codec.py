@@ -5,4 +5,6 @@ from tessarr.codecs.base import ArrayToBytes as ArrayBytesCodec
 from tessarr.codecs.base import BytesToBytes as BytesBytesCodec
 from tessarr.codecs.base import Codec
 
-__all__ = ["ArrayArrayCodec", "ArrayBytesCodec", "BytesBytesCodec", "Codec"]
+BaseCodec = Codec
+
+__all__ = ["ArrayArrayCodec", "ArrayBytesCodec", "BaseCodec", "BytesBytesCodec", "Codec"]

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tessarr.codecs.cast_value import CastValue as CastValue
     from tessarr.codecs.cast_value import CastValueCodec as CastValueCodec
     from tessarr.codecs.crc32c import Crc32cCodec as Crc32cCodec
+    from tessarr.codecs.enums import BloscCname as BloscCname
+    from tessarr.codecs.enums import BloscShuffle as BloscShuffle
+    from tessarr.codecs.enums import Endian as Endian
+    from tessarr.codecs.enums import ShardingCodecIndexLocation as ShardingCodecIndexLocation
     from tessarr.codecs.gzip import GzipCodec as GzipCodec
     from tessarr.codecs.packbits import PackBitsCodec as PackBitsCodec
     from tessarr.codecs.reshape import ReshapeCodec as ReshapeCodec
@@ -44,6 +48,10 @@ _HOME = {
     "CastValueCodec": "cast_value",
     "CastValue": "cast_value",
     "ReshapeCodec": "reshape",
+    "BloscShuffle": "enums",
+    "BloscCname": "enums",
+    "Endian": "enums",
+    "ShardingCodecIndexLocation": "enums",
 }
 
 __all__ = [*_HOME, "numcodecs"]
@@ -53,6 +61,9 @@ def __getattr__(name: str) -> Any:
     if name == "numcodecs":
         return import_module("tessarr.codecs.numcodecs")
     if name not in _HOME:
+        numcodecs = import_module("tessarr.codecs.numcodecs")
+        if name in numcodecs.V3_NAMES:  # zarr-python has these here too
+            return getattr(numcodecs, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 

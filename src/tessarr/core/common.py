@@ -1,6 +1,6 @@
 """zarr-python's ``zarr.core.common``."""
 
+from tessarr.types import JSON, ZarrFormat
 from tessarr.types import AccessMode as AccessModeLiteral
-from tessarr.types import ZarrFormat
 
-__all__ = ["AccessModeLiteral", "ZarrFormat"]
+__all__ = ["JSON", "AccessModeLiteral", "ZarrFormat"]

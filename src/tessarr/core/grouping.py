@@ -108,41 +108,41 @@ class Grouping:
         )
         return ((path[len(prefix) :], node) for path, node in made)
 
-    def array(self, name: str, data: Any, **kwargs: Any) -> Array:
+    def array(self, name: str, data: Any = None, **kwargs: Any) -> Array:
         """Create an array from `data`, with the keywords of `tessarr.create`."""
         return self.create(name, data=data, **kwargs)
 
-    def empty(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+    def empty(self, name: str, shape: Any, **kwargs: Any) -> Array:
         """Create an array whose content is of no interest yet (it reads as 0)."""
         return self.create(name, shape=shape, **kwargs)
 
-    def zeros(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+    def zeros(self, name: str, shape: Any, **kwargs: Any) -> Array:
         """Create an array of zeros."""
         return self.create(name, shape=shape, **{"fill_value": 0, **kwargs})
 
-    def ones(self, *, name: str, shape: Any, **kwargs: Any) -> Array:
+    def ones(self, name: str, shape: Any, **kwargs: Any) -> Array:
         """Create an array of ones."""
         return self.create(name, shape=shape, **{"fill_value": 1, **kwargs})
 
-    def full(self, *, name: str, shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+    def full(self, name: str, fill_value: Any, *, shape: Any, **kwargs: Any) -> Array:
         """Create an array of `fill_value`."""
         return self.create(name, shape=shape, fill_value=fill_value, **kwargs)
 
-    def empty_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def empty_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array with the shape, chunks and dtype of `data`."""
-        return self.empty(name=name, **_like(data, kwargs))
+        return self.empty(name, **_like(data, kwargs))
 
-    def zeros_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def zeros_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of zeros with the shape, chunks and dtype of `data`."""
-        return self.zeros(name=name, **_like(data, kwargs))
+        return self.zeros(name, **_like(data, kwargs))
 
-    def ones_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def ones_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of ones with the shape, chunks and dtype of `data`."""
-        return self.ones(name=name, **_like(data, kwargs))
+        return self.ones(name, **_like(data, kwargs))
 
-    def full_like(self, *, name: str, data: Any, **kwargs: Any) -> Array:
+    def full_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of one value with the shape, chunks and dtype of `data`."""
-        return self.full(name=name, **_like(data, kwargs))
+        return self.full(name, **_like(data, kwargs))
 
     # -- older names -----------------------------------------------------------------------------------------------------
 

@@ -72,6 +72,19 @@ def getsize(store: Any, path: str | None = None) -> int:
     return where.getsize_prefix(nodes.prefix_of(here))
 
 
+def migrate_1to2(store: Any) -> None:
+    """Turn the v1 array in a store into a v2 array, in place: only documents change, chunks stay as they are."""
+    from tessarr.core.hierarchy import open_array
+    from tessarr.metadata import formats
+    from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
+
+    old = open_array(store, mode="r+", zarr_format=1)
+    documents = formats.dumps(old.metadata.with_(zarr_format=2, extra={}).documents())
+    for name, data in documents.items():
+        old.store.set(name, data)
+    old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
+
+
 class ThreadSynchronizer:
     """A lock per key for the threads of one process.
 
@@ -113,6 +126,7 @@ __all__ = [
     "init_group",
     "init_store",
     "listdir",
+    "migrate_1to2",
     "rename",
     "rmdir",
 ]

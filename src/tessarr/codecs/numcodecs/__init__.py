@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from tessarr.codecs.numcodecs.v3 import *  # noqa: F403
 
 _V2 = ("v2_compressor", "v2_filters", "v2_config", "as_codec", "is_object", "V2Codec", "UnknownV2Codec")
-_V3 = (
+V3_NAMES = (
     "Blosc", "LZ4", "Zstd", "Zlib", "GZip", "BZ2", "LZMA", "Shuffle", "Base64", "CRC32", "CRC32C", "Adler32",
     "Fletcher32", "JenkinsLookup3", "Delta", "FixedScaleOffset", "Quantize", "BitRound", "AsType", "PackBits", "PCodec",
     "ZFPY", "Pickle",
 )  # fmt: skip
 
-__all__ = [*_V2, *_V3]
+__all__ = [*_V2, *V3_NAMES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _V2:
         return getattr(import_module(f"{__name__}.v2"), name)
-    if name in _V3:
+    if name in V3_NAMES:
         return getattr(import_module(f"{__name__}.v3"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

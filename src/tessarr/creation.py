@@ -1,0 +1,30 @@
+"""zarr-python 2's ``zarr.creation``: makers of arrays."""
+
+from tessarr.core.convenience import (
+    array,
+    empty,
+    empty_like,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    open_like,
+    zeros,
+    zeros_like,
+)
+from tessarr.core.hierarchy import create, open_array
+
+__all__ = [
+    "array",
+    "create",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "open_array",
+    "open_like",
+    "zeros",
+    "zeros_like",
+]
