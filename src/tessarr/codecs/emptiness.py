@@ -20,8 +20,8 @@ def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
         return True
     if chunk.dtype.kind in "OT":
         value = fill[()]
-        return all(type(item) is type(value) and item == value for item in chunk.ravel().tolist())
-    first = chunk[(0,) * chunk.ndim]
+        return all(type(item) is type(value) and _equal(item, value) for item in chunk.ravel().tolist())
+    first = chunk[(*(0,) * chunk.ndim, ...)]  # a 0-d array: a scalar of S or U would lose its trailing NULs
     if first.tobytes() != fill.tobytes():
         return False
     if chunk.dtype.itemsize == 0:
@@ -30,6 +30,13 @@ def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
         chunk = chunk.T
     pieces = [chunk] if chunk.flags.c_contiguous else chunk
     return all(_uniform(np.ascontiguousarray(piece), fill) for piece in pieces)
+
+
+def _equal(item: Any, value: Any) -> bool:
+    """Equality of two objects of one type, ragged rows (arrays) included."""
+    if isinstance(item, np.ndarray):
+        return item.dtype == value.dtype and np.array_equal(item, value)
+    return bool(item == value)
 
 
 def _uniform(piece: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:

@@ -17,7 +17,7 @@ from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.parse import codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.dtypes.parse import from_numpy
+from tessarr.dtypes.parse import from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrUserWarning
 from tessarr.grids.base import ChunkGrid
@@ -109,7 +109,10 @@ def new_array_metadata(
     """The metadata of a new array. Every argument as in `tessarr.create_array`; raises what it raises."""
     lengths = _shape(shape)
     v2_object_codec, filters = _object_codec(object_codec, filters) if zarr_format != 3 else (None, filters)
-    data_type = from_numpy(dtype, object_codec=v2_object_codec)
+    if v2_object_codec is not None and from_numpy_dtype(dtype) == np.dtype(object):
+        data_type = from_v2("|O", [_v2_config(f) for f in _listed(filters)])
+    else:
+        data_type = from_numpy(dtype, object_codec=v2_object_codec)
     data_type = data_type if zarr_format != 3 else data_type.with_byteorder("=")
     endian = _byteorder(dtype) if zarr_format == 3 else None
     itemsize = data_type.itemsize or 16
@@ -357,16 +360,20 @@ _OBJECT_IDS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "ca
 
 
 def _v2_config(codec: Any) -> JSONObject:
+    """The numcodecs configuration of whatever a user passes as a v1 or v2 filter or compressor."""
+    from tessarr.codecs.numcodecs import v2_config
+    from tessarr.codecs.numcodecs.v2 import config_of_v3
+
     if isinstance(codec, str):
         return {"id": codec}
-    if isinstance(codec, Codec):
-        to_v2 = getattr(codec, "to_v2", None)
-        if to_v2 is not None:
-            return dict(to_v2())
-        from tessarr.codecs.numcodecs import v2_config
-
-        return dict(v2_config(codec))
-    return dict(codec.get_config()) if hasattr(codec, "get_config") else dict(codec)
+    if isinstance(codec, Mapping) and "name" in codec and "id" not in codec:
+        codec = codec_from(codec)
+    if isinstance(codec, Codec) and not hasattr(codec, "to_v2"):
+        config = config_of_v3(codec)
+        if config is None:
+            raise BaseZarrError(f"Zarr v2 has no codec {codec.name}", codec=codec.name, hint="Use zarr_format=3")
+        return config
+    return dict(v2_config(codec))
 
 
 def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | None:

@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr.codecs.base import BytesToBytes, Codec
-from tessarr.codecs.blosc import SHUFFLES, BloscCodec
 from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import split
+from tessarr.codecs.numcodecs.v2 import config_of_v3
 from tessarr.codecs.transpose import TransposeCodec
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.v2 import V2KeyEncoding
@@ -161,19 +161,9 @@ def _check_filter_order(filters: list[JSONObject], endian: str | None, problems:
 
 def _config(codec: Codec, problems: list[Problem]) -> list[JSONObject]:
     """The numcodecs configuration of a codec; nothing after noting that v2 has none."""
-    document = codec.to_json()
-    configuration: Any = document.get("configuration", {})
-    if codec.name.startswith("numcodecs."):
-        return [{"id": codec.name.removeprefix("numcodecs."), **configuration}]
-    if isinstance(codec, BloscCodec):
-        members = {name: value for name, value in configuration.items() if name in ("cname", "clevel", "blocksize")}
-        shuffle: Any = configuration.get("shuffle")
-        return [{"id": "blosc", **members, "shuffle": list(SHUFFLES).index(shuffle) if shuffle in SHUFFLES else -1}]
-    if codec.name in ("gzip", "crc32c"):
-        return [{"id": codec.name, **configuration}]
-    if codec.name == "zstd":
-        kept = {name: value for name, value in configuration.items() if name != "checksum" or value}
-        return [{"id": "zstd", **kept}]
+    config = config_of_v3(codec)
+    if config is not None:
+        return [config]
     kind = "compressor" if isinstance(codec, BytesToBytes) else "filter"
     problems.append(Problem(("codecs",), "unsupported", f"v2 has no {kind} {codec.name}"))
     return []

@@ -81,6 +81,7 @@ class ObjectCodec(ArrayToBytes):
         if self.name in _VLEN:
             return _VLEN[self.name].encode(chunk, spec)
         values = np.ascontiguousarray(chunk).astype(object, copy=False).reshape(spec.shape)
+        values = np.require(values, requirements="W")  # numcodecs asks for memory it could write
         if self.name == "categorize":
             values = values.reshape(-1)
         if self.name == "msgpack2":

@@ -188,6 +188,26 @@ def is_object(data_type: DataType) -> bool:
     return data_type.object_codec is not None or data_type.dtype.kind in "OT"
 
 
+def config_of_v3(codec: Codec) -> dict[str, Any] | None:
+    """The numcodecs configuration under which v2 stores the bytes of a v3 codec; ``None`` where it has none (UPG-06)."""
+    document: Any = codec.to_json()
+    configuration = document.get("configuration", {})
+    if codec.name.startswith("numcodecs."):
+        return {"id": codec.name.removeprefix("numcodecs."), **configuration}
+    if codec.name == "blosc":
+        members = {name: value for name, value in configuration.items() if name in ("cname", "clevel", "blocksize")}
+        shuffle = configuration.get("shuffle")
+        return {"id": "blosc", **members, "shuffle": _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else -1}
+    if codec.name in ("gzip", "crc32c", "vlen-utf8", "vlen-bytes"):
+        return {"id": codec.name, **configuration}
+    if codec.name == "zstd":
+        return {"id": "zstd", **{name: value for name, value in configuration.items() if name != "checksum" or value}}
+    return None
+
+
+_SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
+
+
 def v2_config(value: Any) -> dict[str, Any]:
     """The configuration to write for what a user passes as a v2 filter or compressor: all that numcodecs writes.
 

@@ -1,0 +1,56 @@
+"""The test for "nothing but fill value" compares bits, of every kind of element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessarr.codecs.emptiness import is_fill
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill", "other"),
+    [
+        ("S3", b"a", b"b"),
+        ("S3", b"", b"x"),
+        ("U4", "a", "ab"),
+        ("U4", "", "x"),
+        ("i4", 7, 8),
+        ("f8", 0.0, -0.0),
+        ("M8[s]", np.datetime64("NaT"), np.datetime64(0, "s")),
+        ("c16", 1j, 1),
+        ([("a", "i2"), ("b", "S3")], (1, b"q"), (1, b"r")),
+        (np.dtypes.StringDType(), "x", "y"),
+        (object, b"x", b"y"),
+    ],
+)
+def test_a_chunk_of_fill_is_found_and_one_other_element_is_enough(dtype: Any, fill: Any, other: Any) -> None:
+    scalar = np.empty((), dtype)
+    scalar[()] = fill
+    chunk = np.empty((3, 4), dtype)
+    chunk[...] = scalar
+    assert is_fill(chunk, scalar)
+    assert is_fill(chunk[::2, ::3], scalar)
+    assert is_fill(np.asfortranarray(chunk), scalar)
+    for place in [(0, 0), (2, 3), (1, 2)]:
+        changed = chunk.copy()
+        changed[place] = other
+        assert not is_fill(changed, scalar)
+
+
+def test_ragged_rows_are_compared_as_arrays() -> None:
+    fill = np.empty((), object)
+    fill[()] = np.array([], "i4")
+    chunk = np.empty(2, object)
+    chunk[0], chunk[1] = np.array([], "i4"), np.array([], "i4")
+    assert is_fill(chunk, fill)
+    chunk[1] = np.array([1, 2], "i4")
+    assert not is_fill(chunk, fill)
+
+
+def test_another_nan_is_not_the_fill_value() -> None:
+    fill = np.array(0x7FC00000, "u4").view("f4")
+    assert is_fill(np.full(4, 0x7FC00000, "u4").view("f4"), fill)
+    assert not is_fill(np.full(4, 0x7FC00001, "u4").view("f4"), fill)
