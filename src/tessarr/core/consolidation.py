@@ -5,6 +5,8 @@ The documents themselves are `tessarr.metadata.consolidated`'s business (pure); 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tessarr.core import nodes
@@ -15,16 +17,21 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.types import Buffer
 
+_NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 
-def read_consolidated(store: Store, path: str, group: GroupMetadata, key: str | None = None) -> Consolidated | None:
+
+def read_consolidated(
+    store: Store, path: str, group: GroupMetadata, key: str | None = None, known: Mapping[str, Buffer | None] = _NOTHING
+) -> Consolidated | None:
     """The consolidated metadata of a group whose own document was read; ``None`` when there is none that we can use.
 
-    v3: from the document that was read (no further request); v2: from the key `key` (``.zmetadata`` when not given).
+    v3: from the document that was read (no further request); v2: from the key `key` (``.zmetadata`` when not given),
+    unless its value is in `known`.
     """
     if group.zarr_format == 3:
         return consolidated.parse_v3(group.extra.get(FIELD))
     name = nodes.prefix_of(path) + (key or V2_KEY)
-    data = store.get(name)
+    data = known[name] if name in known else store.get(name)
     return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))
 
 
@@ -88,20 +95,34 @@ def _is_group(documents: dict[str, Any]) -> bool:
     return ".zarray" not in documents
 
 
-def follow_change(store: Store, path: str, *, replaced: bool = False) -> None:
+def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
+    """The key to read together with a node's documents: v2's consolidated metadata, where a second request costs much."""
+    if not store.is_remote or zarr_format in (1, 3) or use is False or not store.supports_consolidated_metadata:
+        return None
+    return nodes.prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
+
+
+def is_holder(name: str, data: Buffer | None) -> bool:
+    """Whether the document called `name` holds consolidated metadata."""
+    return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
+
+
+def follow_change(
+    store: Store, path: str, known: Sequence[nodes.Holder] | None = None, *, replaced: bool = False
+) -> None:
     """Enter what is now stored at `path` into the consolidated metadata of every group above it that has some.
 
-    With `replaced` everything that was below `path` is gone. Costs one request for the documents above, and nothing
-    more where no group is consolidated.
+    With `replaced` everything that was below `path` is gone. `known`: where consolidated metadata is, at least above
+    `path`; without it that costs one request, and nothing more where no group is consolidated.
     """
     places = [(above, name) for above in [*nodes.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
     places = [(above, name) for above, name in places if above != path or name == V2_KEY]
-    answers = store.fetch([Fetch(nodes.prefix_of(above) + name) for above, name in places])
-    holders = [
-        place
-        for place, answer in zip(places, answers, strict=True)
-        if answer is not None and (place[1] == V2_KEY or FIELD.encode() in bytes(answer[0]))
-    ]
+    if known is None:
+        answers = store.fetch([Fetch(nodes.prefix_of(above) + name) for above, name in places])
+        known = [
+            place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])
+        ]
+    holders = [place for place in places if place in known]
     for above, name in holders:
         key = nodes.prefix_of(above) + name
         relative = path[len(nodes.prefix_of(above)) :] if above != path else ""
@@ -120,7 +141,8 @@ def _entered(store: Store, path: str, old: Buffer, key: str, name: str, relative
         return old
     prefix = nodes.prefix_of(path)
     names = ("zarr.json",) if name == "zarr.json" else (".zarray", ".zgroup", ".zattrs")
-    now = {n: stored for n in names if (stored := _load(store, prefix + n, n)) is not None}
+    answers = store.fetch([Fetch(prefix + n) for n in names])
+    now = {n: formats.loads(n, a[0], key=prefix + n) for n, a in zip(names, answers, strict=True) if a is not None}
     inner = f"{relative}/" if relative else ""
     gone = replaced or not now
 

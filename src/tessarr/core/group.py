@@ -22,6 +22,7 @@ from tessarr.errors import (
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
+from tessarr.types import Buffer
 
 if TYPE_CHECKING:
     from tessarr.core.aio import AsyncGroup
@@ -296,14 +297,17 @@ class Group(Grouping):
         if consolidated:
             self._with_consolidated(None)
 
-    def _with_consolidated(self, use: bool | str | None) -> Group:
-        """Use consolidated metadata: if it is there (``None``), or raise (``True``), or not at all (``False``)."""
+    def _with_consolidated(self, use: bool | str | None, known: Mapping[str, Buffer | None] | None = None) -> Group:
+        """Use consolidated metadata: if it is there (``None``), or raise (``True``), or not at all (``False``).
+
+        `known`: values that were read already, by key.
+        """
         from tessarr.core.consolidation import read_consolidated
 
         if use is False or (use is None and not self._store.supports_consolidated_metadata):
             return self
         key = use if isinstance(use, str) else None
-        found = read_consolidated(self._store, self._path, self._metadata, key)
+        found = read_consolidated(self._store, self._path, self._metadata, key, known or {})
         if found is None and use:
             raise ValueError(f"group {self.name} of {self._store.url} has no consolidated metadata")
         self._metadata = self._metadata.with_(consolidated_metadata=found)

@@ -23,6 +23,7 @@ import numpy as np
 from tessarr import _json
 from tessarr.core import nodes
 from tessarr.core.array import Array
+from tessarr.core.consolidation import key_of_consolidated
 from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
 from tessarr.core.group import Group
 from tessarr.core.legacy import creation_arguments
@@ -115,15 +116,12 @@ def open(  # noqa: A001 - zarr-python's name
     number = _format(zarr_format or legacy_format)
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
-        found = nodes.read_node(where, here, number)
-        if found is not None:
-            if isinstance(found, GroupMetadata):
-                return open_group(
-                    where, mode=mode, path=here, zarr_format=number, use_consolidated=kwargs.get("use_consolidated")
-                )
-            return _node(where, here, found, mode, _config_of(config, kwargs))
-        if mode != "a":
-            nodes.require_node(where, here, number, None)
+        use = kwargs.get("use_consolidated")
+        found, beside = nodes.read_node_and_key(where, here, number, key_of_consolidated(where, here, number, use))
+        if found is not None or mode != "a":
+            node = _node(where, here, nodes.expect(found, where, here, number, None), mode, _config_of(config, kwargs))
+            return node._with_consolidated(use, beside) if isinstance(node, Group) else node
+        mode = "w-"
     if wants_array:
         return open_array(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
     return open_group(where, mode=mode, path=here, zarr_format=number, **kwargs)
@@ -159,7 +157,7 @@ def open_array(
     elif mode == "a":
         found = nodes.read_node(where, here, number)
         if found is not None or ("shape" not in kwargs and "data" not in kwargs):
-            found = nodes.require_node(where, here, number, ArrayMetadata)
+            found = nodes.expect(found, where, here, number, ArrayMetadata)
     if found is not None:
         return _node(where, here, _separated(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
@@ -201,11 +199,12 @@ def open_group(
     where, here, mode = locate(store, path, mode, storage_options)
     number = _format(zarr_format or legacy.pop("zarr_version", None))
     if mode in ("r", "r+", "a"):
-        found = nodes.read_node(where, here, number)
+        wanted = key_of_consolidated(where, here, number, use_consolidated)
+        found, beside = nodes.read_node_and_key(where, here, number, wanted)
         if found is not None or mode != "a":
-            found = nodes.require_node(where, here, number, GroupMetadata)
+            found = nodes.expect(found, where, here, number, GroupMetadata)
             assert isinstance(found, GroupMetadata)
-            return Group._make(where, here, found, read_only=mode == "r")._with_consolidated(use_consolidated)
+            return Group._make(where, here, found, read_only=mode == "r")._with_consolidated(use_consolidated, beside)
     metadata = GroupMetadata(zarr_format=_new_format(number), attributes=_json.plain(dict(attributes or {})))
     nodes.create_node(where, here, metadata, overwrite=mode == "w")
     return Group._make(where, here, metadata, read_only=False)

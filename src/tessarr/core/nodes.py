@@ -7,10 +7,11 @@ ancestors exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from tessarr.engine.pool import for_each
 from tessarr.errors import (
     ArrayNotFoundError,
     ContainsArrayError,
@@ -29,6 +30,8 @@ from tessarr.stores.path import check_node_name
 from tessarr.types import Buffer, ZarrFormat
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
+Holder: TypeAlias = tuple[str, str]
+"""Path of a group, and the name of a document there that may hold consolidated metadata."""
 
 
 def prefix_of(path: str) -> str:
@@ -47,11 +50,27 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
 
 def read_nodes(store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None) -> list[NodeMetadata | None]:
     """`read_node` for several paths, in one request to the store."""
+    return _read(store, paths, zarr_format, [])[0]
+
+
+def read_node_and_key(
+    store: Store, path: str, zarr_format: ZarrFormat | None, key: str | None
+) -> tuple[NodeMetadata | None, dict[str, Buffer | None]]:
+    """`read_node`, and what is at `key` (full; ``None``: nothing is asked for), in one request to the store."""
+    keys = [key] if key else []
+    found, beside = _read(store, [path], zarr_format, keys)
+    return found[0], dict(zip(keys, beside, strict=True))
+
+
+def _read(
+    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, beside: list[str]
+) -> tuple[list[NodeMetadata | None], list[Buffer | None]]:
     wanted: list[tuple[str, list[str]]] = []
     for path in paths:
         candidates = (zarr_format,) if zarr_format else (3, 2, 1) if not path else (3, 2)
         wanted.append((path, list(dict.fromkeys(name for n in candidates for name in formats.KEYS[n].all))))
-    answers = iter(store.fetch([Fetch(prefix_of(path) + name) for path, names in wanted for name in names]))
+    requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
+    answers = iter(store.fetch([*requests, *map(Fetch, beside)]))
     nodes: list[NodeMetadata | None] = []
     for path, names in wanted:
         stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
@@ -60,7 +79,7 @@ def read_nodes(store: Store, paths: Sequence[str], zarr_format: ZarrFormat | Non
         except TessarrError as error:
             error.at(store=store.url, path=f"/{path}")
             raise
-    return nodes
+    return nodes, [None if answer is None else answer[0] for answer in answers]
 
 
 def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
@@ -113,7 +132,13 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
 
 def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: type[Any] | None) -> NodeMetadata:
     """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
-    node = read_node(store, path, zarr_format)
+    return expect(read_node(store, path, zarr_format), store, path, zarr_format, kind)
+
+
+def expect(
+    node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: type[Any] | None
+) -> NodeMetadata:
+    """`node`, which was read there, or the error that says what is there instead."""
     if node is not None and (kind is None or isinstance(node, kind)):
         return node
     place = {"store": store.url, "path": f"/{path}"}
@@ -147,7 +172,8 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     check_path(path, metadata.zarr_format)
     documents = _keyed(path, metadata)
     store._check_writable(path)
-    existing = _kind_at(store, path)
+    around = Surroundings(store, path)
+    existing = around.kinds[path]
     if existing is not None and not overwrite:
         raise _in_the_way(existing)(
             f"{'an array' if existing == 'array' else 'a group'} is in the way",
@@ -155,13 +181,36 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
             path=f"/{path}",
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
-    require_ancestors(store, path, metadata.zarr_format)
+    _make_ancestors(store, path, metadata.zarr_format, around)
     if existing is not None:
         store.replace_prefix(prefix_of(path), documents)
     else:
         for key, data in documents.items():
             store.set(key, data)
-    follow_change(store, path, replaced=True)
+    follow_change(store, path, around.holders, replaced=True)
+
+
+class Surroundings:
+    """What is stored at a path and at the groups above it, asked for in one wave."""
+
+    kinds: dict[str, str | None]
+    """Per path: "array" or "group" when any format has a document there, even one that cannot be parsed."""
+    holders: list[Holder]
+    """The consolidated documents at and above the path."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        from tessarr.core.consolidation import is_holder
+        from tessarr.metadata.consolidated import V2_KEY
+
+        wanted = [
+            (at, name)
+            for at in [*ancestors(path), path]
+            for name in ("zarr.json", ".zarray", ".zgroup", V2_KEY, *(() if at else ("meta",)))
+        ]
+        answers = store.fetch([Fetch(prefix_of(at) + name) for at, name in wanted])
+        found = {where: None if answer is None else answer[0] for where, answer in zip(wanted, answers, strict=True)}
+        self.kinds = {at: _kind(at, found) for at in [*ancestors(path), path]}
+        self.holders = [where for where, data in found.items() if is_holder(where[1], data)]
 
 
 def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
@@ -173,15 +222,18 @@ def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
 
 def _kind_at(store: Store, path: str) -> str | None:
     """ "array" or "group" when any format has a document at `path`, even one that cannot be parsed."""
-    prefix = prefix_of(path)
     names = ("zarr.json", ".zarray", ".zgroup", *(("meta",) if not path else ()))
-    answers = dict(zip(names, store.fetch([Fetch(prefix + name) for name in names]), strict=True))
-    document = answers["zarr.json"]
+    answers = store.fetch([Fetch(prefix_of(path) + name) for name in names])
+    return _kind(path, {(path, n): a if a is None else a[0] for n, a in zip(names, answers, strict=True)})
+
+
+def _kind(path: str, found: Mapping[Holder, Buffer | None]) -> str | None:
+    document = found[path, "zarr.json"]
     if document is not None:
-        return "array" if b'"array"' in bytes(document[0]) and not _is_group(document[0]) else "group"
-    if answers[".zarray"] is not None or answers.get("meta") is not None:
+        return "array" if b'"array"' in bytes(document) and not _is_group(document) else "group"
+    if found[path, ".zarray"] is not None or found.get((path, "meta")) is not None:
         return "array"
-    return "group" if answers[".zgroup"] is not None else None
+    return "group" if found[path, ".zgroup"] is not None else None
 
 
 def _is_group(data: Buffer) -> bool:
@@ -207,18 +259,29 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
 
     Raises `ContainsArrayError` when one of them is an array.
     """
+    _make_ancestors(store, path, zarr_format, Surroundings(store, path))
+
+
+def _make_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> None:
     if zarr_format == 1:
         return
+    missing = [ancestor for ancestor in ancestors(path) if around.kinds[ancestor] is None]
     for ancestor in ancestors(path):
-        kind = _kind_at(store, ancestor)
+        kind = around.kinds[ancestor]
         if kind == "array":
             raise ContainsArrayError(
                 "an array cannot have children", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
             )
-        if kind is None:
-            for key, data in _keyed(ancestor, GroupMetadata(zarr_format=zarr_format)).items():
-                store.set_if_not_exists(key, data)
-            follow_change(store, ancestor)
+    group = GroupMetadata(zarr_format=zarr_format)
+    documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
+    # Side by side only where a request takes long: elsewhere a crash should leave parents without children.
+    for_each(
+        lambda item: store.set_if_not_exists(*item),
+        documents,
+        waiting=min(len(documents), store.requests_at_once) if store.is_remote else 1,
+    )
+    for ancestor in missing:
+        follow_change(store, ancestor, around.holders)
 
 
 def delete_node(store: Store, path: str) -> None:
@@ -273,12 +336,24 @@ def _change_document(store: Store, path: str, name: str, change: Callable[[dict[
             hint = "JSON has no NaN or infinity; store them as strings"
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
-    store.update(key, rewrite)
-    follow_change(store, path)
+    if not store.is_remote:
+        store.update(key, rewrite)
+        follow_change(store, path)
+        return
+    around: list[Surroundings] = []
+    steps: list[Callable[[], None]] = [
+        lambda: store.update(key, rewrite),
+        lambda: around.append(Surroundings(store, path)),
+    ]
+    for_each(lambda step: step(), steps, waiting=2)  # both begin with a round trip
+    follow_change(store, path, around[0].holders)
 
 
-def follow_change(store: Store, path: str, *, replaced: bool = False) -> None:
-    """Keep the consolidated metadata above `path` in step with what was written there."""
+def follow_change(store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False) -> None:
+    """Keep the consolidated metadata above `path` in step with what was written there.
+
+    `holders`: the consolidated documents above, where they are known already.
+    """
     from tessarr.core.consolidation import follow_change
 
-    follow_change(store, path, replaced=replaced)
+    follow_change(store, path, holders, replaced=replaced)

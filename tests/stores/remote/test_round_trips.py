@@ -69,6 +69,42 @@ def test_opening_a_known_path_lists_nothing_and_takes_one_round_trip(store: Stor
     assert rounds == 1
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_opening_a_group_takes_one_round_trip_whatever_the_mode(store: Store, cost: Any, zarr_format: int) -> None:
+    tessarr.create_group(store, path="g", zarr_format=zarr_format)
+    tessarr.create_array(store, name="g/x", shape=(4,), dtype="u1", zarr_format=zarr_format)
+    tessarr.consolidate_metadata(store, path="g", zarr_format=zarr_format)
+    for mode in ("r", "r+", "a"):
+        for opens in (tessarr.open_group, tessarr.open):
+            assert cost(lambda o=opens, m=mode: o(store, path="g", mode=m))[1] == 1
+        assert cost(lambda m=mode: tessarr.open_array(store, path="g/x", mode=m))[1] == 1
+    assert list(tessarr.open(store, path="g", mode="r").metadata.consolidated_metadata.children("")) == ["x"]
+
+
+def test_creating_looks_once_and_then_writes(store: Store, cost: Any) -> None:
+    requests, rounds = cost(lambda: tessarr.create_array(store, name="a/b/x", shape=(4,), dtype="u1"))
+    assert requests["PUT"] == 4  # the root, a, a/b and x
+    assert rounds == 3  # what is there, the groups, the array
+    assert cost(lambda: tessarr.create_array(store, name="a/b/y", shape=(4,), dtype="u1"))[1] == 2
+    assert cost(lambda: tessarr.create_group(store, path="a/c"))[1] == 2
+    assert {name for name, _ in tessarr.open_group(store, mode="r").members(None)} == {
+        "a",
+        "a/b",
+        "a/b/x",
+        "a/b/y",
+        "a/c",
+    }
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_changing_attributes_takes_two_round_trips(store: Store, cost: Any, zarr_format: int) -> None:
+    array = tessarr.create_array(store, name="a/x", shape=(4,), dtype="u1", zarr_format=zarr_format)
+    assert cost(lambda: array.attrs.update({"units": "K"}))[1] == 2
+    tessarr.consolidate_metadata(store, zarr_format=zarr_format)
+    array.attrs["units"] = "m"
+    assert tessarr.open_group(store, mode="r")["a/x"].attrs["units"] == "m"
+
+
 def test_reading_chunks_takes_one_request_each_and_one_round_trip(store: Store, cost: Any) -> None:
     array = plain_array(store)
     assert cost(lambda: array[...]) == ({"GET": 64}, 1)
