@@ -410,6 +410,18 @@ class Array(Selecting, Layout):
         return AsyncArray(self)
 
     _async_array = async_array
+    def info_items(self) -> list[tuple[str, str]]:
+        """What `info` shows, as pairs."""
+        return self.info.items
+
+    def view(
+        self, shape: Any = None, chunks: Any = None, dtype: Any = None, fill_value: Any = None, read_only: Any = None
+    ) -> Array:
+        """The same stored chunks under other metadata, which is not stored; for v1 and v2. See `tessarr.core.legacy.view`."""
+        from tessarr.core.legacy import view
+
+        return view(self, {"shape": shape, "chunks": chunks, "dtype": dtype, "fill_value": fill_value}, read_only)
+
     synchronizer = None
     is_view = False
     meta_array = property(lambda self: np.empty(()), doc="An empty array of the kind that reading gives.")

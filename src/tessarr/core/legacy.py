@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessarr.core.creation import DEFAULT
+from tessarr.dtypes.parse import from_numpy
+from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.url import same_place, store_from
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
 
 _NO_EFFECT = [
     "synchronizer",
@@ -19,6 +28,49 @@ _NO_EFFECT = [
     "normalize_keys",
     "partial_decompress",
 ]
+
+
+def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Array:
+    """`array` with some members of its v2 document changed, in memory only.
+
+    Raises `UnsupportedOperationError` for v3, whose codecs depend on the data type, and `MetadataValidationError` when
+    the metadata makes no sense; that chunks fit it is seen when they are read.
+    """
+    import numpy as np
+
+    given = {name: value for name, value in changes.items() if value is not None}
+    metadata = array.metadata
+    if given and metadata.zarr_format != 2:
+        hint = "Read the values and use NumPy's view"
+        raise UnsupportedOperationError("only v2 arrays have views", path=array.name, hint=hint)
+    if "dtype" in given:
+        given["dtype"] = from_numpy(np.dtype(given["dtype"])).to_v2()
+    for name in given.keys() & {"shape", "chunks"}:
+        given[name] = [given[name]] if isinstance(given[name], int) else list(given[name])
+    if given:
+        documents = metadata.documents()
+        documents[".zarray"] = {**documents[".zarray"], **given}
+        found = formats.parse_node(2, documents)
+        assert isinstance(found, ArrayMetadata)
+        metadata = found
+    closed = array._read_only if read_only is None else read_only
+    made = type(array)._make(array.store, array.path, metadata, array._options, read_only=closed, order=array.order)
+    made.is_view = True
+    return made
+
+
+def check_chunk_store(store: Store, chunk_store: Any) -> None:
+    """Chunks stand beside their metadata: `chunk_store` must be ``None`` or the same place.
+
+    Raises `UnsupportedOperationError` when it is another.
+    """
+    if chunk_store is None:
+        return
+    inner, path = store_from(chunk_store)
+    if path or not any(same_place(outer, inner) for outer in (store, getattr(store, "store", store))):
+        raise UnsupportedOperationError(
+            "chunks in a store of their own are not supported", store=store.url, got=f"chunk_store {inner.url}"
+        )
 
 
 def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
