@@ -56,7 +56,9 @@ class Array(Selecting, Layout):
         if isinstance(store, Array):
             opened = store
         else:
-            opened = open_array(store, path=path or None, mode="r" if read_only else None, config=config)
+            mode = "r" if read_only else None
+            chunk_store = legacy.get("chunk_store")
+            opened = open_array(store, path=path or None, mode=mode, config=config, chunk_store=chunk_store)
         self.__dict__.update(opened.__dict__)
 
     @classmethod

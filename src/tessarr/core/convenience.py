@@ -225,11 +225,13 @@ def _close_own(given: Any, store: Any) -> None:
         store.close()
 
 
-def load(store: Any, path: str | None = None, zarr_format: int | None = None) -> Any:
+def load(
+    store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None
+) -> Any:
     """The values at a place as NumPy: an array, or for a group a dict of its members, nested as they are."""
     from tessarr.core.hierarchy import open
 
-    node = open(store, mode="r", path=path, zarr_format=zarr_format)
+    node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
     values = _load(node)
     _close_own(store, node.store)
     return values

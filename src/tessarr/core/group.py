@@ -54,7 +54,8 @@ class Group(Grouping):
         """Open the group at `path` of `store` (any store-like value). v2-era keywords are accepted, without effect."""
         from tessarr.core.hierarchy import open_group
 
-        opened = open_group(store, path=path or None, mode="r" if read_only else "r+")
+        mode = "r" if read_only else None if getattr(store, "read_only", False) else "r+"
+        opened = open_group(store, path=path or None, mode=mode, chunk_store=legacy.get("chunk_store"))
         self.__dict__.update(opened.__dict__)
 
     @classmethod

@@ -26,7 +26,7 @@ from tessarr.core.array import Array
 from tessarr.core.consolidation import key_of_consolidated
 from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
 from tessarr.core.group import Group
-from tessarr.core.legacy import creation_arguments
+from tessarr.core.legacy import check_chunk_store, creation_arguments
 from tessarr.core.nodes import NodeMetadata
 from tessarr.core.twins import twin
 from tessarr.engine.bound import RuntimeOptions
@@ -91,8 +91,8 @@ def _order(config: Any, metadata: ArrayMetadata) -> str | None:
 
 def open(  # noqa: A001 - zarr-python's name
     store: Any = None,
-    *,
     mode: str | None = None,
+    *,
     zarr_format: int | None = None,
     path: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -135,10 +135,10 @@ def _config_of(config: Any, legacy: Mapping[str, Any]) -> Any:
 
 def open_array(
     store: Any = None,
+    mode: str | None = None,
     *,
     zarr_format: int | None = None,
     path: str | None = None,
-    mode: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     config: Any = None,
     **kwargs: Any,
@@ -150,6 +150,7 @@ def open_array(
     Raises `ArrayNotFoundError` (also when a group is there), `ContainsArrayError`, `MetadataValidationError`.
     """
     where, here, mode = locate(store, path, mode, storage_options)
+    check_chunk_store(where, kwargs.get("chunk_store"))
     number = _format(zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
@@ -176,8 +177,8 @@ def _separated(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
 
 def open_group(
     store: Any = None,
-    *,
     mode: str | None = None,
+    *,
     cache_attrs: bool | None = None,
     synchronizer: Any = None,
     path: str | None = None,
@@ -192,11 +193,12 @@ def open_group(
     """Open the group at a place, or create one where the mode allows it.
 
     `use_consolidated`: ``None`` uses consolidated metadata if it is there, ``True`` requires it (`ValueError`), ``False``
-    ignores it. `cache_attrs`, `synchronizer`, `chunk_store` and `meta_array` are accepted and have no effect.
+    ignores it. `cache_attrs`, `synchronizer` and `meta_array` are accepted and have no effect; `chunk_store` must be `store`.
 
     Raises `GroupNotFoundError` (also when an array is there), `ContainsArrayError`, `ContainsGroupError`.
     """
     where, here, mode = locate(store, path, mode, storage_options)
+    check_chunk_store(where, chunk_store)
     number = _format(zarr_format or legacy.pop("zarr_version", None))
     if mode in ("r", "r+", "a"):
         wanted = key_of_consolidated(where, here, number, use_consolidated)
@@ -355,6 +357,7 @@ def create(
     arguments, runtime = creation_arguments(number, kwargs)
     mode = kwargs.get("mode")
     where, here, _ = locate(store, path, None, storage_options)
+    check_chunk_store(where, kwargs.get("chunk_store"))
     overwrite = overwrite or mode == "w"
     if data is not None:
         data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
@@ -391,8 +394,8 @@ def create_group(
 
 def group(
     store: Any = None,
-    *,
     overwrite: bool = False,
+    *,
     path: str | None = None,
     zarr_format: int | None = None,
     attributes: Mapping[str, Any] | None = None,
