@@ -35,6 +35,7 @@ _HOME = {
         "tree_async consolidate_metadata_async"
     ),
     "core.copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
+    "core.together": "read_many read_many_async",
     "core.diagnostics": "print_debug_info set_format",
     "core.oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
     "storage": (
@@ -88,4 +89,6 @@ if TYPE_CHECKING:
     from tessarr.core.diagnostics import set_format as set_format
     from tessarr.core.group import Group as Group
     from tessarr.core.hierarchy import *  # noqa: F403
+    from tessarr.core.together import read_many as read_many
+    from tessarr.core.together import read_many_async as read_many_async
     from tessarr.settings import config as config

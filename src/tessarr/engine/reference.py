@@ -7,7 +7,6 @@ chunks' requests go out together in waves (shard indexes first, data second); th
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from threading import Semaphore
 from typing import Any
@@ -75,6 +74,8 @@ class ReferenceEngine:
         """See `Engine.write_async`."""
         import asyncio
 
+        from tessarr.stores.network import gather_or_cancel
+
         if not _awaits(bound.store):
             await asyncio.to_thread(self.write, bound, selection, value)
             return
@@ -86,26 +87,12 @@ class ReferenceEngine:
             for part in parts:
                 await write_part_async(bound, part, value, gate)
 
-        await _all([work() for _ in range(at_once(bound, plan(selection, bound.axes)))])
+        await gather_or_cancel([work() for _ in range(at_once(bound, plan(selection, bound.axes)))])
 
 
 def _awaits(store: Store) -> bool:
     """Whether writing is natively asynchronous; elsewhere threads of our own wait, which are more than a loop's."""
     return store.is_remote and type(store).set_async is not Store.set_async
-
-
-async def _all(tasks: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all; the first error, or being cancelled, cancels the rest."""
-    import asyncio
-
-    futures = [asyncio.ensure_future(task) for task in tasks]
-    try:
-        await asyncio.gather(*futures)
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        await asyncio.gather(*futures, return_exceptions=True)
-        raise
 
 
 def _run(reading: Reading, store: Store) -> None:

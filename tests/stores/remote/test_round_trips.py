@@ -278,3 +278,14 @@ def test_writes_that_are_cancelled_end(store: Store, s3_proxy: Proxy) -> None:
         s3_proxy.latency_s = 0
 
     asyncio.run(main())
+
+
+def test_reads_of_many_arrays_share_their_waves(store: Store, cost: Any) -> None:
+    plain, sharded = plain_array(store), sharded_array(store)
+    again = tessarr.open_array(store, path="sharded", mode="r")
+    wanted = [(plain, np.s_[0:8, 0:16]), (sharded, np.s_[1000:1048, 1000:1048]), (plain, np.s_[0:8, 0:8]), (again, 0)]
+    requests, rounds = cost(lambda: tessarr.read_many(wanted))
+    assert rounds == 2
+    assert requests["GET"] <= 2 + 4 + 4 + 16
+    other = tessarr.open_array(store, path="sharded", mode="r")
+    assert cost(lambda: asyncio.run(tessarr.read_many_async([(plain, 0), (other, np.s_[0:9, 0:9])])))[1] == 2

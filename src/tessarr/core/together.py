@@ -1,0 +1,83 @@
+"""Reading from several arrays at once, so that those in one remote store share their round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tessarr.core.array import Array
+from tessarr.engine.waves import Piece, read_waves, read_waves_async
+from tessarr.indexing import request as requests
+from tessarr.indexing.base import Request
+from tessarr.stores.base import Store
+
+
+class _Wanted(NamedTuple):
+    array: Array
+    request: Request
+    fields: Any
+    piece: Piece
+
+    def result(self) -> Any:
+        return self.array._finish(self.request, self.piece.out, False, None, self.fields)
+
+
+def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
+    """Read ``(array, selection)`` pairs; the results in their order, each what ``array[selection]`` gives.
+
+    Arrays of one remote store are read together: all shard indexes in one wave of requests, all data in the next,
+    however many arrays and selections there are. Other arrays are read one after another.
+
+    Raises what reading them one by one would raise; of several errors, one.
+
+    >>> import numpy as np, tessarr
+    >>> group = tessarr.group()
+    >>> a, b = group.create_array("a", data=np.arange(4)), group.create_array("b", data=np.arange(6.0))
+    >>> tessarr.read_many([(a, np.s_[1:3]), (b, 5), (a, ...)])
+    [array([1, 2]), np.float64(5.0), array([0, 1, 2, 3])]
+    """
+    wanted = [_wanted(array, selection) for array, selection in items]
+    alone, together = _by_store(wanted)
+    for one in alone:
+        one.array._engine.read(*one.piece)
+    for store, pieces in together.items():
+        read_waves(store, pieces)
+    return [one.result() for one in wanted]
+
+
+async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
+    """Call `read_many` asynchronously."""
+    from tessarr.stores.network import gather_or_cancel
+
+    wanted = [_wanted(array, selection) for array, selection in items]
+    alone, together = _by_store(wanted)
+    reads = [one.array._engine.read_async(*one.piece) for one in alone]
+    await gather_or_cancel([*reads, *(read_waves_async(store, pieces) for store, pieces in together.items())])
+    return [one.result() for one in wanted]
+
+
+def _wanted(array: Array, selection: Any) -> _Wanted:
+    if not isinstance(array, Array):
+        raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
+    fields, selection = requests.pop_fields(selection)
+    request = requests.getitem(selection, array.shape)
+    out, _ = array._full(request, None, None)
+    return _Wanted(
+        array,
+        request,
+        fields[0] if fields and len(fields) == 1 else fields,
+        Piece(array._bound, request.selection, out),
+    )
+
+
+def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Piece]]]:
+    """Those to be read alone, and the others by the store that they share."""
+    alone: list[_Wanted] = []
+    together: dict[Store, list[Piece]] = {}
+    for one in wanted:
+        store = one.piece.bound.store
+        if store.is_remote and one.array._engine.name == "reference":
+            together.setdefault(store, []).append(one.piece)
+        else:
+            alone.append(one)
+    return alone, together
