@@ -12,7 +12,9 @@ and a `CONVENTION` with `detect` and `check`; `tessarr check` runs those of ever
 | `framework` | ``zarr_conventions``: conventions by uuid |
 | `layout`, `proj`, `spatial` | its multiscales, proj and spatial (together GeoZarr) |
 | `ome` | OME-Zarr 0.4, 0.5 (read, write, check) and 0.6rc (read, check) |
+| `plates` | its plates, wells and series |
 | `anndata`, `nczarr` | recognised |
+| `registered` | further ones of the framework, recognised: license, uom, dggs, stac, NZ |
 """
 
 from __future__ import annotations

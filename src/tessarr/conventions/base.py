@@ -100,7 +100,9 @@ class Convention:
     spec_url: str = ""
 
 
-_BUILT_IN = ("xarray", "cf", "crs", "multiscales", "framework", "layout", "proj", "spatial", "ome", "anndata", "nczarr")
+_BUILT_IN = (
+    "xarray", "cf", "crs", "multiscales", "framework", "layout", "proj", "spatial", "registered", "ome", "anndata", "nczarr",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -134,8 +136,9 @@ def conventions() -> dict[str, Convention]:
         from importlib.metadata import entry_points
 
         for name in _BUILT_IN:
-            made: Convention = importlib.import_module(f"tessarr.conventions.{name}").CONVENTION
-            _TABLE.found[made.name] = made
+            module = importlib.import_module(f"tessarr.conventions.{name}")
+            several: tuple[Convention, ...] = getattr(module, "CONVENTIONS", None) or (module.CONVENTION,)
+            _TABLE.found |= {made.name: made for made in several}
         for entry in entry_points(group="tessarr.convention"):
             _TABLE.found.setdefault(entry.name, entry.load())
         _TABLE.complete = True
