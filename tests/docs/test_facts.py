@@ -145,10 +145,3 @@ def test_every_rule_of_the_check_is_explained_with_its_severity() -> None:
 
     told = dict(re.findall(r"^\| `([A-Z0-9-]+)` \| ([EWI]) \|", text_of("docs/checking.md"), flags=re.M))
     assert told == {rule: severity[0].upper() for rule, (severity, _) in RULES.items()}
-
-
-def test_every_convention_is_in_the_table() -> None:
-    from tessarr import conventions
-
-    modules = {path.stem for path in Path(str(conventions.__file__)).parent.glob("[a-z]*.py")}
-    assert modules - {"base", "omecheck", "pyproj"} <= words("docs/conventions.md")
