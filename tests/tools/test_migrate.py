@@ -240,11 +240,15 @@ def test_only_what_is_below_a_path_is_migrated() -> None:
     assert set(done.written) == {"a/zarr.json", "a/c/zarr.json", "a/f/zarr.json"}
 
 
-@pytest.mark.parametrize("name", ["byte_cf1.zarr", "nczarr_v2.zarr", "order_f_u8.zarr", "delta_filter_i4.zarr",
-                                  "shuffle.zarr", "fixedscaleoffset_dtype_f8_astype_u2.zarr", "lz4.zarr", "zstd.zarr"])  # fmt: skip
+GDAL = (
+    "byte_cf1 nczarr_v2 order_f_u8 delta_filter_i4 shuffle fixedscaleoffset_dtype_f8_astype_u2 lz4 zstd".split()  # noqa: SIM905
+)
+
+
+@pytest.mark.parametrize("name", GDAL)
 def test_what_gdal_tests_with_is_read_the_same_as_v3(name: str, tmp_path: Path) -> None:
-    place = tmp_path / name
-    shutil.copytree(FIXTURES / "gdal" / name, place)
+    place = tmp_path / f"{name}.zarr"
+    shutil.copytree(FIXTURES / "gdal" / f"{name}.zarr", place)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         done = migrate(place, verify="all", remove_old=True)
