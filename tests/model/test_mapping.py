@@ -54,6 +54,11 @@ def written(document: dict[str, Any], values: Any, **attributes: Any) -> MemoryS
 
 NUMBERS = (np.arange(20).reshape(5, 4) * 7 - 30).astype("i8")
 
+
+def times(name: str, unit: str, factor: int) -> dict[str, Any]:
+    return {"name": f"numpy.{name}", "configuration": {"unit": unit, "scale_factor": factor}}
+
+
 DTYPES: list[tuple[Any, Any, Any, str | None]] = [
     ("<i4", NUMBERS, "int32", "little"),
     (">f8", NUMBERS / 3, "float64", "big"),
@@ -61,8 +66,8 @@ DTYPES: list[tuple[Any, Any, Any, str | None]] = [
     ("|u1", NUMBERS % 256, "uint8", None),
     ("<c16", NUMBERS * 1j, "complex128", "little"),
     (">f2", NUMBERS, "float16", "big"),
-    ("<M8[ns]", NUMBERS.astype("M8[ns]"), {"name": "numpy.datetime64", "configuration": {"unit": "ns", "scale_factor": 1}}, "little"),
-    (">m8[25s]", NUMBERS.astype("m8[25s]"), {"name": "numpy.timedelta64", "configuration": {"unit": "s", "scale_factor": 25}}, "big"),
+    ("<M8[ns]", NUMBERS.astype("M8[ns]"), times("datetime64", "ns", 1), "little"),
+    (">m8[25s]", NUMBERS.astype("m8[25s]"), times("timedelta64", "s", 25), "big"),
     ("<U12", NUMBERS.astype("U12"), {"name": "fixed_length_utf32", "configuration": {"length_bytes": 48}}, "little"),
     ("|S10", NUMBERS.astype("S10"), {"name": "null_terminated_bytes", "configuration": {"length_bytes": 10}}, None),
 ]  # fmt: skip
@@ -159,18 +164,23 @@ def test_order_f_becomes_a_transpose_that_1d_arrays_do_not_need() -> None:
     assert [codec["name"] for codec in flat["codecs"]] == ["bytes"]
 
 
+def blosc(cname: str, clevel: int, shuffle: str) -> dict[str, Any]:
+    members = {"typesize": 4, "cname": cname, "clevel": clevel, "shuffle": shuffle, "blocksize": 0}
+    return {"name": "blosc", "configuration": members}
+
+
 COMPRESSORS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
         {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
-        {"name": "blosc", "configuration": {"typesize": 4, "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}},
+        blosc("lz4", 5, "shuffle"),
     ),
     (
         {"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": -1, "blocksize": 0},
-        {"name": "blosc", "configuration": {"typesize": 4, "cname": "zstd", "clevel": 1, "shuffle": "shuffle", "blocksize": 0}},
+        blosc("zstd", 1, "shuffle"),
     ),
     (
         {"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": 2, "blocksize": 0},
-        {"name": "blosc", "configuration": {"typesize": 4, "cname": "zstd", "clevel": 1, "shuffle": "bitshuffle", "blocksize": 0}},
+        blosc("zstd", 1, "bitshuffle"),
     ),
     ({"id": "gzip", "level": 3}, {"name": "gzip", "configuration": {"level": 3}}),
     ({"id": "zstd", "level": 3}, {"name": "zstd", "configuration": {"level": 3, "checksum": False}}),
