@@ -194,30 +194,56 @@ def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
 # -- saving and loading --------------------------------------------------------------------------------------------------
 
 
-def save_array(store: Any, arr: Any, *, zarr_format: int | None = None, path: str | None = None, **kwargs: Any) -> None:
+def save_array(
+    store: Any,
+    arr: Any,
+    *,
+    zarr_version: int | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> None:
     """Store an array-like as an array, replacing what is there; a zip file is closed afterwards."""
-    where, here, _ = locate(store, path, "w", kwargs.pop("storage_options", None))
-    create(store=where, path=here, data=np.asarray(arr), zarr_format=zarr_format, overwrite=True, **kwargs)
+    number = zarr_format or zarr_version
+    where, here, _ = locate(store, path, "w", storage_options)
+    create(store=where, path=here, data=np.asarray(arr), zarr_format=number, overwrite=True, **kwargs)
     _close_own(store, where)
 
 
-def save_group(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **kwargs: Any) -> None:
+def save_group(
+    store: Any,
+    *args: Any,
+    zarr_version: int | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> None:
     """Store several array-likes in a group: positional ones as ``arr_0`` …, named ones by name."""
     if not args and not kwargs:
         raise ValueError("at least one array must be given")
-    where, here, _ = locate(store, path, "w", kwargs.pop("storage_options", None))
-    group = create_group(where, path=here, zarr_format=zarr_format, overwrite=True)
+    where, here, _ = locate(store, path, "w", storage_options)
+    group = create_group(where, path=here, zarr_format=zarr_format or zarr_version, overwrite=True)
     for name, values in {**{f"arr_{i}": a for i, a in enumerate(args)}, **kwargs}.items():
         group.create_array(name, data=np.asarray(values))
     _close_own(store, where)
 
 
-def save(store: Any, *args: Any, zarr_format: int | None = None, path: str | None = None, **kwargs: Any) -> None:
+def save(
+    store: Any,
+    *args: Any,
+    zarr_version: int | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    **kwargs: Any,
+) -> None:
     """Store one array-like as an array (`save_array`), or several in a group (`save_group`)."""
+    number = zarr_format or zarr_version
     if len(args) == 1 and not kwargs:
-        save_array(store, args[0], zarr_format=zarr_format, path=path)
+        save_array(store, args[0], zarr_format=number, path=path)
     else:
-        save_group(store, *args, zarr_format=zarr_format, path=path, **kwargs)
+        save_group(store, *args, zarr_format=number, path=path, **kwargs)
 
 
 def _close_own(given: Any, store: Any) -> None:

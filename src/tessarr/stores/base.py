@@ -350,6 +350,10 @@ class Store:
         """Call `replace_prefix` asynchronously."""
         await _in_thread(self.replace_prefix, prefix, items)
 
+    def delete_dir(self, prefix: str) -> None:
+        """`delete_prefix`, by the name of zarr-python; a slash at the end of `prefix` may be missing."""
+        self.delete_prefix(f"{prefix.rstrip('/')}/" if prefix else "")
+
     def clear(self) -> None:
         """Remove every key."""
         self.delete_prefix("")
@@ -363,6 +367,10 @@ class Store:
     def list(self) -> Iterator[str]:
         """Every key, once, in no particular order."""
         raise UnsupportedOperationError("this store cannot list its keys", store=self.url)
+
+    def is_empty(self, prefix: str) -> bool:
+        """Whether there is no key under `prefix`; a slash at its end may be missing."""
+        return next(iter(self.list_prefix(f"{prefix.rstrip('/')}/" if prefix else "")), None) is None
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix` (full keys), in no particular order.
