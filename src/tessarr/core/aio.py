@@ -118,11 +118,15 @@ class AsyncGroup:
         return f"<Async{repr(self._group)[1:]}"
 
     @classmethod
-    async def open(cls, store: Any, zarr_format: int | None = None) -> AsyncGroup:
+    async def open(
+        cls, store: Any, zarr_format: int | None = None, use_consolidated: bool | str | None = None
+    ) -> AsyncGroup:
         """Open the group at `store`."""
         from tessarr.core.hierarchy import open_group_async
 
-        return cls(await open_group_async(store, mode="r+", zarr_format=zarr_format))
+        return cls(
+            await open_group_async(store, mode="r+", zarr_format=zarr_format, use_consolidated=use_consolidated)
+        )
 
     async def getitem(self, key: str) -> AsyncArray | AsyncGroup:
         """The member at `key`. Raises `KeyError`."""

@@ -262,17 +262,17 @@ class Array(Selecting, Layout):
         """Along the first axis, one chunk's rows in memory at a time."""
         return self.islice()
 
-    def islice(self, start: int | None = None, stop: int | None = None) -> Iterator[Any]:
-        """`__iter__` over rows `start` to `stop`."""
+    def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
+        """`__iter__` over rows `start` to `end`."""
         if not self.shape:
             raise TypeError("an array without dimensions cannot be iterated")
-        first, last, _ = slice(start, stop).indices(self.shape[0])
+        first, last, _ = slice(start, end).indices(self.shape[0])
         axis = self._bound.axes[0]
         while first < last:
             index = axis.find(first)
-            end = min(last, axis.start(index) + axis.size(index))
-            yield from self[first:end]
-            first = end
+            until = min(last, axis.start(index) + axis.size(index))
+            yield from self[first:until]
+            first = until
 
     def astype(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """All elements as a NumPy array of `dtype`."""

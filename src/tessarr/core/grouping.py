@@ -146,6 +146,12 @@ class Grouping:
 
     # -- older names -----------------------------------------------------------------------------------------------------
 
+    def info_items(self) -> list[tuple[str, str]]:
+        """What `Group.info` shows, as pairs."""
+        from tessarr.core.info import group_info
+
+        return group_info(self).items  # type: ignore[arg-type]
+
     def create_dataset(self, name: str, **kwargs: Any) -> Array:
         """`create`, under the name that h5py and zarr-python 2 use."""
         return self.create(name, **kwargs)
