@@ -166,6 +166,17 @@ def test_fsspec_and_obstore_objects_are_recognised() -> None:
     assert mapper["a"] == b"1"
     assert type(store_from(obstore.store.MemoryStore())[0]).__name__ == "ObjectStore"
 
+    class Wrapped:
+        """What has obspec's methods need not be obstore's."""
+
+        def __init__(self) -> None:
+            self._inner = obstore.store.MemoryStore()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+    assert type(store_from(Wrapped())[0]).__name__ == "ObjectStore"
+
 
 def test_local_stores_load_nothing_remote() -> None:
     code = (

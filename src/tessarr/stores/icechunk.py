@@ -44,7 +44,8 @@ def open_repository(
             session = repository.readonly_session(**version)
     except icechunk.IcechunkError as error:
         raise StoreError("the icechunk repository does not open", store=root, got=str(error)) from error
-    return ZarrPythonStore(session.store, read_only=read_only), rest
+    named = "/".join(f"@{kind}.{name}".replace("@snapshot_id.", "@") for kind, name in version.items())
+    return ZarrPythonStore(session.store, read_only=read_only, url=f"{root}|icechunk:{named}"), rest
 
 
 def _version(path: str) -> tuple[dict[str, str], str]:

@@ -23,6 +23,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 
@@ -172,7 +173,7 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, Any] | None = None,
     else:
         store, path = _open_zips(pipeline.root, steps, storage_options, read_only)
     if formats:
-        path = "/".join(part for part in (path, formats[0].path.strip("/")) if part)
+        path = "/".join(part for part in (path, unquote(formats[0].path).strip("/")) if part)
     return Opened(store, path, _FORMATS[formats[0].scheme] if formats else None)
 
 
@@ -185,12 +186,12 @@ def _open_zips(
         return store_from(root, read_only=read_only, storage_options=storage_options)
     directory, _, name = root.rstrip("/").rpartition("/")
     opened, path = store_from(directory + "/", read_only=True, storage_options=storage_options)
-    store: Store = _zip_in(opened, f"{path}/{name}".lstrip("/"))
+    store: Store = _zip_in(opened, f"{path}/{unquote(name)}".lstrip("/"))
     for step, following in itertools.pairwise(steps):
         if following.scheme != "zip":
             raise UnsupportedOperationError("only zip archives can lie in one another", store=root)
-        store = _zip_in(store, step.path.strip("/"))
-    return store, steps[-1].path.strip("/")
+        store = _zip_in(store, unquote(step.path).strip("/"))
+    return store, unquote(steps[-1].path).strip("/")
 
 
 def _zip_in(store: Store, key: str) -> Store:
@@ -206,4 +207,4 @@ def _open_icechunk(
         raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=root)
     from tessarr.stores.icechunk import open_repository
 
-    return open_repository(root, steps[0].path, storage_options=storage_options, read_only=read_only)
+    return open_repository(root, unquote(steps[0].path), storage_options=storage_options, read_only=read_only)

@@ -170,6 +170,9 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", True)
     url = _canonical(scheme, endpoint, bucket, prefix)
+    if scheme == "az" and not endpoint and "account_name" in options:
+        host = f"{bucket}@{options['account_name']}.dfs.core.windows.net"
+        url = _canonical("abfss", "", host, prefix)
     name = "container_name" if scheme == "az" else "bucket"
     stores = obstore_stores()
     try:

@@ -17,6 +17,7 @@ import zipfile
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, cast
+from urllib.parse import quote
 
 from tessarr.errors import ReadOnlyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
@@ -63,7 +64,7 @@ class RemoteZipStore(Store):
 
     @property
     def url(self) -> str:
-        return f"{self.store.url.rstrip('/')}/{self.key}|zip:"
+        return f"{self.store.url.rstrip('/')}/{quote(self.key)}|zip:"
 
     def with_read_only(self, read_only: bool = True) -> Self:
         if not read_only:

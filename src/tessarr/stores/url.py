@@ -8,7 +8,9 @@ r"""From what a user gives to a store, and whether two stores are one place.
 | a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`; `ZipStore` for a zip file, and a new ``….zip`` |
 | ``memory://name/path`` | the `ManagedMemoryStore` of that name |
 | any other URL (``s3://…``, ``https://…``, ``sqlite:…``, ``zip::https://…``) | `tessarr.stores.remote` knows |
-| an fsspec map, a ``UPath``, an obstore store | `FsspecStore`, `ObjectStore` |
+| ``file:///a.zip|zip:path`` and other pipelines | the same module |
+| an fsspec map, a ``UPath``, an obstore (obspec) store | `FsspecStore`, `ObjectStore` |
+| a zarr-python ``Store`` (Icechunk's, too) or ``StorePath`` | `ZarrPythonStore` |
 
 A string is a URL when it has ``://`` or ``::`` after a scheme of at least two letters, or begins with a scheme of ours
 and a colon. All else is a path, with whatever characters: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home
@@ -36,6 +38,8 @@ OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
 _SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
+_OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
+"""Methods of obspec's protocols that `ObjectStore` uses, and nothing else has together."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
 
@@ -73,7 +77,7 @@ def store_from(
         return MemoryStore(read_only=read_only), ""
     foreign = _foreign(store_like, read_only)
     if foreign is not None:
-        return foreign, ""
+        return foreign
     if isinstance(store_like, os.PathLike):
         return _from_path(os.fspath(store_like), mode, read_only), ""
     if isinstance(store_like, dict):
@@ -100,12 +104,13 @@ def is_url(text: str) -> bool:
 
 def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[str, Any] | None) -> tuple[Store, str]:
     scheme = text.partition(":")[0].lower() if is_url(text) else ""
-    if scheme in ("", "file", "local") and "::" not in text:
+    chained = "::" in text or (scheme != "" and "|" in text)
+    if scheme in ("", "file", "local") and not chained:
         if options:
             raise TypeError(f"storage_options are for remote stores; {text!r} is a local path")
         path = path_of_file_url(f"file:{text.partition(':')[2]}", windows=os.name == "nt") if scheme else text
         return _from_path(path if scheme else os.path.expanduser(path), mode, read_only), ""
-    if scheme == "memory" and "::" not in text:
+    if scheme == "memory" and not chained:
         from urllib.parse import unquote
 
         from tessarr.stores.memory import open_memory
@@ -135,18 +140,23 @@ def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
     return ZipStore(path, mode="r" if read_only else "x" if mode in ("w-", "x") else "a")
 
 
-def _foreign(candidate: Any, read_only: bool) -> Store | None:
-    """A store over another library's object, recognised without importing the library."""
+def _foreign(candidate: Any, read_only: bool) -> tuple[Store, str] | None:
+    """A store over another library's object and the path in it, recognised without importing the library."""
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(candidate).__mro__}
     if "fsspec.mapping.FSMap" in kinds:
         made = _module("tessarr.stores.fsspec").FsspecStore.from_mapper(candidate, read_only=read_only)
     elif any(kind.startswith("upath.") for kind in kinds) and not hasattr(candidate, "__fspath__"):
         made = _module("tessarr.stores.fsspec").FsspecStore.from_upath(candidate, read_only=read_only)
-    elif any(kind.startswith("obstore.") for kind in kinds):
+    elif "zarr.storage._common.StorePath" in kinds:
+        made = _module("tessarr.stores.zarr_python").ZarrPythonStore(candidate.store, read_only=read_only)
+        return made, candidate.path
+    elif "zarr.abc.store.Store" in kinds:
+        made = _module("tessarr.stores.zarr_python").ZarrPythonStore(candidate, read_only=read_only)
+    elif any(kind.startswith("obstore.") for kind in kinds) or all(hasattr(candidate, name) for name in _OBSPEC):
         made = _module("tessarr.stores.object").ObjectStore(candidate, read_only=read_only)
     else:
         return None
-    return made  # type: ignore[no-any-return]
+    return made, ""
 
 
 def _module(name: str) -> Any:

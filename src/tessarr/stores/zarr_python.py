@@ -27,14 +27,17 @@ T = TypeVar("T")
 _List: TypeAlias = list
 _AT_ONCE = 64
 """Requests of one wave that run side by side; the store below may have its own limit."""
+_NO_KEY = "invalid zarr key format"
+"""What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
 
 
 class ZarrPythonStore(Store):
-    """The zarr-python store `store`."""
+    """The zarr-python store `store`. `url` names the place; without it the store's own text does, if that is a URL."""
 
-    def __init__(self, store: Any, *, read_only: bool = False) -> None:
+    def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
         self.store = store
+        self._url = url
         self.read_only = read_only or bool(store.read_only)
         self.is_remote = type(store).__name__ not in ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
         self.supports_writes = bool(store.supports_writes)
@@ -44,10 +47,12 @@ class ZarrPythonStore(Store):
 
     @property
     def url(self) -> str:
+        if self._url is not None:
+            return self._url
         text = str(self.store)
-        return (
-            text if ":" in text and " " not in text else f"zarr-python:{type(self.store).__name__}:{id(self.store):x}"
-        )
+        if ":" in text and " " not in text:
+            return text
+        return f"zarr-python:{type(self.store).__name__}:{id(self.store):x}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrPythonStore) and (other.store, other.read_only) == (self.store, self.read_only)
@@ -92,11 +97,13 @@ class ZarrPythonStore(Store):
         prototype = default_buffer_prototype()
         try:
             if part is not None and part.stop is not None and part.stop <= part.start:
-                return b"" if await self.store.exists(key) else None
+                return b"" if await self._has(key) else None
             found = await self.store.get(key, prototype, _request(part))
         except _MISSING:
             return None
-        except Exception:
+        except Exception as error:
+            if _NO_KEY in str(error):
+                return None
             # Stores differ in what they make of a range that reaches past the end.
             clamped = None if part is None else await self._clamped(key, part)
             if clamped is None or clamped == part:
@@ -157,11 +164,11 @@ class ZarrPythonStore(Store):
 
     def exists(self, key: str) -> bool:
         check_key(key)
-        return bool(self._run(key, self.store.exists(key)))
+        return bool(self._run(key, self._has(key)))
 
     async def exists_async(self, key: str) -> bool:
         check_key(key)
-        return bool(await self._run_async(key, self.store.exists(key)))
+        return bool(await self._run_async(key, self._has(key)))
 
     def getsize(self, key: str) -> int | None:
         check_key(key)
@@ -171,9 +178,17 @@ class ZarrPythonStore(Store):
         check_key(key)
         return await self._run_async(key, self._getsize(key))
 
+    async def _has(self, key: str) -> bool:
+        try:
+            return bool(await self.store.exists(key))
+        except Exception as error:
+            if _NO_KEY in str(error):
+                return False
+            raise
+
     async def _getsize(self, key: str) -> int | None:
         try:
-            return int(await self.store.getsize(key)) if await self.store.exists(key) else None
+            return int(await self.store.getsize(key)) if await self._has(key) else None
         except _MISSING:
             return None
 
@@ -216,7 +231,7 @@ class ZarrPythonStore(Store):
             check_key(key)
             async with limit:
                 # A key that is the name of others is a directory to some stores, and deleting it takes them along.
-                if await self.store.exists(key):
+                if await self._has(key):
                     await self.store.delete(key)
 
         await asyncio.gather(*map(one, keys))

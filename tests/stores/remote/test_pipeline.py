@@ -10,8 +10,9 @@ from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.memory import ManagedMemoryStore
 from tessarr.stores.pipeline import join, open_pipeline, parse
 from tessarr.stores.remote import open_url
+from tessarr.stores.zip import ZipStore
 from tests.stores.contract import plain
-from tests.stores.remote.servers import Server
+from tests.stores.remote.servers import S3_OPTIONS, Server
 from tests.stores.remote.test_remote_zip import archive
 
 
@@ -75,3 +76,27 @@ def test_local_and_http_archives_open(tmp_path: Path, nginx: Server) -> None:
         assert plain(open_url(place).get("zarr.json")) == b"{}"
     assert plain(open_url(url).get("a/zarr.json")) == b"{}"
     assert plain(open_url(f"zip::{url}").get("a/zarr.json")) == b"{}"
+
+
+def test_a_pipeline_is_a_place_like_any_other(tmp_path: Path, s3: Server) -> None:
+    import tessarr
+
+    with ZipStore(tmp_path / "a b.zip", mode="w") as made:
+        tessarr.create_array(made, name="in side/x", data=[1, 2, 3])
+    data = (tmp_path / "a b.zip").read_bytes()
+    open_url(f"s3+http://{s3.address}/bucket/arch", storage_options=S3_OPTIONS).set("a b.zip", data)
+    for root, options in (
+        ((tmp_path / "a b.zip").as_uri(), None),
+        (f"s3+http://{s3.address}/bucket/arch/a%20b.zip", S3_OPTIONS),
+    ):
+        url = f"{root}|zip:in%20side/|zarr3:x"
+        assert tessarr.open(url, mode="r", storage_options=options)[...].tolist() == [1, 2, 3]
+        store = open_url(f"{root}|zip:in%20side", storage_options=options)
+        assert tessarr.open_array(store.url, path="x", mode="r", storage_options=options)[1] == 2
+
+
+def test_a_path_may_have_a_bar_in_it(tmp_path: Path) -> None:
+    import tessarr
+
+    tessarr.create_array(str(tmp_path / "a|b"), data=[1])
+    assert (tmp_path / "a|b" / "zarr.json").is_file()

@@ -50,7 +50,7 @@ def test_a_missing_package_is_an_error_that_says_what_to_install(
         ("gs://bucket/x", "gs://bucket/x"),
         ("gcs://bucket/x", "gs://bucket/x"),
         ("az://container/x", "az://container/x"),
-        ("abfs://container@account.dfs.core.windows.net/x", "az://container/x"),
+        ("abfs://container@account.dfs.core.windows.net/x", "abfss://container@account.dfs.core.windows.net/x"),
         ("https://user:secret@example.com/x/", "https://example.com/x"),
     ],
 )

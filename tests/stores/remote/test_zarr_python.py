@@ -12,6 +12,7 @@ import zarr
 import zarr.storage
 from obstore.store import MemoryStore as ObstoreMemory
 
+import tessarr
 from tessarr.errors import StoreError
 from tessarr.stores.remote import open_url
 from tessarr.stores.zarr_python import ZarrPythonStore
@@ -77,3 +78,24 @@ def test_an_icechunk_repository_on_the_s3_server_opens_by_url(s3: Server) -> Non
     assert plain(store.get("a/c/1")) == np.arange(2, 4).tobytes()
     assert sorted(store.list()) == ["a/c/0", "a/c/1", "a/zarr.json", "zarr.json"]
     assert store.read_only
+
+
+def test_stores_of_zarr_python_are_places_to_open() -> None:
+    store = zarr.storage.MemoryStore()
+    array = tessarr.create_array(store, name="g/x", data=np.arange(6), chunks=(3,))
+    assert isinstance(array.store, ZarrPythonStore)
+    assert zarr.open_array(store, path="g/x", mode="r")[...].tolist() == [0, 1, 2, 3, 4, 5]
+    place = zarr.storage.StorePath(store, "g")
+    assert tessarr.open_array(place, path="x", mode="r")[4] == 4
+
+
+def test_an_icechunk_store_opens_and_its_url_opens_it_again(tmp_path: Path) -> None:
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "repo")))
+    session = repository.writable_session("main")
+    tessarr.create_array(session.store, name="a", data=np.arange(4), chunks=(2,))
+    snapshot = session.commit("first")
+    assert tessarr.open_array(repository.readonly_session("main").store, path="a", mode="r")[3] == 3
+    for version in ("@branch.main", f"@{snapshot}"):
+        store = open_url(f"file://{tmp_path}/repo|icechunk:{version}", read_only=True)
+        assert store.url == f"file://{tmp_path}/repo|icechunk:{version}"
+        assert tessarr.open_array(store.url, path="a", mode="r")[2] == 2
