@@ -19,9 +19,11 @@ from tessarr.errors import (
     ContainsGroupError,
     MetadataValidationError,
     NodeNotFoundError,
+    StoreError,
     UnsupportedOperationError,
     ZarrUserWarning,
 )
+from tessarr.stores.base import Store
 from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tests.model import zep6
@@ -123,6 +125,26 @@ def test_an_existing_node_is_not_replaced_unless_asked() -> None:
     assert {key: bytes(store.get(key) or b"") for key in store.list()} == before
     model.to_store(spec, store, overwrite=True)
     assert keys(store) == {"zarr.json", "array/zarr.json"}
+
+
+def test_a_hierarchy_that_cannot_be_replaced_is_still_there() -> None:
+    class Full(MemoryStore):
+        full = False
+
+        def set(self, key: str, value: Any, **options: Any) -> Any:
+            if self.full:
+                raise StoreError("disk full", key=key)
+            return super().set(key, value, **options)
+
+        replace_prefix = Store.replace_prefix
+
+    store = Full()
+    tree(store, 3)
+    before = {key: bytes(store.get(key) or b"") for key in store.list()}
+    store.full = True
+    with pytest.raises(StoreError, match="disk full"):
+        model.to_store(model.from_json(zep6.V3_MENDED), store, overwrite=True)
+    assert {key: bytes(store.get(key) or b"") for key in store.list()} == before
 
 
 @pytest.mark.spec("ZOM-18")

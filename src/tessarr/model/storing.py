@@ -8,7 +8,7 @@ Source: ZEP 6, "Motivation and Scope": create a hierarchy from a definition; eva
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tessarr.errors import (
@@ -47,11 +47,8 @@ class WritableStore(ReadableStore, Protocol):
     def set(self, key: str, value: Buffer) -> Any:
         """Replace a value."""
 
-    def delete_many(self, keys: Iterable[str]) -> None:
-        """Remove several keys."""
-
-    def list_prefix(self, prefix: str) -> Iterable[str]:
-        """Every key under a prefix."""
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """Replace all that is under a prefix; nothing old goes before everything new is stored."""
 
 
 class _Fetch(NamedTuple):
@@ -229,8 +226,8 @@ def to_store(
 
     Everything is checked and serialised before the first write (`check`: each node must be one that can be opened).
     The root's document is written last, so that the hierarchy appears when it is complete. `consolidate` adds
-    consolidated metadata. With `overwrite`, a node that is there, and everything below it, is removed once the new
-    documents are known to be right; without, `ContainsArrayError` or `ContainsGroupError` is raised.
+    consolidated metadata. With `overwrite`, a node that is there, and everything below it, is replaced once the new
+    documents are stored; without, `ContainsArrayError` or `ContainsGroupError` is raised.
     """
     store, path = place_of(store, path)
     if check:
@@ -238,14 +235,13 @@ def to_store(
     values = serialise(spec, path, consolidate=consolidate)
     existing = _read(store, [path])[path]
     kind = _format_of(existing, None)
-    old: list[str] = []
+    writable: WritableStore = store
     if kind is not None:
         if not overwrite:
             error = ContainsGroupError if _is_group(existing, kind) else ContainsArrayError
             raise error("a node is in the way", path=f"/{path}", hint="Choose another path, or overwrite=True")
-        old = [key for key in store.list_prefix(f"{path}/" if path else "") if key not in values]
-    writable: WritableStore = store
-    writable.delete_many(old)
+        writable.replace_prefix(f"{path}/" if path else "", values)
+        return
     for key, value in values.items():
         writable.set(key, value)
 
