@@ -227,7 +227,8 @@ def to_store(
     Everything is checked and serialised before the first write (`check`: each node must be one that can be opened).
     The root's document is written last, so that the hierarchy appears when it is complete. `consolidate` adds
     consolidated metadata. With `overwrite`, a node that is there, and everything below it, is replaced once the new
-    documents are stored; without, `ContainsArrayError` or `ContainsGroupError` is raised.
+    documents are stored; without, `ContainsArrayError` or `ContainsGroupError` is raised. Groups above `path` that are
+    missing are created.
     """
     store, path = place_of(store, path)
     if check:
@@ -242,8 +243,23 @@ def to_store(
             raise error("a node is in the way", path=f"/{path}", hint="Choose another path, or overwrite=True")
         writable.replace_prefix(f"{path}/" if path else "", values)
         return
-    for key, value in values.items():
+    for key, value in {**_groups_above(store, path, spec.zarr_format), **values}.items():
         writable.set(key, value)
+
+
+def _groups_above(store: ReadableStore, path: str, zarr_format: Any) -> dict[str, bytes]:
+    """Documents of the groups above `path` that are missing. Raises `ContainsArrayError` when one is an array."""
+    names = path.split("/") if path else []
+    above = ["/".join(names[:depth]) for depth in range(len(names))]
+    missing: dict[str, bytes] = {}
+    for place, documents in _read(store, above).items() if above else ():
+        found = _format_of(documents, None)
+        if found is None:
+            group: GroupSpec[Any, Any] = GroupSpec(zarr_format=zarr_format)
+            missing |= serialise(group, place)
+        elif not _is_group(documents, found):
+            raise ContainsArrayError("an array cannot have members", path=f"/{place}", got=f"a node at /{path}")
+    return missing
 
 
 def serialise(spec: Spec, path: str = "", *, consolidate: bool = False) -> dict[str, bytes]:
