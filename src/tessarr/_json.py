@@ -84,4 +84,4 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
-    return value
+    return float(value) if isinstance(value, FloatLiteral) else value

@@ -98,7 +98,7 @@ def _live(value: Any, save: Save) -> Any:
         return _LiveDict(value, save)
     if isinstance(value, list | tuple):
         return _LiveList(value, save)
-    return value
+    return float(value) if isinstance(value, _json.FloatLiteral) else value
 
 
 class _LiveDict(dict[str, Any]):

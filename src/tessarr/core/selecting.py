@@ -276,7 +276,8 @@ class Selecting:
                 part = value if len(names) == 1 else np.asarray(value)[name]
                 request.result(whole)[name] = part
             return whole
-        return request.value(as_elements(value, bound.dtype))
+        as_cells = bound.dtype.kind == "O"
+        return request.value(cells(value, len(request.shape)) if as_cells else as_elements(value, bound.dtype))
 
     def _put(self, request: Request, value: Any, fields: Fields) -> None:
         self._engine.write(self._bound, request.selection, self._prepared(request, value, fields))
@@ -291,8 +292,18 @@ def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         return np.asarray(value).astype(dtype, copy=False)
     if hasattr(value, "__array__"):
         return np.asarray(value).astype(dtype, copy=False)
-    if dtype.kind == "O" and not isinstance(value, list | tuple):
-        cell = np.empty((), dtype)
-        cell[()] = value
-        return cell
     return np.asarray(value, dtype)
+
+
+def cells(value: Any, ndim: int) -> npt.NDArray[Any]:
+    """`value` as an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
+    if ndim == 0 or not (hasattr(value, "__array__") or isinstance(value, list | tuple)):
+        cell = np.empty((), object)
+        cell[()] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        return cell
+    if ndim == 1 and isinstance(value, list | tuple):  # rows of one length are objects all the same
+        row = np.empty(len(value), object)
+        for i, item in enumerate(value):
+            row[i] = item
+        return row
+    return np.asarray(value).astype(object, copy=False) if hasattr(value, "__array__") else np.asarray(value, object)
