@@ -20,7 +20,7 @@ SECONDS_PER_TARGET ?= 60
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test check format conformance fixtures bench fuzz wheel docs api-snapshot clean
+.PHONY: help setup demo test servers check format conformance fixtures bench fuzz wheel docs api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -37,8 +37,11 @@ $(STAMP): pyproject.toml setup.py $(RUST)
 demo: $(STAMP) ## a tour: convert, read, write, check
 	$(PY) scripts/demo.py
 
-test: check ## everything CI asks for
+test: check servers ## everything CI asks for
 	$(PY) -m pytest -q -n $(JOBS) </dev/null
+
+servers: $(STAMP) ## the servers that the tests of remote stores talk to, in build/test-servers
+	PYTHON=$(abspath $(PY)) scripts/install_test_servers.sh </dev/null
 
 check: $(STAMP) ## format, lint, types, import floors, house rules (public API, sizes, hops)
 	$(PY) -m ruff format --check .

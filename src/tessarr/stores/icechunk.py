@@ -32,7 +32,7 @@ def open_repository(
     try:
         icechunk: Any = importlib.import_module("icechunk")
     except ImportError as error:
-        raise MissingDependencyError("icechunk: URLs need icechunk", hint="pip install icechunk") from error
+        raise MissingDependencyError("icechunk: URLs need icechunk", hint="pip install 'tessarr[icechunk]'") from error
     from tessarr.stores.zarr_python import ZarrPythonStore
 
     version, rest = _version(path)

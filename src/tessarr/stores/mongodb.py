@@ -229,4 +229,4 @@ def _pymongo(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install pymongo") from error
+        raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install 'tessarr[kv]'") from error

@@ -23,6 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 S3_OPTIONS = {"access_key_id": "testkey", "secret_access_key": "testsecret-never-shown", "region": "us-east-1"}
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -42,14 +44,32 @@ class Server(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
+def installed_servers() -> Path:
+    """Where `scripts/install_test_servers.sh` puts what it installs."""
+    return Path(os.environ.get("TESSARR_TEST_SERVERS", ROOT / "build" / "test-servers"))
+
+
+def why_missing(name: str) -> str | None:
+    """What that script said when it could not install the program `name`."""
+    told = installed_servers() / "missing"
+    lines = told.read_text().splitlines() if told.is_file() else []
+    return next((line for line in lines if line.startswith(f"{name}: ")), None)
+
+
 def find_program(name: str) -> str:
-    """Where the program `name` is. Raises `FileNotFoundError` that says how to install it."""
-    installed = Path(os.environ.get("TESSARR_TEST_SERVERS", ROOT / "build" / "test-servers"))
+    """Where the program `name` is.
+
+    Raises `FileNotFoundError` that says how to install it. Where that was tried in vain the test is skipped.
+    """
+    installed = installed_servers()
     for place in (installed / "bin" / name, installed / "node_modules" / ".bin" / name, Path("/usr/sbin") / name):
         if place.is_file():
             return str(place)
     found = shutil.which(name)
     if found is None:
+        reason = why_missing(name)
+        if reason is not None:
+            pytest.skip(f"cannot be installed here: {reason}")
         raise FileNotFoundError(f"{name} is not installed; run scripts/install_test_servers.sh")
     return found
 
@@ -134,7 +154,9 @@ def azure_server(root: Path) -> Iterator[Server]:
         str(port),
         "--inMemoryPersistence",
     ]
-    with running([*command, "--skipApiVersionCheck", "--silent", "--disableTelemetry"], port, root) as server:
+    # Node may be installed beside the servers.
+    env = {"PATH": f"{installed_servers() / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+    with running([*command, "--skipApiVersionCheck", "--silent", "--disableTelemetry"], port, root, env) as server:
         _make_container(server, "container")
         yield server
 

@@ -26,8 +26,8 @@ from tests.stores.remote.servers import S3_OPTIONS, Server
         ("fsspec", "github://org:repo@main/x", "tessarr[fsspec]"),
         ("redis", "redis://localhost/0/x", "tessarr[kv]"),
         ("lmdb", "lmdb:/nowhere/x", "tessarr[kv]"),
-        ("pymongo", "mongodb://localhost/a/b", "pymongo"),
-        ("icechunk", "file:///nowhere/x|icechunk:", "icechunk"),
+        ("pymongo", "mongodb://localhost/a/b", "tessarr[kv]"),
+        ("icechunk", "file:///nowhere/x|icechunk:", "tessarr[icechunk]"),
     ],
 )
 def test_a_missing_package_is_an_error_that_says_what_to_install(
