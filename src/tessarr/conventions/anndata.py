@@ -82,7 +82,11 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     if len(hierarchy) > 1:
         members = list(_MEMBERS.get(found.type, ()))
         if found.type == "dataframe":
-            members += [str(node.attributes.get("_index", "")), *map(str, node.attributes.get("column-order", ()))]
+            columns = node.attributes.get("column-order", ())
+            if not isinstance(columns, list | tuple):
+                yield Problem(NAME, ("column-order",), f"must be a list of names, got {columns!r}")
+                columns = ()
+            members += [str(node.attributes.get("_index", "")), *map(str, columns)]
         for name in members:
             if name and join(path, name) not in hierarchy:
                 yield Problem(NAME, ("encoding-type",), f"{found.type} has no member {name!r}")

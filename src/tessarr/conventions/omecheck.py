@@ -190,7 +190,8 @@ def _names(entry: Mapping[str, Any], axes: Any, loc: _Loc, path: str, hierarchy:
     """0.5: the dimension names of every level are the axes'."""
     wanted = [axis.get("name") for axis in axes if isinstance(axis, Mapping)]
     found = []
-    for number, item in enumerate(entry.get("datasets") or ()):
+    datasets = entry.get("datasets")
+    for number, item in enumerate(datasets if isinstance(datasets, list | tuple) else ()):
         node = hierarchy.get(join(path, str(item.get("path")))) if isinstance(item, Mapping) else None
         if node is not None and node.kind == "array" and list(node.dimension_names or ()) != wanted:
             stated = None if node.dimension_names is None else list(node.dimension_names)
