@@ -124,9 +124,7 @@ class AsyncGroup:
         """Open the group at `store`."""
         from tessarr.core.hierarchy import open_group_async
 
-        return cls(
-            await open_group_async(store, mode="r+", zarr_format=zarr_format, use_consolidated=use_consolidated)
-        )
+        return cls(await open_group_async(store, mode="r+", zarr_format=zarr_format, use_consolidated=use_consolidated))
 
     async def getitem(self, key: str) -> AsyncArray | AsyncGroup:
         """The member at `key`. Raises `KeyError`."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tessarr.core import nodes
 from tessarr.core.attributes import Attributes
 from tessarr.core.layout import Layout
+from tessarr.core.node import Node
 from tessarr.core.selecting import Selecting
 from tessarr.core.twins import twin
 from tessarr.core.views import Blocks, OIndex, VIndex
@@ -25,10 +26,9 @@ from tessarr.types import Shape
 if TYPE_CHECKING:
     from tessarr.core.aio import AsyncArray
     from tessarr.core.info import ArrayInfo
-    from tessarr.stores.path import StorePath
 
 
-class Array(Selecting, Layout):
+class Array(Node, Selecting, Layout):
     """An N-dimensional array in a store, chunked and usually compressed.
 
     Made by `tessarr.open`, `tessarr.create_array` and their kin; ``Array(store, path)`` opens an existing one. Safe to use
@@ -41,8 +41,6 @@ class Array(Selecting, Layout):
     [1, 2, 42]
     """
 
-    _store: Store
-    _path: str
     _metadata: ArrayMetadata
     _options: RuntimeOptions
     _read_only: bool
@@ -83,33 +81,6 @@ class Array(Selecting, Layout):
         return self
 
     # -- what it is --------------------------------------------------------------------------------------------------
-
-    @property
-    def store(self) -> Store:
-        """The store the array is in."""
-        return self._store
-
-    @property
-    def store_path(self) -> StorePath:
-        """The store and the path in it."""
-        from tessarr.stores.path import StorePath
-
-        return StorePath(self._store, self._path)
-
-    @property
-    def path(self) -> str:
-        """Path in the store, without leading slash; "" for a root array."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """Path in the store, with leading slash."""
-        return f"/{self._path}"
-
-    @property
-    def basename(self) -> str:
-        """The last name of the path; "" for a root array."""
-        return self._path.rpartition("/")[2]
 
     @property
     def metadata(self) -> ArrayMetadata:
@@ -378,16 +349,6 @@ class Array(Selecting, Layout):
         kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order")
         return {name: self.__dict__[name] for name in kept}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the store (which publishes a zip file's writes)."""
-        self._store.close()
-
     # -- zarr-python's names -------------------------------------------------------------------------------------------
 
     @classmethod
@@ -412,6 +373,7 @@ class Array(Selecting, Layout):
         return AsyncArray(self)
 
     _async_array = async_array
+
     def info_items(self) -> list[tuple[str, str]]:
         """What `info` shows, as pairs."""
         return self.info.items
@@ -424,10 +386,8 @@ class Array(Selecting, Layout):
 
         return view(self, {"shape": shape, "chunks": chunks, "dtype": dtype, "fill_value": fill_value}, read_only)
 
-    synchronizer = None
     is_view = False
     meta_array = property(lambda self: np.empty(()), doc="An empty array of the kind that reading gives.")
-    chunk_store = property(lambda self: self._store, doc="The store that chunks are in: always `store`.")
     write_empty_chunks = property(lambda self: self._options.write_empty_chunks, doc="See `config`.")
     initialized = nchunks_initialized
 
@@ -437,4 +397,3 @@ class Array(Selecting, Layout):
     refresh_async = twin(refresh)
     info_complete_async = twin(info_complete)
     nbytes_stored_async = twin(nbytes_stored)
-    close_async = twin(close)

@@ -74,7 +74,7 @@ def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]
         for parent in waiting:
             prefix = nodes.prefix_of(parent)
             listed = [child[len(prefix) : -1] for child in store.list_dir(prefix).prefixes]
-            children += [prefix + name for name in listed if not name.startswith("__")]
+            children += [prefix + name for name in listed if name and not name.startswith("__")]
         answers = iter(store.fetch([Fetch(f"{child}/{name}") for child in children for name in names]))
         waiting = []
         for child in children:

@@ -251,9 +251,7 @@ def _close_own(given: Any, store: Any) -> None:
         store.close()
 
 
-def load(
-    store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None
-) -> Any:
+def load(store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None) -> Any:
     """The values at a place as NumPy: an array, or for a group a dict of its members, nested as they are."""
     from tessarr.core.hierarchy import open
 

@@ -250,7 +250,7 @@ def from_numpy_dtype(dtype: Any) -> Any:
         return dtype.dtype
     try:
         return np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 
@@ -307,6 +307,8 @@ def _fill(data_type: DataType, value: Any, zarr_format: int) -> Scalar | None:
         return data_type.default_fill()
     if value is None:
         return None
+    if type(value) is int and value == 0 and data_type.dtype.kind in "SUTO":
+        return data_type.default_fill()  # `zeros` of texts and bytes are empty ones, as in NumPy
     try:
         return data_type.cast_fill(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -9,6 +9,7 @@ from tessarr.core import nodes
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation import array_config
 from tessarr.core.grouping import Grouping
+from tessarr.core.node import Node
 from tessarr.core.nodes import NodeMetadata
 from tessarr.core.twins import twin
 from tessarr.errors import (
@@ -28,12 +29,11 @@ if TYPE_CHECKING:
     from tessarr.core.aio import AsyncGroup
     from tessarr.core.array import Array
     from tessarr.core.info import GroupInfo
-    from tessarr.stores.path import StorePath
 
 Member = "Array | Group"
 
 
-class Group(Grouping):
+class Group(Node, Grouping):
     """A node that holds arrays and groups, and attributes; a mapping from names to them.
 
     Made by `tessarr.open_group`, `tessarr.create_group` and their kin; ``Group(store, path)`` opens an existing one.
@@ -45,8 +45,6 @@ class Group(Grouping):
     (['a'], ['b'])
     """
 
-    _store: Store
-    _path: str
     _metadata: GroupMetadata
     _read_only: bool
 
@@ -69,33 +67,6 @@ class Group(Grouping):
         return self
 
     # -- what it is --------------------------------------------------------------------------------------------------
-
-    @property
-    def store(self) -> Store:
-        """The store the group is in."""
-        return self._store
-
-    @property
-    def store_path(self) -> StorePath:
-        """The store and the path in it."""
-        from tessarr.stores.path import StorePath
-
-        return StorePath(self._store, self._path)
-
-    @property
-    def path(self) -> str:
-        """Path in the store, without leading slash; "" for the root."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """Path in the store, with leading slash."""
-        return f"/{self._path}"
-
-    @property
-    def basename(self) -> str:
-        """The last name of the path; "" for the root."""
-        return self._path.rpartition("/")[2]
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -129,9 +100,6 @@ class Group(Grouping):
         from tessarr.core.info import group_info
 
         return group_info(self, complete=True)
-
-    synchronizer = None
-    chunk_store = property(lambda self: self._store, doc="The store that chunks are in: always `store`.")
 
     # -- members -----------------------------------------------------------------------------------------------------
 
@@ -223,7 +191,9 @@ class Group(Grouping):
                 hint="Open the group by its consolidated metadata, or name the member",
             )
         names = [child[len(prefix) : -1] for child in self._store.list_dir(prefix).prefixes]
-        names = [name for name in names if not name.startswith("__")]
+        # "__" is for extensions in v3; a listing that names the prefix itself gives "", which is nobody
+        hidden = "__" if self._metadata.zarr_format == 3 else "\0"
+        names = [name for name in names if name and not name.startswith(hidden)]
         found = nodes.read_nodes(self._store, [prefix + name for name in names], self._metadata.zarr_format)
         yield from ((name, metadata) for name, metadata in zip(names, found, strict=True) if metadata is not None)
 
@@ -400,16 +370,6 @@ class Group(Grouping):
     def __hash__(self) -> int:
         return hash((self._store.url, self._path))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the store (which publishes a zip file's writes)."""
-        self._store.close()
-
     @classmethod
     def open(cls, store: Any, zarr_format: int | None = None) -> Group:
         """Open the group at `store`; see `tessarr.open_group`."""
@@ -448,4 +408,3 @@ class Group(Grouping):
     refresh_async = twin(refresh)
     move_async = twin(move)
     info_complete_async = twin(info_complete)
-    close_async = twin(close)

@@ -10,6 +10,8 @@ from tessarr.errors import MetadataValidationError, Problem, TessarrError, ZarrR
 from tessarr.settings import is_strict
 
 MAX_LENGTH = 2**63 - 1
+MAX_DIMENSIONS = 64
+"""NumPy's limit; a document with more is hostile or of no use here."""
 
 
 class Document:
@@ -65,6 +67,9 @@ class Document:
         value = self.fields[name]
         if not isinstance(value, list | tuple):
             self.add(name, "type", f"must be a list of integers, got {value!r}")
+            return ()
+        if len(value) > MAX_DIMENSIONS:
+            self.add(name, "unsupported", f"NumPy holds at most {MAX_DIMENSIONS} dimensions, got {len(value)}")
             return ()
         wrong = [item for item in value if type(item) is not int or not 0 <= item <= MAX_LENGTH]
         if wrong:
