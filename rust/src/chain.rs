@@ -153,6 +153,11 @@ impl Chain {
         Ok(Chain { item, fill, shape, order, stored_shape, stored_strides, nbytes, middle, after, encoded_size: size })
     }
 
+    /// Whether chunks are stored without any bytes → bytes codec, in no shard.
+    pub fn is_raw(&self) -> bool {
+        matches!(&self.middle, Middle::Bytes { .. }) && self.after.is_empty()
+    }
+
     /// Whether stored bytes are the elements as they are in memory.
     pub fn is_plain(&self) -> bool {
         matches!(&self.middle, Middle::Bytes { swap, boolean: false } if swap.is_empty())

@@ -11,6 +11,7 @@ pub mod chain;
 pub mod codecs;
 mod collect;
 pub mod decode;
+mod element;
 pub mod encode;
 pub mod error;
 pub mod part;

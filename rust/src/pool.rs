@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use crate::cache::Cache;
 use crate::error::{Error, Result};
+use crate::region::Shared;
 
 /// Work that several threads can do together.
 pub trait Job: Send + Sync + 'static {
@@ -133,6 +134,13 @@ impl Process {
         });
     }
 
+    /// Threads that have nothing to do, those not yet started included.
+    fn spare(&self) -> usize {
+        let queue = self.lock();
+        let most = threads().saturating_sub(1);
+        if queue.jobs.is_empty() { most.min(queue.idle + most.saturating_sub(queue.threads)) } else { 0 }
+    }
+
     fn call(&'static self, job: &Arc<dyn Job>, helpers: usize) {
         let mut queue = self.lock();
         for _ in 0..helpers {
@@ -171,6 +179,60 @@ impl Process {
             }
         }
     }
+}
+
+/// Pieces of one piece of work (the blocks of a chunk), done by whoever has time.
+struct Pieces {
+    work: Shared,
+    total: usize,
+    next: AtomicUsize,
+    stopped: AtomicBool,
+    error: Mutex<Option<Error>>,
+    gate: Gate,
+}
+
+impl Job for Pieces {
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn work(&self, _: &mut dyn FnMut() -> Result<()>) {
+        while !self.stopped.load(Ordering::Relaxed) {
+            let piece = self.next.fetch_add(1, Ordering::Relaxed);
+            if piece >= self.total {
+                break;
+            }
+            if let Err(error) = self.work.run(piece) {
+                self.stop(error);
+            }
+        }
+    }
+
+    fn stop(&self, error: Error) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Does pieces `0..total`, on this thread and on those that have nothing else to do at the moment.
+pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let process = process();
+    let helpers = if total < 2 { 0 } else { process.spare().min(total - 1) };
+    if helpers == 0 {
+        return (0..total).try_for_each(work);
+    }
+    let job = Arc::new(Pieces {
+        work: Shared::new(work),
+        total,
+        next: AtomicUsize::new(0),
+        stopped: AtomicBool::new(false),
+        error: Mutex::new(None),
+        gate: Gate::default(),
+    });
+    // Returns when no thread is in the job any more, so `work` outlives its last use.
+    process.run(job.clone(), helpers, &mut || Ok(()));
+    let error = job.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+    error.map_or(Ok(()), Err)
 }
 
 /// A panic is an error of this request and nothing more.

@@ -8,11 +8,12 @@ use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
 use crate::collect::{EncodeJob, encode_part};
+use crate::element;
 use crate::encode::Writing;
 use crate::error::{NativeError, Result};
 use crate::part::{Ax, Part, Spread};
@@ -48,6 +49,32 @@ impl PyArray {
         let buffer = self.buffer(out, true)?;
         let part = self.outer(py, dims, &buffer)?;
         self.read_part(py, &part, &buffer)
+    }
+
+    /// Puts the element at `index` into `out`, which has room for one; `False`, having done nothing, when `index` is
+    /// not one `int` inside the array per axis.
+    fn element(&self, py: Python<'_>, index: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let shape = &self.array.shape;
+        if index.len() != shape.len() || shape.is_empty() {
+            return Ok(false);
+        }
+        let mut at = Vec::with_capacity(shape.len());
+        for (item, &n) in index.iter_borrowed().zip(shape) {
+            let position = if item.is_exact_instance_of::<PyInt>() { item.extract::<i64>().ok() } else { None };
+            let position = position.map(|i| if i < 0 { i.saturating_add(n as i64) } else { i });
+            match position.filter(|&i| i >= 0 && (i as u64) < n as u64) {
+                Some(position) => at.push(position as usize),
+                None => return Ok(false),
+            }
+        }
+        let buffer = self.buffer(out, true)?;
+        // As in `read_part`: the buffer outlives every use of this.
+        let memory = Memory::of_buffer(&buffer);
+        if !py.detach(|| element::cached(&self.array, &at, memory)) {
+            let axes = at.into_iter().map(|start| Ax::Range { start, step: 1, n: 1, out: 0, stride: 0 });
+            self.read_part(py, &Part::Box(axes.collect()), &buffer)?;
+        }
+        Ok(true)
     }
 
     /// Fills the one-dimensional `out` with the points that the int64 arrays `coords` name.

@@ -9,6 +9,8 @@ use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
 
+use crate::error::Result;
+
 /// A range of bytes, addressed relative to an origin (the first element of an array, whose strides may be negative).
 ///
 /// Invariants that callers keep: the bytes outlive `'a` (for a NumPy buffer: the caller holds the exported buffer until
@@ -80,6 +82,31 @@ impl<'a> Memory<'a> {
         }
         // SAFETY: inside the memory (just checked), alive, and not written while it is read (invariants of `Memory`).
         Some(unsafe { slice::from_raw_parts(self.origin.offset(offset), len) })
+    }
+}
+
+/// Work on numbered pieces that borrows from the stack of the thread that shares it with others.
+pub struct Shared {
+    work: *const (dyn Fn(usize) -> Result<()> + Sync),
+}
+
+// SAFETY: the work behind the pointer is `Sync`; see `run` for how long it is there.
+unsafe impl Send for Shared {}
+// SAFETY: as for Send.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// The caller keeps `work` until no thread calls `run` any more: it waits for the gate of the job that holds this.
+    pub fn new<'a>(work: &'a (dyn Fn(usize) -> Result<()> + Sync + 'a)) -> Shared {
+        let work: *const (dyn Fn(usize) -> Result<()> + Sync + 'a) = work;
+        // SAFETY: only the lifetime changes, and a pointer makes no promise about it.
+        Shared { work: unsafe { std::mem::transmute::<*const (dyn Fn(usize) -> Result<()> + Sync + 'a), _>(work) } }
+    }
+
+    /// Does piece number `piece`.
+    pub fn run(&self, piece: usize) -> Result<()> {
+        // SAFETY: only called from inside the job's gate, so the thread that owns the work still waits (see `new`).
+        unsafe { (*self.work)(piece) }
     }
 }
 

@@ -33,6 +33,11 @@ impl Version {
             metadata.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).map_or(0, |d| d.as_nanos());
         Version { device, inode, mtime_ns, size: metadata.len() }
     }
+
+    /// Length of the file in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
 }
 
 #[cfg(unix)]

@@ -19,6 +19,9 @@ class Array:
     def read(self, dims: tuple[slice | npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
         """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array."""
 
+    def element(self, index: tuple[object, ...], out: npt.NDArray[Any]) -> bool:
+        """Put the element at `index` into `out` (one element); `False` unless `index` is one `int` inside per axis."""
+
     def read_points(self, coords: tuple[npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
         """Fill the one-dimensional `out` with the points that `coords` name together."""
 

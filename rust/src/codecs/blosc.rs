@@ -5,13 +5,18 @@
 //! stream is an int32 with its encoded size, then its bytes, which are stored as they are when that is the decoded size.
 //! Every length is checked against the buffer it points into and against the decoded size the chunk must have.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::Value;
 
 use super::{append, blosclz, decode_lz4_block, deflate, integer, shuffle};
 use crate::error::{Error, Result};
+use crate::pool::share;
 use crate::scratch;
 
 const HEADER: usize = 16;
+/// Blocks of a chunk of this size are worth waking another thread for.
+const SHARED_BYTES: usize = 256 << 10;
 const MAX_SPLITS: usize = 16;
 const MIN_SPLIT: usize = 128;
 
@@ -204,12 +209,14 @@ pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
         out.copy_from_slice(&data[HEADER..]);
         return Ok(());
     }
-    if !out.is_empty() {
-        for (i, block) in out.chunks_mut(frame.blocksize).enumerate() {
-            frame.block(i, block)?;
-        }
+    if out.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    if out.len() < SHARED_BYTES {
+        return out.chunks_mut(frame.blocksize).enumerate().try_for_each(|(i, block)| frame.block(i, block));
+    }
+    let blocks: Vec<Mutex<&mut [u8]>> = out.chunks_mut(frame.blocksize).map(Mutex::new).collect();
+    share(blocks.len(), &|i| frame.block(i, &mut blocks[i].lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// Decodes what is needed of a frame that decodes to `total` bytes so that bytes `start..stop` of it are right; the
@@ -260,11 +267,24 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if config.level > 0 && !data.is_empty() {
         let table = out.len();
         out.resize(table + 4 * data.len().div_ceil(blocksize), 0);
-        for (i, block) in data.chunks(blocksize).enumerate() {
+        let splits_of = |block: &[u8]| if split && block.len() == blocksize { typesize } else { 1 };
+        let blocks: Vec<&[u8]> = data.chunks(blocksize).collect();
+        let encoded: Vec<Mutex<Vec<u8>>> = blocks.iter().map(|_| Mutex::default()).collect();
+        let shared = blocks.len() > 1 && data.len() >= SHARED_BYTES;
+        if shared {
+            share(blocks.len(), &|i| {
+                let mut made = encoded[i].lock().unwrap_or_else(PoisonError::into_inner);
+                encode_block(config, blocks[i], splits_of(blocks[i]), &mut made)
+            })?;
+        }
+        for (i, block) in blocks.iter().enumerate() {
             let offset = (out.len() - begin) as u32;
             out[table + 4 * i..table + 4 * i + 4].copy_from_slice(&offset.to_le_bytes());
-            let nsplits = if split && block.len() == blocksize { typesize } else { 1 };
-            encode_block(config, block, nsplits, out)?;
+            if shared {
+                out.extend_from_slice(&encoded[i].lock().unwrap_or_else(PoisonError::into_inner));
+            } else {
+                encode_block(config, block, splits_of(block), out)?;
+            }
             if out.len() - begin >= HEADER + data.len() {
                 break;
             }

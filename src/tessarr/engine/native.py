@@ -117,6 +117,22 @@ class NativeEngine:
         except _native.NativeError as error:
             _raise(error, bound)
 
+    def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
+        """The element at `index` as a NumPy scalar; ``None`` unless `index` is one plain `int` inside the array per axis.
+
+        The short way of `read`: no selection is planned and no result shaped.
+        """
+        handle = self._handle
+        if handle is None or handle.bound is not bound:
+            handle = self._bind(bound)
+        if not handle.plain:
+            return None
+        out = np.empty(1, bound.dtype)
+        try:
+            return out[0] if handle.array.element(index, out) else None
+        except _native.NativeError as error:
+            _raise(error, bound)
+
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
         await asyncio.to_thread(self.read, bound, selection, out)
