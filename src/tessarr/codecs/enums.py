@@ -1,7 +1,7 @@
 """zarr-python's enumerations of codec options. Each member is the string that documents hold, and may stand for it.
 
 >>> from tessarr.codecs import BloscCodec
->>> BloscCodec(shuffle=BloscShuffle.bitshuffle).to_json()["configuration"]["shuffle"] == "bitshuffle"
+>>> BloscCodec(shuffle=BloscShuffle.bitshuffle).shuffle == "bitshuffle"
 True
 """
 

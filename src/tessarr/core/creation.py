@@ -108,23 +108,16 @@ def new_array_metadata(
 ) -> ArrayMetadata:
     """The metadata of a new array. Every argument as in `tessarr.create_array`; raises what it raises."""
     lengths = _shape(shape)
-    v2_object_codec, filters = _object_codec(object_codec, filters) if zarr_format != 3 else (None, filters)
-    if v2_object_codec is not None and from_numpy_dtype(dtype) == np.dtype(object):
-        data_type = from_v2("|O", [_v2_config(f) for f in _listed(filters)])
-    else:
-        data_type = from_numpy(dtype, object_codec=v2_object_codec)
-    data_type = data_type if zarr_format != 3 else data_type.with_byteorder("=")
+    data_type, filters = _data_type(dtype, object_codec, filters, zarr_format)
     endian = _byteorder(dtype) if zarr_format == 3 else None
     itemsize = data_type.itemsize or 16
     names = _dimension_names(dimension_names, len(lengths))
-    fill = _fill(data_type, fill_value, zarr_format)
-    attrs: dict[str, Any] = _json.plain(dict(attributes or {}))
     common: dict[str, Any] = {
         "zarr_format": zarr_format,
         "shape": lengths,
         "data_type": data_type,
-        "fill_value": fill,
-        "attributes": attrs,
+        "fill_value": _fill(data_type, fill_value, zarr_format),
+        "attributes": _json.plain(dict(attributes or {})),
         "dimension_names": names,
     }
     if zarr_format == 3:
@@ -149,6 +142,16 @@ def new_array_metadata(
     return _older_metadata(
         common, chunks, shards, filters, compressors, codecs, order, chunk_key_encoding, itemsize, storage_transformers
     )
+
+
+def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) -> tuple[DataType, Any]:
+    """The data type, and the filters: in v1 and v2 with the object codec in front, where there is one."""
+    if zarr_format == 3:
+        return from_numpy(dtype).with_byteorder("="), filters
+    codec_id, filters = _object_codec(object_codec, filters)
+    if codec_id is not None and from_numpy_dtype(dtype) == np.dtype(object):
+        return from_v2("|O", [_v2_config(f) for f in _listed(filters)]), filters
+    return from_numpy(dtype, object_codec=codec_id), filters
 
 
 def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
