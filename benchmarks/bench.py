@@ -24,13 +24,14 @@ from typing import Any
 
 import data
 import report
+import rows_latency
 import rows_read
 import rows_write
 from layouts import BENCH, SCALE, SCRATCH
 from peers.base import NAMES
 from task import ROWS, Row
 
-assert all((rows_read, rows_write)), "importing them fills ROWS"
+assert all((rows_latency, rows_read, rows_write)), "importing them fills ROWS"
 HERE = Path(__file__).resolve().parent
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from task import ROWS, Row
 
-SCALES = {"ms": 1e3, "µs": 1e6, "1/s": 1.0, "MiB": 1.0}
+SCALES = {"ms": 1e3, "µs": 1e6, "1/s": 1.0, "MiB": 1.0, "requests": 1.0}
 COLOURS = ("#d55e00", "#e69f00", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#999999", "#000000", "#882255")
 
 

@@ -60,6 +60,10 @@ class Peer:
         """Open an array for reading and writing."""
         raise NotSupportedError
 
+    def open_url(self, url: str) -> Any:
+        """Open an array at an ``http:`` URL for reading, as if for the first time."""
+        raise NotSupportedError
+
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         """Read a box into a new array."""
         raise NotSupportedError

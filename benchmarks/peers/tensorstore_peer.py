@@ -28,6 +28,10 @@ class TensorStore(Peer):
     def open(self, path: str) -> Any:
         return ts.open(self._spec(path, durable=False), open=True, read=True, write=True).result()
 
+    def open_url(self, url: str) -> Any:
+        spec = {"driver": "zarr3", "kvstore": {"driver": "http", "base_url": url, "path": "/"}}
+        return ts.open(spec, open=True, read=True, context=ts.Context()).result()
+
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         return np.asarray(array[selection].read().result())
 

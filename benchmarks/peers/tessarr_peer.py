@@ -31,6 +31,9 @@ class Tessarr(Peer):
     def open(self, path: str) -> Any:
         return tessarr.open_array(path, mode="r+")
 
+    def open_url(self, url: str) -> Any:
+        return tessarr.open_array(url, mode="r")
+
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         return np.asarray(array[selection])
 

@@ -32,6 +32,12 @@ class ZarrPython(Peer):
     def open(self, path: str) -> Any:
         return zarr.open_array(path, mode="r+")
 
+    def open_url(self, url: str) -> Any:
+        from obstore.store import HTTPStore
+
+        store = zarr.storage.ObjectStore(HTTPStore.from_url(url, client_options={"allow_http": True}), read_only=True)
+        return zarr.open_array(store, mode="r")
+
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         return np.asarray(array[selection])
 

@@ -1,0 +1,76 @@
+"""Rows L1 and L2: reading over HTTP from a server that answers late; seconds, and how many requests it took."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import time
+import urllib.request
+from typing import Any
+
+import numpy as np
+from latency_server import COUNT, running
+from layouts import DATA, LAYOUTS
+from peers.base import NotSupportedError, Peer
+from rows_read import assert_whole
+from task import Task, row
+
+LAYOUT = "shard-blosc32"
+WORK = ("open + slice", "open + whole")
+VARIANTS = [f"{milliseconds} ms {work}" for milliseconds in (10, 50) for work in WORK]
+_servers = contextlib.ExitStack()
+atexit.register(_servers.close)
+
+
+@functools.cache
+def url_of(milliseconds: int) -> str:
+    """A server with that latency, for the life of this process."""
+    return _servers.enter_context(running(DATA, milliseconds / 1000))
+
+
+def count(url: str) -> int:
+    """Requests since the last question."""
+    with urllib.request.urlopen(url + COUNT) as answer:
+        return int(answer.read())
+
+
+def remote_read(peer: Peer, variant: str, *, requests: bool) -> Task:
+    """Open an array by URL and read one plane of a shard, or all shards."""
+    if peer.suffix:
+        raise NotSupportedError("version 3 only")
+    layout = LAYOUTS[LAYOUT]
+    latency, _, work = variant.partition(" ms ")
+    url = url_of(int(latency))
+    whole = work == WORK[1]
+    box = (slice(None),) * 3 if whole else (layout.chunk[0], slice(0, layout.chunk[1]), slice(None))
+
+    def run() -> np.ndarray:
+        return peer.read(peer.open_url(f"{url}/{layout.name}.zarr"), box)
+
+    def check(got: np.ndarray) -> None:
+        if whole:
+            assert_whole(layout, got)
+        else:
+            assert np.array_equal(got, layout.truth()[box])
+
+    def measure() -> float:
+        count(url)
+        began = time.perf_counter()
+        run()
+        elapsed = time.perf_counter() - began
+        return count(url) if requests else elapsed
+
+    return Task(run=run, check=check, before=peer.forget, measure=measure)
+
+
+@row("L1", "over HTTP with latency", VARIANTS, bar=2.0)
+def read_remotely(peer: Peer, variant: str) -> Task:
+    """How long it takes."""
+    return remote_read(peer, variant, requests=False)
+
+
+@row("L2", "requests of the same", VARIANTS, unit="requests", most_rounds=3)
+def count_requests(peer: Peer, variant: str) -> Any:
+    """How many requests it takes."""
+    return remote_read(peer, variant, requests=True)
