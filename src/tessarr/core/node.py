@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.twins import twin
 from tessarr.stores.base import Store
@@ -16,6 +16,7 @@ class Node:
 
     _store: Store
     _path: str
+    _metadata: Any
 
     @property
     def store(self) -> Store:
@@ -51,6 +52,13 @@ class Node:
 
     synchronizer = None
     """Locks are the store's affair; here for code that asks."""
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        """What tells this node from others, for dask: its place and its documents, not the values in it."""
+        from tessarr.metadata import formats
+
+        documents = formats.dumps(self._metadata.documents())
+        return (type(self).__qualname__, self._store.url, self._path, sorted(documents.items()))
 
     def close(self) -> None:
         """Close the store (which publishes a zip file's writes)."""

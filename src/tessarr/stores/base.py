@@ -102,6 +102,10 @@ class Store:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        """What tells this store from others, for dask: its place, not the values in it."""
+        return (type(self).__qualname__, self.url, self.read_only)
+
     def with_read_only(self, read_only: bool = True) -> Self:
         """The same place, read-only or writable."""
         import copy
