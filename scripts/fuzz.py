@@ -1,11 +1,14 @@
 """Damages real data and reads it: tessarr must give values or a typed error, promptly and without crashing.
 
-    python scripts/fuzz.py --seconds 60 [--seed N] [--source zarrs ...]
+    python scripts/fuzz.py --seconds 60 [--seed N] [--source zarrs ...] [--no-rust]
 
 Every array under tests/fixtures that is small enough is a target. A round copies it, damages one of its files
 (flipped bits, cut, grown, numbers replaced in documents, values swapped between keys), opens it and reads it in a child
 process with bounded memory and time. Findings are printed with the seed that repeats them; the exit status is 1 when
 there are any.
+
+Where there is a Rust toolchain, the decoders, the shard parser and the array descriptions of the native engine are then
+fuzzed too (rust/tests/fuzz.rs), each for as many seconds.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import random
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,6 +34,7 @@ import tessarr
 from tessarr.errors import TessarrError
 
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
+RUST = FIXTURES.parent.parent / "rust"
 LARGEST_TARGET = 2_000_000
 MEMORY = 2 * 2**30
 """Address space beyond what the child holds when it starts."""
@@ -132,11 +138,22 @@ def one_round(case: Case, seed: int, scratch: Path) -> str:
     return f"{outcome} ({what})" if outcome.startswith("finding") else outcome
 
 
+def fuzz_rust(seconds: float) -> bool:
+    """Run the targets of the native engine, one thread each; tells whether they held or could not be run here."""
+    if shutil.which("cargo") is None or not (RUST / "Cargo.toml").exists():
+        print("no cargo here: the native engine's own targets were not fuzzed")
+        return True
+    command = ["cargo", "test", "--release", "--test", "fuzz", "--", "--nocapture"]
+    environment = {**os.environ, "FUZZ_SECONDS": str(max(1, round(seconds)))}
+    return subprocess.run(command, cwd=RUST, env=environment, check=False).returncode == 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=None, help="repeat one round")
     parser.add_argument("--source", nargs="*", default=None)
+    parser.add_argument("--no-rust", action="store_true", help="leave out the native engine's own targets")
     options = parser.parse_args()
     targets = [
         case
@@ -163,7 +180,8 @@ def main() -> int:
                 break
             seed += 1
     print(json.dumps(counts, indent=1, sort_keys=True))
-    return int(bool(findings))
+    held = options.no_rust or options.seed is not None or fuzz_rust(options.seconds)
+    return int(bool(findings) or not held)
 
 
 if __name__ == "__main__":

@@ -181,6 +181,34 @@ impl Process {
     }
 }
 
+/// Something to be dropped by a thread that nobody waits for.
+struct Release<T> {
+    what: Mutex<Option<T>>,
+    gate: Gate,
+}
+
+impl<T: Send + 'static> Job for Release<T> {
+    fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    fn work(&self, _: &mut dyn FnMut() -> Result<()>) {
+        let what = self.what.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(what);
+    }
+
+    fn stop(&self, _: Error) {}
+}
+
+/// Drops `what` on an idle thread; here when there is none.
+pub fn release<T: Send + 'static>(what: T) {
+    let process = process();
+    if process.spare() > 0 {
+        let job: Arc<dyn Job> = Arc::new(Release { what: Mutex::new(Some(what)), gate: Gate::default() });
+        process.call(&job, 1);
+    }
+}
+
 /// Pieces of one piece of work (the blocks of a chunk), done by whoever has time.
 struct Pieces {
     work: Shared,

@@ -103,7 +103,7 @@ pub enum Object {
 pub struct Local {
     pub path: Arc<Path>,
     pub version: Version,
-    file: OnceLock<File>,
+    file: OnceLock<Arc<File>>,
 }
 
 /// Bytes of a value: borrowed from it, or read into a buffer of the thread.
@@ -233,7 +233,7 @@ impl Local {
         } else {
             open_file(&path).and_then(|file| {
                 let metadata = file.metadata();
-                let _ = cell.set(file);
+                let _ = cell.set(Arc::new(file));
                 metadata
             })
         };
@@ -259,7 +259,12 @@ impl Local {
         if Version::of(&file.metadata().map_err(|error| failed(&error))?) != self.version {
             return Err(Error::new(STALE, "the file was replaced"));
         }
-        Ok(self.file.get_or_init(|| file))
+        Ok(self.file.get_or_init(|| Arc::new(file)))
+    }
+
+    /// The file, when it is open, to be kept open beyond this.
+    pub fn opened(&self) -> Option<Arc<File>> {
+        self.file.get().cloned()
     }
 
     fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {

@@ -4,6 +4,7 @@
 //! its file. Encoded inner chunks of a shard go to the new file as they are made, in whatever order that is.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +15,7 @@ use crate::decode;
 use crate::encode::{self, Stored, Writing, merge, set_entry, stored_order};
 use crate::error::{Error, Result};
 use crate::part::{Part, Spread};
-use crate::pool::{Gate, Job, process, threads};
+use crate::pool::{Gate, Job, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
 use crate::store::{Local, Lock, Object, Replacement, STALE, Source, Version, remove};
@@ -25,6 +26,8 @@ thread_local! {
 
 /// Encoded inner chunks that a thread collects before it writes them.
 const ARENA: usize = 512 << 10;
+/// Files of this many bytes are worth closing on another thread.
+const LARGE: u64 = 1 << 20;
 
 /// A shard that is being made, for others to help with.
 struct OpenShard {
@@ -127,6 +130,9 @@ impl WriteJob {
         for attempt in 0.. {
             let old = Local::find(path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
+            // Freeing a replaced shard takes the kernel longer than anything but copying it: not while somebody waits.
+            let large = old.as_ref().filter(|local| local.version.size() >= LARGE).and_then(Local::opened);
+            let _release = Later(large);
             match self.replace(whole, &path, old.map(Object::Local), Some(version), &mut *poll) {
                 // Somebody replaced the whole value without the lock, which is allowed: merge into that.
                 Err(Error::Fault(fault)) if fault.kind == STALE && attempt < 100 => {}
@@ -276,6 +282,17 @@ impl WriteJob {
             }
         }
         Ok(())
+    }
+}
+
+/// Closes a file when nobody waits for it.
+struct Later(Option<Arc<File>>);
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        if let Some(file) = self.0.take() {
+            release(file);
+        }
     }
 }
 
