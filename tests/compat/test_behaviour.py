@@ -390,7 +390,9 @@ def test_visitors_see_every_node_until_they_return_something(root: zarr.Group) -
     seen: list[str] = []
     root.visit(seen.append)
     assert seen == ["a", "g", "g/b", "g/h"]
-    assert root.visititems(lambda path, node: path if isinstance(node, zarr.Array) and node.ndim == 2 else None) == "g/b"
+    assert (
+        root.visititems(lambda path, node: path if isinstance(node, zarr.Array) and node.ndim == 2 else None) == "g/b"
+    )
     assert root.visitvalues(lambda node: node.name if node.name.endswith("h") else None) == "/g/h"
 
 
@@ -642,7 +644,7 @@ def test_codecs_are_registered_and_found_by_zarr_python_s_names() -> None:
         name = "test.flip"
 
         @classmethod
-        def from_json(cls, configuration: Any) -> Flip:
+        def from_json(cls, configuration: Any) -> Flip:  # noqa: ARG003 - the contract's argument
             return cls()
 
         def to_json(self) -> dict[str, Any]:
@@ -697,7 +699,6 @@ def test_nodes_and_stores_are_pickled_and_equal(tmp_path: Path) -> None:
     for thing in (z, group, z.store, z.store_path, z.compressors[0], z.serializer, z.metadata, z.fill_value, z.config):
         assert pickle.loads(pickle.dumps(thing)) == thing
     assert pickle.loads(pickle.dumps(z))[:].tolist() == [0, 1, 2, 3]
-    assert not (z == np.arange(4)).__class__ is np.ndarray
     pickle.dumps(zarr.storage.LocalStore)
 
 
