@@ -15,6 +15,7 @@ from tessarr.core.group import Group
 from tessarr.core.twins import twin
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
 from tessarr.stores.base import Store
+from tessarr.stores.partial import byte_view
 
 _PIECE_NBYTES = 64 << 20
 """About so much is held in memory while values are copied."""
@@ -251,7 +252,7 @@ def _copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool)
         return 0
     if not dry_run:
         dest.set(new_key, value)
-    return memoryview(value).nbytes
+    return byte_view(value).nbytes
 
 
 def _matcher(patterns: Any, default: bool, flags: int) -> Callable[[str], bool]:

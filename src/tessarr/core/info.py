@@ -112,6 +112,7 @@ def digest(array: Array, hashname: str) -> bytes:
 
     from tessarr.core.nodes import prefix_of
     from tessarr.metadata import formats
+    from tessarr.stores.partial import byte_view
 
     total: Any = hashlib.new(hashname)
     documents = formats.dumps(array.metadata.documents())
@@ -120,5 +121,6 @@ def digest(array: Array, hashname: str) -> bytes:
     prefix = prefix_of(array.path)
     for key in sorted(key for _, key in array.stored_chunks()):
         total.update(key[len(prefix) :].encode())
-        total.update(memoryview(array.store.get(key) or b""))
+        value = array.store.get(key)
+        total.update(b"" if value is None else byte_view(value))
     return bytes(total.digest())

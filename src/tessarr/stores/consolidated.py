@@ -35,7 +35,7 @@ class ConsolidatedMetadataStore(WrapperStore):
             raise NodeNotFoundError("no consolidated metadata", store=self.store.url, key=metadata_key, hint=hint)
         found = parse_v2(_json.loads(data, key=metadata_key, allow_nan=True))
         documents: dict[str, bytes] = {}
-        for path, node in () if found is None else found.items():
+        for path, node in found.items():
             start = f"{path}/" if path else ""
             documents |= {start + name: _json.dumps(document) for name, document in node.items()}
         self.meta_store = MemoryStore(documents, read_only=True)
