@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,23 @@ from tessarr.indexing.selection import Outer, Points, Selection
 from tessarr.stores.memory import MemoryStore
 
 REFERENCE = ReferenceEngine()
-DTYPES = ["u1", "i2", "u4", "f4", "f8", "c8", "c16", "?", "f2", "i8", "M8[s]", "V5", [("a", "i2"), ("b", "f8")]]
+DTYPES = [
+    "S3",
+    "U2",
+    "u1",
+    "i2",
+    "u4",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+    "?",
+    "f2",
+    "i8",
+    "M8[s]",
+    "V5",
+    [("a", "i2"), ("b", "f8")],
+]
 COMPRESSORS: list[Any] = [
     None,
     {"name": "gzip", "configuration": {"level": 1}},
@@ -38,6 +56,7 @@ COMPRESSORS: list[Any] = [
         ]
     ),
 ]
+V1_BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": 1}
 V2_COMPRESSORS: list[Any] = [
     None,
     {"id": "zlib", "level": 3},
@@ -122,6 +141,79 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
     return layout
 
 
+def sharding(chunk: tuple[int, ...], inner: list[Any], location: str, index: list[Any]) -> dict[str, Any]:
+    """The sharding codec."""
+    options = {"chunk_shape": chunk, "codecs": inner, "index_codecs": index, "index_location": location}
+    return {"name": "sharding_indexed", "configuration": options}
+
+
+@st.composite
+def v1_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """The documents of a v1 array, by key."""
+    ndim = draw(st.integers(1, 3))
+    compression, options = draw(st.sampled_from([("none", None), ("zlib", 1), ("bz2", 1), ("blosc", V1_BLOSC)]))
+    meta = {
+        "zarr_format": 1,
+        "shape": [draw(st.integers(0, 25)) for _ in range(ndim)],
+        "chunks": [draw(st.integers(1, 7)) for _ in range(ndim)],
+        "dtype": draw(st.sampled_from(["<u2", ">i4", "|u1", "<f8", "|b1", "|S3", "<U2"])),
+        "compression": compression,
+        "compression_opts": options,
+        "fill_value": None,
+        "order": draw(st.sampled_from("CF")),
+    }
+    return {"meta": meta, "attrs": {}}
+
+
+@st.composite
+def v3_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """The document of a v3 array with a rectilinear grid, up to three levels of shards, or both."""
+    ndim = draw(st.integers(1, 3))
+    codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": draw(st.sampled_from(["big", "little"]))}}]
+    compressor = draw(st.sampled_from(COMPRESSORS[:4]))
+    codecs += [compressor] if compressor else []
+    cubes = draw(st.booleans())  # transpositions keep the shape of cubes only, at every level
+
+    def lengths(most: int) -> list[int]:
+        return [draw(st.integers(1, most))] * ndim if cubes else [draw(st.integers(1, most)) for _ in range(ndim)]
+
+    chunk = lengths(4)
+    depth = draw(st.integers(0, 3))
+    for _ in range(depth):
+        if cubes and draw(st.booleans()):
+            codecs.insert(0, {"name": "transpose", "configuration": {"order": draw(st.permutations(range(ndim)))}})
+        location = draw(st.sampled_from(["start", "end"]))
+        index: list[Any] = [{"name": "bytes", "configuration": {"endian": draw(st.sampled_from(["big", "little"]))}}]
+        index += [{"name": "crc32c"}] if draw(st.booleans()) else []
+        codecs = [sharding(tuple(chunk), codecs, location, index)]
+        chunk = [n * m for n, m in zip(chunk, lengths(2), strict=True)]
+    if draw(st.booleans()):
+        shape = [draw(st.integers(1, 25)) for _ in range(ndim)]
+        grid: Any = {"name": "regular", "configuration": {"chunk_shape": chunk}}
+    else:
+        runs = [[n * m for m in draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))] for n in chunk]
+        shape = [sum(run) for run in runs]
+        grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": runs}}
+    encoding = {"name": "default", "configuration": {"separator": draw(st.sampled_from("/."))}}
+    dtype = draw(st.sampled_from(["uint8", "uint16", "int32", "float64"]))
+    document = {"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": dtype, "chunk_grid": grid}
+    document |= {"chunk_key_encoding": encoding, "fill_value": draw(st.integers(0, 9)), "codecs": codecs}
+    return {"zarr.json": document | {"attributes": {}}}
+
+
+def put(where: Any, documents: dict[str, Any]) -> Any:
+    """The array of `documents` in an emptied folder or a new memory store."""
+    if isinstance(where, MemoryStore):
+        for key, document in documents.items():
+            where.set(key, json.dumps(document).encode())
+    else:
+        shutil.rmtree(where, ignore_errors=True)
+        Path(where).mkdir()
+        for key, document in documents.items():
+            Path(where, key).write_text(json.dumps(document))
+    return tessarr.open_array(where, mode="r+")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One directory for the arrays of all examples."""
@@ -147,6 +239,24 @@ def test_both_engines_read_and_write_the_same(folder: Path, data: st.DataObject)
     if data.draw(st.integers(0, 3)) == 0:
         stores = [MemoryStore(), MemoryStore()]
     ours, theirs = (make(store, layout, config={"write_empty_chunks": write_empty}) for store in stores)
+    assert_equal(stores, ours, theirs, data)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_both_engines_serve_v1_rectilinear_grids_and_nested_shards_alike(folder: Path, data: st.DataObject) -> None:
+    documents = data.draw(v3_documents() | v1_documents())
+    stores: list[Any] = [str(folder / "native"), str(folder / "reference")]
+    if data.draw(st.integers(0, 3)) == 0:
+        stores = [MemoryStore(), MemoryStore()]
+    ours, theirs = (put(store, documents) for store in stores)
+    assert_equal(stores, ours, theirs, data)
+
+
+def assert_equal(stores: list[Any], ours: Any, theirs: Any, data: st.DataObject) -> None:
+    """Random writes, one engine each; then the same keys, and both engines read both arrays alike."""
+    folder = Path(stores[0]).parent if isinstance(stores[0], str) else Path()
+    layout = {"shape": ours.shape}
     native = NativeEngine()
     assert native.supports(ours._bound) is None
     expected = np.full(layout["shape"], ours._bound.fill, ours._bound.dtype)
@@ -170,3 +280,9 @@ def test_both_engines_read_and_write_the_same(folder: Path, data: st.DataObject)
                 engine.read(bound, where, out)
                 wanted = np.array(expected[where.index], bound.dtype)  # of a 0-d array NumPy gives a scalar
                 assert out.tobytes() == wanted.tobytes(), engine.name
+    if layout["shape"] and all(layout["shape"]):
+        at = tuple(data.draw(st.integers(-n, n - 1)) for n in layout["shape"])
+        for _ in range(3):  # from the file, then into the cache, then out of it
+            element = native.element(ours._bound, at)
+            assert (element is None) == (ours._bound.dtype.kind not in "biufc")
+            assert element is None or element.tobytes() == expected[at].tobytes()
