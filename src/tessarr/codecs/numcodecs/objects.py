@@ -26,6 +26,10 @@ from tessarr.errors import CodecError, MetadataValidationError, MissingDependenc
 from tessarr.types import JSON, Buffer, JSONObject
 
 
+FIXED = {"vlen-utf8": "U", "vlen-bytes": "S"}
+"""Kind of the fixed-length elements that an object codec is also used for."""
+
+
 class ObjectCodec(ArrayToBytes):
     """An object filter of v2 as the array → bytes codec of a chain. Equal by configuration."""
 
@@ -47,7 +51,7 @@ class ObjectCodec(ArrayToBytes):
         return f"ObjectCodec({self.config!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ObjectCodec, (self.config,)
+        return type(self), (self.config,)
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> ObjectCodec:  # noqa: ARG003

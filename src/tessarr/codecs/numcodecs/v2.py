@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.numcodecs.coders import Coder
-from tessarr.codecs.numcodecs.objects import ObjectCodec
+from tessarr.codecs.numcodecs.objects import FIXED, FixedObjectCodec, ObjectCodec
 from tessarr.codecs.numcodecs.table import OBJECT_CODECS, config_id, make_coder, refuse_pickle, unknown
 from tessarr.codecs.raw import flat_bytes
 from tessarr.dtypes.base import DataType
@@ -173,6 +173,8 @@ def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[A
     configs = list(filters or ())
     for config in configs:
         refuse_pickle(config_id(config))
+    if configs and data_type.dtype.kind == FIXED.get(configs[0]["id"]):
+        return FixedObjectCodec(configs[0]), [v2_compressor(config) for config in configs[1:]]
     if not is_object(data_type):
         return None, [v2_compressor(config) for config in configs]
     if not configs:
