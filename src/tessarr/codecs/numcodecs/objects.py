@@ -22,6 +22,7 @@ from tessarr.codecs.numcodecs.coders import run
 from tessarr.codecs.numcodecs.elements import element_dtype
 from tessarr.codecs.raw import byte_view, corrupt, flat_bytes
 from tessarr.codecs.vlen import VLenBytesCodec, VLenUTF8Codec
+from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
 
@@ -214,3 +215,35 @@ def _msgpack() -> Any:
             "the msgpack2 codec needs the package msgpack", codec="msgpack2", hint="pip install 'tessarr[v2]'"
         ) from error
     return msgpack
+
+
+class FixedObjectCodec(ObjectCodec):
+    """A vlen filter on texts or bytes of a fixed length, which numcodecs allows: they are stored as objects.
+
+    xarray writes such arrays when data that was read as strings is stored again with its filters.
+    """
+
+    def to_json(self) -> JSONObject:
+        """v3 has no such use of the vlen codecs."""
+        return self._v3_error()
+
+    def encoded_size(self, spec: ChunkSpec) -> None:
+        """See `ArrayToBytes.encoded_size`."""
+        return
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """See `ArrayToBytes.encode`."""
+        return super().encode(chunk.astype(object), self._as_objects(spec))
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToBytes.decode`. Raises `CodecError` for an element that is longer than the data type."""
+        found = super().decode(data, self._as_objects(spec)).astype(object)
+        room = spec.dtype.itemsize // (4 if spec.dtype.kind == "U" else 1)
+        longest = max(map(len, found.flat), default=0)
+        if longest > room:
+            raise CodecError("an element is too long", codec=self.name, expected=f"at most {room}", got=longest)
+        return found.astype(spec.dtype)
+
+    def _as_objects(self, spec: ChunkSpec) -> ChunkSpec:
+        kind = VariableLengthUTF8() if self.name == "vlen-utf8" else VariableLengthBytes()
+        return ChunkSpec(spec.shape, kind, np.zeros((), kind.dtype))
