@@ -85,9 +85,11 @@ impl<'a> Memory<'a> {
     }
 }
 
+type Work<'a> = dyn Fn(usize) -> Result<()> + Sync + 'a;
+
 /// Work on numbered pieces that borrows from the stack of the thread that shares it with others.
 pub struct Shared {
-    work: *const (dyn Fn(usize) -> Result<()> + Sync),
+    work: *const Work<'static>,
 }
 
 // SAFETY: the work behind the pointer is `Sync`; see `run` for how long it is there.
@@ -97,10 +99,9 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     /// The caller keeps `work` until no thread calls `run` any more: it waits for the gate of the job that holds this.
-    pub fn new<'a>(work: &'a (dyn Fn(usize) -> Result<()> + Sync + 'a)) -> Shared {
-        let work: *const (dyn Fn(usize) -> Result<()> + Sync + 'a) = work;
+    pub fn new<'a>(work: &'a Work<'a>) -> Shared {
         // SAFETY: only the lifetime changes, and a pointer makes no promise about it.
-        Shared { work: unsafe { std::mem::transmute::<*const (dyn Fn(usize) -> Result<()> + Sync + 'a), _>(work) } }
+        Shared { work: unsafe { std::mem::transmute::<*const Work<'a>, *const Work<'static>>(work) } }
     }
 
     /// Does piece number `piece`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,66 @@ def test_selections_that_do_not_fit_are_refused_before_memory_is_touched(tmp_pat
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         NativeEngine().read(array._bound, Outer((slice(0, 64, 1),) * 2), frozen)
+
+
+def test_damage_in_any_block_of_a_large_blosc_chunk_is_an_error(tmp_path: Path) -> None:
+    values = (np.arange(1 << 20).reshape(1024, 1024) // 5 % 300).astype("u4")
+    codec = blosc("zstd", "shuffle")
+    array = tessarr.create_array(
+        str(tmp_path / "a"), shape=(1024, 1024), dtype="u4", chunks=(1024, 1024), compressors=codec
+    )
+    array[...] = values
+    np.testing.assert_array_equal(array[...], values)
+    file = tmp_path / "a" / "c" / "0" / "0"
+    data = file.read_bytes()
+    blocks = int.from_bytes(data[4:8], "little") // int.from_bytes(data[8:12], "little")
+    assert blocks > 3, "the blocks must be enough for several threads"
+    for block in (0, 1, blocks - 1):
+        start = int.from_bytes(data[16 + 4 * block : 20 + 4 * block], "little")
+        file.write_bytes(data[: start + 4] + b"\xff" * 4 + data[start + 8 :])  # the magic number of a zstd frame
+        with pytest.raises(CodecError, match="zstd stream") as error:
+            array[...]
+        assert error.value.chunk == (0, 0)
+    file.write_bytes(data)
+    np.testing.assert_array_equal(array[...], values)
+
+
+@pytest.mark.parametrize("shards", [None, (64, 64)])
+def test_a_single_element_is_read_checked_and_revalidated(tmp_path: Path, shards: Any) -> None:
+    array = tessarr.create_array(
+        str(tmp_path / "a"), shape=(100, 100), dtype="u4", chunks=(32, 32), shards=shards, fill_value=9
+    )
+    assert array.engine.name == "native"
+    array[:64, :64] = VALUES
+    for _ in range(3):  # from the file, into the cache, out of it
+        for at in [(0, 0), (33, 5), (-100, -99), (63, 63)]:
+            element = array[at]
+            assert (type(element), element) == (np.uint32, VALUES[at[0] % 100, at[1] % 100])
+    assert array[99, 99] == 9
+    array[33, 5] = 7
+    assert array[33, 5] == 7
+    for outside in [(100, 0), (0, -101), (2**70, 0)]:
+        with pytest.raises(IndexError):
+            array[outside]
+    for file in (tmp_path / "a" / "c").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"x" * 7)
+    with pytest.raises(BaseZarrError):
+        array[33, 5]
+
+
+def test_files_of_replaced_shards_do_not_stay_open(tmp_path: Path) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("open files are counted under /proc, which only Linux has")
+    array = tessarr.create_array(
+        str(tmp_path / "a"), shape=(1024, 1024), dtype="u4", chunks=(64, 64), shards=(1024, 1024), compressors=None
+    )
+    array[...] = np.arange(1 << 20, dtype="u4").reshape(1024, 1024)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for number in range(20):
+        array[64:128, 64:128] = number
+    deadline = time.monotonic() + 30
+    while len(list(Path("/proc/self/fd").iterdir())) > before and time.monotonic() < deadline:
+        time.sleep(0.01)  # they are closed by another thread
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    assert array[100, 100] == 19
