@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numcodecs
 import numpy as np
 import pytest
 import tensorstore
@@ -211,3 +212,21 @@ def test_what_zarrs_writes_is_read(tmp_path: Path, name: str) -> None:
     for engine in ("auto", "reference"):
         with tessarr.config.set({"engine": engine}):
             assert equal(tessarr.open_array(tmp_path / name, mode="r")[...], case.values)
+
+
+def test_vlen_filters_on_texts_of_a_fixed_length_go_both_ways(tmp_path: Path) -> None:
+    """What xarray writes when it stores strings again with the filters they were read with."""
+    values = np.array(["a", "ñbc", "日"], "<U3")
+    keywords: dict[str, Any] = {
+        "shape": 3,
+        "chunks": 2,
+        "dtype": "<U3",
+        "zarr_format": 2,
+        "filters": [numcodecs.VLenUTF8()],
+    }
+    theirs = zarr.create_array(tmp_path / "theirs", **keywords)
+    theirs[:] = values
+    assert equal(tessarr.open_array(tmp_path / "theirs", mode="r")[:], values)
+    ours = tessarr.create_array(tmp_path / "ours", **keywords)
+    ours[:] = values
+    assert equal(zarr.open_array(tmp_path / "ours", mode="r")[:], values)

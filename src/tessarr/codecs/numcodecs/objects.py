@@ -26,7 +26,6 @@ from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
 
-
 FIXED = {"vlen-utf8": "U", "vlen-bytes": "S"}
 """Kind of the fixed-length elements that an object codec is also used for."""
 

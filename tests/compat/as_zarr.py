@@ -1,0 +1,122 @@
+"""Run in a process of its own: ``import zarr`` gives tessarr, and xarray and dask, unchanged, work with it.
+
+python as_zarr.py CASE DIRECTORY
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds tessarr's modules under the name ``zarr``."""
+
+    def __init__(self) -> None:
+        self.specs: dict[str, Any] = {}
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname == "zarr" or fullname.startswith("zarr."):
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(f"tessarr{spec.name.removeprefix('zarr')}")
+        self.specs[module.__name__] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.specs[module.__name__]
+
+
+def dataset() -> Any:
+    import xarray as xr
+
+    rng = np.random.default_rng(0)
+    t = rng.random((4, 5, 6)).astype("f4")
+    t[0, 0, 0] = np.nan
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"], "M8[ns]")
+    return xr.Dataset(
+        {
+            "t": (("time", "y", "x"), t, {"units": "K"}),
+            "s": (("y",), np.array(list("abcde"), object)),
+            "i": ((), 5),
+        },
+        coords={"time": days, "x": np.arange(6)},
+        attrs={"title": "a title"},
+    )
+
+
+def without_dimensions(data: Any) -> Any:
+    """xarray hides the attribute that names dimensions only where metadata has no ``dimension_names``, as zarr's v2 has
+    not; tessarr's metadata of every format has it."""
+    for variable in data.variables.values():
+        variable.attrs.pop("_ARRAY_DIMENSIONS", None)
+    return data
+
+
+def xarray(place: str, zarr_format: int, consolidated: bool) -> None:
+    import xarray as xr
+
+    data = dataset()
+    data.chunk(time=2).to_zarr(place, zarr_format=zarr_format, consolidated=consolidated, mode="w")
+    data.to_zarr(place, append_dim="time", zarr_format=zarr_format, consolidated=consolidated)
+    part = data.isel(time=slice(0, 2)).drop_vars(["s", "x", "i"])
+    part.to_zarr(place, region={"time": slice(0, 2)}, zarr_format=zarr_format, consolidated=consolidated)
+    twice = xr.concat([data, data], "time", data_vars="minimal", coords="minimal", compat="override")
+    with xr.open_zarr(place, consolidated=consolidated) as back:
+        xr.testing.assert_identical(without_dimensions(back.load()), twice)
+    with xr.open_dataset(place, engine="zarr", chunks=None, consolidated=consolidated) as lazy:
+        xr.testing.assert_equal(lazy.isel(x=[0, 2], y=[1, 3]).load(), twice.isel(x=[0, 2], y=[1, 3]))
+        xr.testing.assert_equal(lazy.isel(time=slice(None, None, -1)).load(), twice.isel(time=slice(None, None, -1)))
+        points = {"x": xr.DataArray([0, 3], dims="p"), "y": xr.DataArray([1, 4], dims="p")}
+        xr.testing.assert_equal(lazy.isel(points).load(), twice.isel(points))
+    again = without_dimensions(xr.open_zarr(place, consolidated=consolidated).load())
+    again.to_zarr(f"{place}.again", zarr_format=zarr_format, consolidated=consolidated)  # with the encoding read
+    reread = xr.open_zarr(f"{place}.again", consolidated=consolidated).load()
+    xr.testing.assert_identical(without_dimensions(reread), twice)
+    tree = xr.DataTree.from_dict({"/": data, "/a/b": data})
+    tree.to_zarr(f"{place}.tree", zarr_format=zarr_format, consolidated=consolidated)
+    read = xr.open_datatree(f"{place}.tree", engine="zarr", consolidated=consolidated)
+    xr.testing.assert_identical(without_dimensions(read["/a/b"].to_dataset().load()), data)
+
+
+def dask(place: str, zarr_format: int) -> None:
+    import dask.array as da
+    import zarr
+
+    values = np.arange(400.0).reshape(20, 20)
+    x = da.from_array(values, chunks=(7, 7))
+    da.to_zarr(x, place, zarr_format=zarr_format)
+    read = da.from_zarr(place)
+    assert read.chunks == x.chunks
+    assert np.array_equal(read.compute(), values)
+    da.to_zarr(x + 1, place, overwrite=True, zarr_format=zarr_format)
+    da.to_zarr(x, f"{place}.group", component="a/b", zarr_format=zarr_format)
+    assert np.array_equal(da.from_zarr(f"{place}.group", component="a/b").compute(), values)
+    z: Any = zarr.create_array({}, shape=(20, 20), chunks=(5, 5), dtype="f8", zarr_format=zarr_format)
+    x.rechunk((10, 10)).to_zarr(z)
+    assert np.array_equal(z[...], values)
+    assert np.array_equal(da.from_zarr(z)[3:9, ::-1].compute(), values[3:9, ::-1])
+
+
+CASES = {
+    "xarray-v2": lambda place: xarray(place, 2, False),
+    "xarray-v2-consolidated": lambda place: xarray(place, 2, True),
+    "xarray-v3": lambda place: xarray(place, 3, False),
+    "xarray-v3-consolidated": lambda place: xarray(place, 3, True),
+    "dask-v2": lambda place: dask(place, 2),
+    "dask-v3": lambda place: dask(place, 3),
+}
+
+if __name__ == "__main__":
+    sys.meta_path.insert(0, Alias())
+    assert importlib.import_module("zarr") is importlib.import_module("tessarr")
+    CASES[sys.argv[1]](sys.argv[2])
+    print("done")
