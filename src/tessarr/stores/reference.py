@@ -427,7 +427,9 @@ def _read_parquet(data: Buffer) -> dict[str, _List[Any]]:
     try:
         pa, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
     except ImportError as error:
-        raise MissingDependencyError("Parquet references need pyarrow", hint="pip install 'tessarr[reference]'") from error
+        raise MissingDependencyError(
+            "Parquet references need pyarrow", hint="pip install 'tessarr[reference]'"
+        ) from error
     table = parquet.read_table(pa.BufferReader(byte_view(data)))
     columns = {name: table[name].to_pylist() for name in table.column_names}
     empty = [None] * table.num_rows
