@@ -27,12 +27,16 @@ class Axis(Protocol):
 
     def start(self, index: int) -> int:
         """First element of chunk `index`."""
+
     def size(self, index: int) -> int:
         """Elements that chunk `index` stores, the part beyond the array's edge included."""
+
     def find(self, position: int) -> int:
         """The chunk that holds element `position` (``0 <= position < length``)."""
+
     def find_many(self, positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """`find` for an int64 array; int64 result of the same shape."""
+
     @property
     def uniform(self) -> int | None:
         """The size of every chunk when they are all equal, else ``None``."""
