@@ -91,10 +91,13 @@ impl State {
     }
 
     fn get(&mut self, path: &OsStr, offset: u64, version: Version) -> Option<Value> {
-        self.tick += 1;
-        let tick = self.tick;
         let file = self.files.get_mut(path).filter(|file| file.version == version)?;
         let entry = file.entries.get_mut(&offset)?;
+        if entry.tick == self.tick {
+            return Some(entry.value.clone()); // the one used last, as in a loop over the elements of a chunk
+        }
+        self.tick += 1;
+        let tick = self.tick;
         let moved = self.order.remove(&entry.tick)?;
         self.order.insert(tick, moved);
         entry.tick = tick;
