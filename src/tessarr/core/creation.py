@@ -151,6 +151,7 @@ def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) ->
     codec_id, filters = _object_codec(object_codec, filters)
     if codec_id is not None and from_numpy_dtype(dtype) == np.dtype(object):
         return from_v2("|O", [_v2_config(f) for f in _listed(filters)]), filters
+    dtype = object if _is_text_for(codec_id, dtype) else dtype
     return from_numpy(dtype, object_codec=codec_id), filters
 
 
@@ -359,6 +360,18 @@ def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
     config = _v2_config(object_codec)
     rest = [] if filters in ("auto", None) else _listed(filters)
     return str(config["id"]), [config, *rest]
+
+
+def _is_text_for(object_codec: str | None, dtype: Any) -> bool:
+    """Whether a text or bytes dtype of fixed length comes with the vlen filter: xarray passes such pairs.
+
+    The array then holds texts of any length; with the fixed dtype in its document no other implementation reads it.
+    """
+    kind = {"vlen-utf8": "U", "vlen-bytes": "S"}.get(object_codec or "")
+    try:
+        return kind is not None and isinstance(dtype, np.dtype | str) and np.dtype(dtype).kind == kind
+    except TypeError:  # a name that is not NumPy's
+        return False
 
 
 _OBJECT_IDS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize", "pickle")
