@@ -81,6 +81,19 @@ fn merge_leaf(
     how: Writing,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
+    with_merged(chain, old, part, inside, how, |chunk| encode_plain(chain, chunk, out))
+}
+
+/// Hands `sink` the elements of a merged chunk that is no shard, as its bytes → bytes codecs are given them; tells
+/// whether there is anything to store (else `sink` is not called).
+pub fn with_merged(
+    chain: &Chain,
+    old: Option<Source>,
+    part: &Part,
+    inside: &[usize],
+    how: Writing,
+    sink: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<bool> {
     if let Some(place) = decode::contiguous(chain, part)
         && let Some(chunk) = how.value.slice(place, chain.nbytes)
     {
@@ -88,7 +101,7 @@ fn merge_leaf(
             return Ok(false);
         }
         if chain.is_plain() {
-            encode_plain(chain, chunk, out)?;
+            sink(chunk)?;
             return Ok(true);
         }
     }
@@ -98,7 +111,7 @@ fn merge_leaf(
         return Ok(false);
     }
     finish(chain, &mut chunk);
-    encode_plain(chain, &chunk, out)?;
+    sink(&chunk)?;
     Ok(true)
 }
 

@@ -153,9 +153,19 @@ impl WriteJob {
         if let Middle::Shard(shard) = &whole.chain.middle {
             return self.replace_shard(whole, shard, path, old, over, poll);
         }
+        let source = old.as_ref().map(Source::whole);
+        if whole.chain.is_raw() {
+            // The elements are the file: they go there from where they are.
+            let store = |chunk: &[u8]| {
+                let file = Replacement::begin(path)?;
+                file.write_at(chunk, 0)?;
+                file.finish(self.array.durable, over)
+            };
+            let any = encode::with_merged(&whole.chain, source, &whole.part, &whole.inside, self.how, store)?;
+            return if any { Ok(()) } else { remove(path, self.root()?) };
+        }
         ENCODED.with_borrow_mut(|encoded| {
             encoded.clear();
-            let source = old.as_ref().map(Source::whole);
             if !merge(&whole.chain, source, &whole.part, &whole.inside, self.how, encoded)? {
                 return remove(path, self.root()?);
             }
