@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from tessarr.errors import UnsupportedOperationError
 from tessarr.settings import DEFAULTS, Config
 from tessarr.settings import config as process_config
-from tessarr.errors import UnsupportedOperationError
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The Rust module of the native engine. Private: use `tessarr.engine.native`."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ class NativeError(Exception):
 class Array:
     """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
-    def __new__(cls, binding: str, store: Any | None = None) -> Array: ...
+    def __new__(cls, binding: str, store: Any | None = None) -> Self: ...
     def read(self, dims: tuple[slice | npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
         """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array."""
 

@@ -88,7 +88,9 @@ def test_a_whole_plate_has_no_problems(version: Any) -> None:
         (["A"], ["1"], [("A", "1")], {"version": "0.6rc0"}),
     ],
 )  # fmt: skip
-def test_a_plate_that_the_specification_forbids_is_not_written(rows: Any, columns: Any, wells: Any, options: Any) -> None:
+def test_a_plate_that_the_specification_forbids_is_not_written(
+    rows: Any, columns: Any, wells: Any, options: Any
+) -> None:
     with pytest.raises(ValueError, match=r"must|no row|twice|without an id|are written"):
         plates.write_plate(rows, columns, wells, **options)
 

@@ -29,7 +29,9 @@ def test_a_convention_is_recognised_by_its_uuid_and_checked(name: str, uuid: str
 
 
 @pytest.mark.parametrize(("name", "uuid", "right", "wrong"), CASES)
-def test_words_that_a_convention_uses_do_not_make_a_node_follow_it(name: str, uuid: str, right: Any, wrong: Any) -> None:
+def test_words_that_a_convention_uses_do_not_make_a_node_follow_it(
+    name: str, uuid: str, right: Any, wrong: Any
+) -> None:
     node = Node(kind="group", attributes=right)
     assert name not in detect(node)
     assert registered.read(right, name) is None

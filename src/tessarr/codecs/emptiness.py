@@ -21,7 +21,8 @@ def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
     if chunk.dtype.kind in "OT":
         value = fill[()]
         return all(type(item) is type(value) and _equal(item, value) for item in chunk.ravel().tolist())
-    first = chunk[(*(0,) * chunk.ndim, ...)]  # a 0-d array: a scalar of S or U would lose its trailing NULs
+    origin: Any = (*(0,) * chunk.ndim, ...)
+    first = chunk[origin]  # a 0-d array: a scalar of S or U would lose its trailing NULs
     if first.tobytes() != fill.tobytes():
         return False
     if chunk.dtype.itemsize == 0:

@@ -32,7 +32,7 @@ def flat_bytes(data: Buffer) -> npt.NDArray[np.uint8]:
 
 def byte_view(data: Buffer) -> memoryview:
     """The bytes of a C-contiguous buffer as a memoryview over the same memory."""
-    return memoryview(flat_bytes(data))  # type: ignore[arg-type]  # NumPy declares the protocol from Python 3.12 on
+    return memoryview(flat_bytes(data))
 
 
 class Decompressor(Protocol):

@@ -54,7 +54,7 @@ class TransposeCodec(ArrayToArray):
                 warnings.warn(f"transpose order {message}", ZarrRuntimeWarning, 2)
         elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
             problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
-        elif sorted(order) != list(range(len(order))):  # type: ignore[type-var]
+        elif sorted(order) != list(range(len(order))):
             problems.append(Problem(("order",), "value", f"must be a permutation of 0..n-1, got {order!r}"))
         if problems:
             raise MetadataValidationError("invalid transpose codec", problems)

@@ -108,7 +108,9 @@ def write_plate(
             wrong.append(f"{kind} must be different names of letters and digits, got {list(names)}")
     if not wells or len(set(wells)) < len(wells):
         wrong.append("there must be a well, and none twice")
-    wrong += [f"no row {row!r} or no column {column!r}" for row, column in wells if row not in rows or column not in columns]
+    wrong += [
+        f"no row {row!r} or no column {column!r}" for row, column in wells if row not in rows or column not in columns
+    ]
     wrong += [f"acquisition without an id: {dict(item)}" for item in acquisitions if type(item.get("id")) is not int]
     if field_count is not None and field_count < 1:
         wrong.append(f"field_count must be positive, got {field_count}")
@@ -158,7 +160,9 @@ def write_series_root(attributes: Attributes | None = None, *, version: Version 
     return _placed(attributes, {"bioformats2raw.layout": 3}, version)
 
 
-def write_series(images: Sequence[str], attributes: Attributes | None = None, *, version: Version = "0.5") -> JSONObject:
+def write_series(
+    images: Sequence[str], attributes: Attributes | None = None, *, version: Version = "0.5"
+) -> JSONObject:
     """The attributes of the group ``OME`` of a bioformats2raw layout: the paths of the images, relative to the root."""
     if not images:
         raise ValueError("there must be an image")

@@ -110,7 +110,9 @@ def _nz(_node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         names = other.dimension_names
         if other.ndim and (names is None or None in names):
             yield Problem("NZ", (), f"/{place} has dimensions without names")
-        elif other.ndim == 1 and place.rpartition("/")[2] in (names or ()) and not is_dimension_coordinate(place, other):
+        elif (
+            other.ndim == 1 and place.rpartition("/")[2] in (names or ()) and not is_dimension_coordinate(place, other)
+        ):
             yield Problem("NZ", (), f"/{place} is no coordinate of the dimension it is named after")
 
 

@@ -14,8 +14,8 @@ True
 
 Lengths are positive and add up to at least the array's; surplus chunks hold no element and are never stored. The
 chunk that reaches over the array's edge is stored at its declared length, as in the regular grid. v1 and v2 have no
-such grid. A bare ``[4, 2]`` is two chunks of 4 and 2, ``[[4, 2]]`` is two chunks of 4. zarr-python reads and writes this grid from
-3.2 on when its option ``array.rectilinear_chunks`` is set; zarrs does too, and once called it ``rectangular``.
+such grid. A bare ``[4, 2]`` is two chunks of 4 and 2, ``[[4, 2]]`` is two chunks of 4. zarr-python reads and writes this
+grid from 3.2 on when its option ``array.rectilinear_chunks`` is set; zarrs does too, and once called it ``rectangular``.
 """
 
 from __future__ import annotations
