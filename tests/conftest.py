@@ -86,3 +86,11 @@ class SpecReport:
 
     def pytest_sessionfinish(self) -> None:
         self.path.write_text(json.dumps({"ids": self.outcomes, "broken": self.broken}), encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is forgotten after it."""
+    from tessarr import registry
+
+    monkeypatch.setattr(registry, "_TABLE", {point: dict(names) for point, names in registry._TABLE.items()})

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import tessarr
-from tessarr import registry
 from tessarr.cli import main
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 
@@ -27,10 +26,9 @@ LANGUAGES = {"python", "console", "text", "json", "toml", "sh", "bash", ""}
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Pages are read from an empty directory; what they set and register is gone afterwards."""
+    """Pages are read from an empty directory; what they set is gone afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(registry, "_TABLE", {point: dict(names) for point, names in registry._TABLE.items()})
     yield
     tessarr.config.reset()
 
