@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.errors import ReadOnlyError, VindexInvalidSelectionError
+from tessarr.errors import ArrayIndexError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 
@@ -77,7 +77,10 @@ class Selecting:
         """
         fields, selection = requests.pop_fields(selection)
         request = requests.getitem(selection, self._bound.shape)
-        self._engine.write(self._bound, request.selection, self._prepared(request, value, fields or None))
+        if fields:
+            self._put_fields(request, value, fields)
+            return
+        self._engine.write(self._bound, request.selection, self._prepared(request, value))
 
     def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
@@ -267,29 +270,44 @@ class Selecting:
         await self._engine.read_async(self._bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    def _prepared(self, request: Request, value: Any, fields: Fields) -> npt.NDArray[Any]:
+    def _prepared(self, request: Request, value: Any) -> npt.NDArray[Any]:
         """`value` in the array's dtype, broadcast to the selection."""
         bound = self._bound
         if bound.read_only is not None:
             raise ReadOnlyError(
                 f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}"
             )
-        if fields:
-            whole = np.empty(request.selection.shape, bound.dtype)
-            self._engine.read(bound, request.selection, whole)
-            names = [fields] if isinstance(fields, str) else fields
-            for name in names:
-                part = value if len(names) == 1 else np.asarray(value)[name]
-                request.result(whole)[name] = part
-            return whole
         as_cells = bound.dtype.kind == "O"
         return request.value(cells(value, len(request.shape)) if as_cells else as_elements(value, bound.dtype))
 
+    def _put_fields(self, request: Request, value: Any, fields: str | list[str]) -> None:
+        """Write some fields: from an array of that field, or, for several, from one that has fields of these names."""
+        from tessarr.engine.fields import write_fields
+
+        names = [fields] if isinstance(fields, str) else fields
+        dtype = self._bound.dtype
+        unknown = [name for name in names if name not in (dtype.names or ())]
+        if unknown:
+            raise ArrayIndexError("no such field", expected=f"one of {dtype.names}", got=unknown)
+        self._prepared(request, np.empty((), dtype))  # the checks of every write
+        whole = np.empty(request.selection.shape, dtype)
+        for name in names:
+            request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
+        write_fields(self._bound, request.selection, {name: whole[name] for name in names})
+
     def _put(self, request: Request, value: Any, fields: Fields) -> None:
-        self._engine.write(self._bound, request.selection, self._prepared(request, value, fields))
+        if fields:
+            self._put_fields(request, value, fields)
+        else:
+            self._engine.write(self._bound, request.selection, self._prepared(request, value))
 
     async def _put_async(self, request: Request, value: Any, fields: Fields) -> None:
-        await self._engine.write_async(self._bound, request.selection, self._prepared(request, value, fields))
+        if fields:
+            import asyncio
+
+            await asyncio.to_thread(self._put_fields, request, value, fields)
+        else:
+            await self._engine.write_async(self._bound, request.selection, self._prepared(request, value))
 
 
 def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

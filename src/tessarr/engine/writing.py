@@ -82,7 +82,7 @@ def _change(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None
     """What makes the new value of `part`'s chunk out of the old one."""
     chain = bound.chain(bound.chunk_shape(part.coords))
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
-    mine = _part_of(value, part)
+    mine = part_of(value, part)
     combine = merge_shard if chain.partial else merge
     if gate is None and bound.store.supports_conditional_deletes:
         return lambda old: combine(chain, old, part.local, mine, keep_empty)
@@ -98,7 +98,7 @@ def _change(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None
     return change
 
 
-def _part_of(value: Values, part: Part) -> Values:
+def part_of(value: Values, part: Part) -> Values:
     """The part's values; always an array (a 0-d one would turn into a scalar without the Ellipsis)."""
     where = part.out_sel if isinstance(part.out_sel, tuple) else (part.out_sel,)
     mine: Values = value[(*where, ...)]
@@ -143,7 +143,7 @@ def merge_shard(
 
     def encode(part: Part) -> None:
         before = None if part.covers else stored.get(part.coords)
-        chunks[part.coords] = combine(layout.inner, before, part.local, _part_of(value, part), keep_empty)
+        chunks[part.coords] = combine(layout.inner, before, part.local, part_of(value, part), keep_empty)
 
     parts = plan(where, inner_axes)
     if len(parts) > 1:
