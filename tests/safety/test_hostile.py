@@ -37,7 +37,7 @@ from tessarr.storage import LocalStore, MemoryStore
 
 BOMB_NBYTES = 64 << 20
 WITHIN_S = 5.0
-WITHIN_NBYTES = 64 << 20  # the largest document here is 6 MB of JSON, whose lists alone are 16 MB in memory
+WITHIN_NBYTES = 44 << 20  # below a bomb; the largest document here is 6 MB of JSON, whose lists alone are 16 MB
 """What reading a hostile chunk may add to the process's memory: far less than what it claims to hold."""
 
 
