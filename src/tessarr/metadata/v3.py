@@ -21,7 +21,6 @@ from tessarr.errors import (
     NodeTypeValidationError,
     Problem,
     TessarrError,
-    UnstableSpecificationWarning,
     ZarrRuntimeWarning,
 )
 from tessarr.metadata.array import ArrayMetadata
@@ -260,4 +259,4 @@ def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
     return {KEY: {**document, **group.extra}}
 
 
-__all__ = ["KEY", "UnstableSpecificationWarning", "dump_array", "dump_group", "parse_array", "parse_group"]
+__all__ = ["KEY", "dump_array", "dump_group", "parse_array", "parse_group"]
