@@ -6,7 +6,7 @@ per distinct shape, made when first met.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,10 @@ def bind(
     """
     from tessarr.engine.transformers import transformed
 
-    fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
+    fill = metadata.fill_value
+    if fill is None:
+        # v1 and v2: missing chunks are undefined then, and some readers give arbitrary memory
+        fill, options = metadata.data_type.default_fill(), replace(options, write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
     where = transformed(store, metadata)
     indexes = ShardIndexes() if where.is_remote else None
