@@ -560,7 +560,7 @@ def test_progress_is_told_and_conventions_can_be_left_out() -> None:
     seen: list[str] = []
     report = check(store, data="decode", progress=lambda *told: seen.append(told[2]), jobs=2)
     assert "/a/x values" in seen
-    (finding,) = report.of("CONV")
+    (finding,) = report.of("ZC-ENTRY")
     assert finding.path == "a"
     assert finding.loc[:2] == ("attributes", "zarr_conventions")
     assert check(store, conventions=False).ok

@@ -14,6 +14,7 @@ and a `CONVENTION` with `detect` and `check`; `tessarr check` runs those of ever
 | `ome` | OME-Zarr 0.4, 0.5 (read, write, check) and 0.6rc (read, check) |
 | `plates` | its plates, wells and series |
 | `anndata`, `nczarr` | recognised |
+| `rules` | the rules that `check` goes by: id, severity, what to do |
 | `registered` | further ones of the framework, recognised: license, uom, dggs, stac, NZ |
 """
 
@@ -33,12 +34,15 @@ from tessarr.conventions.base import (
     register,
     unregister,
 )
+from tessarr.conventions.rules import RULES, Rule
 
 __all__ = [
+    "RULES",
     "Convention",
     "Hierarchy",
     "Node",
     "Problem",
+    "Rule",
     "check_hierarchy",
     "check_node",
     "conventions",

@@ -70,26 +70,29 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     found = read(node.attributes)
     assert found is not None
     if "encoding-version" not in node.attributes:
-        yield Problem(NAME, ("encoding-version",), "is missing")
+        yield Problem(NAME, ("encoding-version",), "is missing", "ANNDATA-VERSION")
     if (found.type in _ARRAYS and node.kind != "array") or (found.type in _GROUPS and node.kind != "group"):
         yield Problem(
-            NAME, ("encoding-type",), f"{found.type} cannot be {'an array' if node.kind == 'array' else 'a group'}"
+            NAME,
+            ("encoding-type",),
+            f"{found.type} cannot be {'an array' if node.kind == 'array' else 'a group'}",
+            "ANNDATA-KIND",
         )
         return
     for name in _ATTRIBUTES.get(found.type, ()):
         if name not in node.attributes:
-            yield Problem(NAME, (name,), f"is required for {found.type}")
+            yield Problem(NAME, (name,), f"is required for {found.type}", "ANNDATA-ATTRIBUTE")
     if len(hierarchy) > 1:
         members = list(_MEMBERS.get(found.type, ()))
         if found.type == "dataframe":
             columns = node.attributes.get("column-order", ())
             if not isinstance(columns, list | tuple):
-                yield Problem(NAME, ("column-order",), f"must be a list of names, got {columns!r}")
+                yield Problem(NAME, ("column-order",), f"must be a list of names, got {columns!r}", "ANNDATA-ATTRIBUTE")
                 columns = ()
             members += [str(node.attributes.get("_index", "")), *map(str, columns)]
         for name in members:
             if name and join(path, name) not in hierarchy:
-                yield Problem(NAME, ("encoding-type",), f"{found.type} has no member {name!r}")
+                yield Problem(NAME, ("encoding-type",), f"{found.type} has no member {name!r}", "ANNDATA-MEMBER")
 
 
 CONVENTION = Convention(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
+from tessarr.conventions.rules import RULES, Severity
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.types import JSON, JSONObject
 
@@ -69,13 +70,43 @@ def children(group: str, hierarchy: Hierarchy) -> Mapping[str, Node]:
     return tree.children(group)
 
 
-class Problem(NamedTuple):
-    """One way in which attributes break a convention."""
-
+class _Fields(NamedTuple):
     convention: str
     loc: tuple[str | int, ...]
-    """Where in the attributes."""
     message: str
+    rule: str
+    severity: Severity
+    fix: str
+
+
+class Problem(_Fields):
+    """One way in which attributes break a convention: convention, loc (where in the attributes), message, and by which rule.
+
+    Severity ("error", "warning" or "info") and fix (what a person can do about it) are the rule's
+    (`tessarr.conventions.rules.RULES`) unless they are given. A rule that is not in that table is a third party's own,
+    and a warning unless it says otherwise.
+
+    >>> problem = Problem("sensor", ("sensor",), "is empty", fix="Name the sensor")
+    >>> problem.rule, problem.severity, problem.fix
+    ('CONV', 'warning', 'Name the sensor')
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        convention: str,
+        loc: tuple[str | int, ...],
+        message: str,
+        rule: str = "CONV",
+        severity: Severity | None = None,
+        fix: str | None = None,
+    ) -> Self:
+        """A problem; what is not given is the rule's."""
+        known = RULES.get(rule, RULES["CONV"])
+        return super().__new__(
+            cls, convention, loc, message, rule, severity or known.severity, known.fix if fix is None else fix
+        )
 
     def __str__(self) -> str:
         return f"{self.convention}: {'/'.join(map(str, self.loc)) or 'attributes'}: {self.message}"
@@ -83,7 +114,7 @@ class Problem(NamedTuple):
     def to_json(self) -> JSONObject:
         """As a JSON object."""
         loc: list[JSON] = list(self.loc)
-        return {"convention": self.convention, "loc": loc, "message": self.message}
+        return {**self._asdict(), "loc": loc}
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,17 +209,17 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         return
     for name in ("standard_name", "long_name", "units", "calendar", "axis", "bounds", "coordinates", "cell_methods"):
         if name in attributes and not isinstance(attributes[name], str):
-            yield Problem(NAME, (name,), f"must be a string, got {attributes[name]!r}")
+            yield Problem(NAME, (name,), f"must be a string, got {attributes[name]!r}", "CF-TYPE")
     yield from _check_time(attributes)
     for name in ("scale_factor", "add_offset", "valid_min", "valid_max"):
         if name in attributes and not is_number(attributes[name]):
-            yield Problem(NAME, (name,), f"must be a number, got {attributes[name]!r}")
+            yield Problem(NAME, (name,), f"must be a number, got {attributes[name]!r}", "CF-PACKING")
     if attributes.get("axis") not in (None, "X", "Y", "Z", "T"):
-        yield Problem(NAME, ("axis",), f"must be X, Y, Z or T, got {attributes['axis']!r}")
+        yield Problem(NAME, ("axis",), f"must be X, Y, Z or T, got {attributes['axis']!r}", "CF-AXIS")
     if "valid_range" in attributes and {"valid_min", "valid_max"} & attributes.keys():
-        yield Problem(NAME, ("valid_range",), "cannot be there together with valid_min or valid_max")
+        yield Problem(NAME, ("valid_range",), "cannot be there together with valid_min or valid_max", "CF-RANGE")
     if "flag_meanings" in attributes and not read_flags(attributes):
-        yield Problem(NAME, ("flag_meanings",), "needs as many flag_values or flag_masks as meanings")
+        yield Problem(NAME, ("flag_meanings",), "needs as many flag_values or flag_masks as meanings", "CF-FLAGS")
     if len(hierarchy) > 1:
         yield from _check_references(attributes, path, hierarchy)
 
@@ -230,10 +230,10 @@ def _check_time(attributes: Attributes) -> Iterator[Problem]:
         try:
             cftime.Units.parse(str(units))
         except ValueError as error:
-            yield Problem(NAME, ("units",), str(error))
+            yield Problem(NAME, ("units",), str(error), "CF-TIME")
     calendar = attributes.get("calendar")
     if isinstance(calendar, str) and calendar.lower() not in (*cftime.CALENDARS, "none", "utc", "tai"):
-        yield Problem(NAME, ("calendar",), f"unknown calendar {calendar!r}")
+        yield Problem(NAME, ("calendar",), f"unknown calendar {calendar!r}", "CF-CALENDAR")
 
 
 def _check_references(attributes: Attributes, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
@@ -245,7 +245,7 @@ def _check_references(attributes: Attributes, path: str, hierarchy: Hierarchy) -
             named.append((attribute, value))
     for attribute, name in named:
         if find(name, path, hierarchy) is None:
-            yield Problem(NAME, (attribute,), f"names {name!r}, which is not there")
+            yield Problem(NAME, (attribute,), f"names {name!r}, which is not there", "CF-REFERENCE")
 
 
 def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:

@@ -177,13 +177,15 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     stated = node.attributes.get(KEY)
     if KEY in node.attributes:
         if not isinstance(stated, Mapping):
-            yield Problem(NAME, (KEY,), f"must be an object of url, wkt or projjson, got {stated!r}")
+            yield Problem(NAME, (KEY,), f"must be an object of url, wkt or projjson, got {stated!r}", "CRS-FORM")
         elif not any(form in stated for form in _FORMS):
-            yield Problem(NAME, (KEY,), "must hold one of url, wkt, projjson")
+            yield Problem(NAME, (KEY,), "must hold one of url, wkt, projjson", "CRS-FORM")
     found = read(path, hierarchy) if path in hierarchy else None
     if found is not None and found.disagree:
         said = ", ".join(f"{item.way} {item.form}" + (f" {item.code}" if item.code else "") for item in found.all)
-        yield Problem(NAME, (), f"the statements disagree: {said}; {found.best.way} {found.best.form} is used")
+        yield Problem(
+            NAME, (), f"the statements disagree: {said}; {found.best.way} {found.best.form} is used", "CRS-DISAGREE"
+        )
 
 
 CONVENTION = Convention(NAME, _detect, _check, spec_url="https://gdal.org/drivers/raster/zarr.html")

@@ -114,22 +114,22 @@ def _detect(node: Node) -> bool:
 def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     value = node.attributes[KEY]
     if not isinstance(value, list | tuple):
-        yield Problem(NAME, (KEY,), f"must be a list of objects, got {value!r}")
+        yield Problem(NAME, (KEY,), f"must be a list of objects, got {value!r}", "ZC-ENTRY")
         return
     for number, entry in enumerate(value):
         loc = (KEY, number)
         if not isinstance(entry, Mapping):
-            yield Problem(NAME, loc, f"must be an object (plain strings were ZEP 4's form), got {entry!r}")
+            yield Problem(NAME, loc, f"must be an object (plain strings were ZEP 4's form), got {entry!r}", "ZC-ENTRY")
             continue
         if not any(name in entry for name in _IDENTITY):
-            yield Problem(NAME, loc, f"needs one of {', '.join(_IDENTITY)}")
+            yield Problem(NAME, loc, f"needs one of {', '.join(_IDENTITY)}", "ZC-IDENTITY")
         for name, item in entry.items():
             if name not in _FIELDS:
-                yield Problem(NAME, (*loc, name), "not a member of an entry")
+                yield Problem(NAME, (*loc, name), "not a member of an entry", "ZC-ENTRY")
             elif not isinstance(item, str):
-                yield Problem(NAME, (*loc, name), f"must be a string, got {item!r}")
+                yield Problem(NAME, (*loc, name), f"must be a string, got {item!r}", "ZC-ENTRY")
         if isinstance(entry.get("uuid"), str) and not _UUID.fullmatch(entry["uuid"]):
-            yield Problem(NAME, (*loc, "uuid"), "is no lower-case uuid")
+            yield Problem(NAME, (*loc, "uuid"), "is no lower-case uuid", "ZC-IDENTITY")
 
 
 CONVENTION = Convention(NAME, _detect, _check, spec_url="https://github.com/zarr-conventions/zarr-conventions-spec")

@@ -109,13 +109,15 @@ def _detect(node: Node) -> bool:
 
 def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     if not framework.uses(node.attributes, framework.MULTISCALES):
-        yield Problem(NAME, (framework.KEY,), f"has no entry for the convention ({framework.MULTISCALES})")
+        yield Problem(
+            NAME, (framework.KEY,), f"has no entry for the convention ({framework.MULTISCALES})", "ZC-UNDECLARED"
+        )
     if node.kind != "group":
-        yield Problem(NAME, (KEY,), "belongs to groups only")
+        yield Problem(NAME, (KEY,), "belongs to groups only", "LEVEL-FORM")
     value = node.attributes.get(KEY)
     layout = value.get("layout") if isinstance(value, Mapping) else None
     if not isinstance(layout, list | tuple) or not layout:
-        yield Problem(NAME, (KEY, "layout"), "must be a list of at least one level")
+        yield Problem(NAME, (KEY, "layout"), "must be a list of at least one level", "LEVEL-FORM")
         return
     assets = [item.get("asset") for item in layout if isinstance(item, Mapping)]
     for number, item in enumerate(layout):
@@ -126,22 +128,28 @@ def _check_level(
     item: Any, loc: tuple[str | int, ...], assets: list[Any], path: str, hierarchy: Hierarchy
 ) -> Iterator[Problem]:
     if not isinstance(item, Mapping):
-        yield Problem(NAME, loc, f"must be an object, got {item!r}")
+        yield Problem(NAME, loc, f"must be an object, got {item!r}", "LEVEL-FORM")
         return
     asset = item.get("asset")
     if not isinstance(asset, str) or not _ASSET.fullmatch(asset):
-        yield Problem(NAME, (*loc, "asset"), f"must be a relative path without '..', got {asset!r}")
+        yield Problem(NAME, (*loc, "asset"), f"must be a relative path without '..', got {asset!r}", "LEVEL-FORM")
     elif len(hierarchy) > 1 and join(path, asset) not in hierarchy:
-        yield Problem(NAME, (*loc, "asset"), f"no node at /{join(path, asset)}")
+        yield Problem(NAME, (*loc, "asset"), f"no node at /{join(path, asset)}", "LEVEL-MISSING")
     if "derived_from" in item:
         if item["derived_from"] not in assets:
-            yield Problem(NAME, (*loc, "derived_from"), f"{item['derived_from']!r} is no asset of the layout")
+            yield Problem(
+                NAME, (*loc, "derived_from"), f"{item['derived_from']!r} is no asset of the layout", "LEVEL-DERIVED"
+            )
         if not isinstance(item.get("transform"), Mapping):
-            yield Problem(NAME, (*loc, "transform"), "is required for a level that is derived from another")
+            yield Problem(
+                NAME, (*loc, "transform"), "is required for a level that is derived from another", "LEVEL-DERIVED"
+            )
     transform = item.get("transform", {})
     for name in ("scale", "translation"):
         if isinstance(transform, Mapping) and name in transform and not numbers(transform[name]):
-            yield Problem(NAME, (*loc, "transform", name), f"must be a list of numbers, got {transform[name]!r}")
+            yield Problem(
+                NAME, (*loc, "transform", name), f"must be a list of numbers, got {transform[name]!r}", "LEVEL-DERIVED"
+            )
 
 
 CONVENTION = Convention(NAME, _detect, _check, framework.MULTISCALES, "https://github.com/zarr-conventions/multiscales")

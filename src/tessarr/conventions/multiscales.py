@@ -108,10 +108,10 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         loc = (KEY, number)
         paths = _paths(entry)
         if not paths:
-            yield Problem(NAME, (*loc, "datasets"), "must be a list of objects, each with a path")
+            yield Problem(NAME, (*loc, "datasets"), "must be a list of objects, each with a path", "LEVEL-FORM")
             continue
         if "version" not in entry:
-            yield Problem(NAME, (*loc, "version"), "should be there")
+            yield Problem(NAME, (*loc, "version"), "should be there", "LEVEL-VERSION")
         yield from check_levels(NAME, paths, path, hierarchy, (*loc, "datasets"))
 
 
@@ -126,14 +126,14 @@ def check_levels(
         place = join(group, relative)
         node = hierarchy.get(place)
         if node is None or node.kind != "array":
-            yield Problem(convention, (*loc, number, "path"), f"no array at /{place}")
+            yield Problem(convention, (*loc, number, "path"), f"no array at /{place}", "LEVEL-MISSING")
             continue
         if previous is not None and previous.ndim != node.ndim:
             message = f"/{place} has {node.ndim} dimensions, the level before {previous.ndim}"
-            yield Problem(convention, (*loc, number, "path"), message)
+            yield Problem(convention, (*loc, number, "path"), message, "LEVEL-RANK")
         elif previous is not None and any(b > a for a, b in zip(previous.shape, node.shape, strict=True)):
             message = f"/{place} of shape {list(node.shape)} is larger than the level before {list(previous.shape)}"
-            yield Problem(convention, (*loc, number, "path"), message)
+            yield Problem(convention, (*loc, number, "path"), message, "LEVEL-ORDER")
         previous = node
 
 

@@ -53,7 +53,12 @@ def _detect(node: Node) -> bool:
 def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     for name in attribute_types(node.attributes):
         if name not in node.attributes and not name.lower().startswith("_nc"):
-            yield Problem(NAME, (_PREFIX + "attr", "types", name), "notes the type of an attribute that is not there")
+            yield Problem(
+                NAME,
+                (_PREFIX + "attr", "types", name),
+                "notes the type of an attribute that is not there",
+                "NCZARR-TYPES",
+            )
 
 
 CONVENTION = Convention(NAME, _detect, _check, spec_url="https://docs.unidata.ucar.edu/nug/current/nczarr_head.html")

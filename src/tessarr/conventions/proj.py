@@ -84,20 +84,20 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     above = hierarchy.get(parent(path)) if path else None
     stated = [node.attributes, *([above.attributes] if above is not None else [])]
     if not any(framework.uses(attributes, framework.PROJ) for attributes in stated):
-        yield Problem(NAME, (framework.KEY,), f"has no entry for the convention ({framework.PROJ})")
+        yield Problem(NAME, (framework.KEY,), f"has no entry for the convention ({framework.PROJ})", "ZC-UNDECLARED")
     names = [f"proj:{name}" for name in Proj._fields]
     if not any(name in node.attributes for name in names):
         below = children(path, hierarchy).values()
         if not any(read(child.attributes) for child in below) and len(hierarchy) > 1:
-            yield Problem(NAME, (), f"needs one of {', '.join(names)}")
+            yield Problem(NAME, (), f"needs one of {', '.join(names)}", "PROJ-FORM")
         return
     code, wkt2, projjson = (node.attributes.get(name) for name in names)
     if code is not None and not (isinstance(code, str) and _CODE.fullmatch(code)):
-        yield Problem(NAME, ("proj:code",), f"must be like EPSG:4326, got {code!r}")
+        yield Problem(NAME, ("proj:code",), f"must be like EPSG:4326, got {code!r}", "PROJ-FORM")
     if wkt2 is not None and not isinstance(wkt2, str):
-        yield Problem(NAME, ("proj:wkt2",), f"must be a string, got {wkt2!r}")
+        yield Problem(NAME, ("proj:wkt2",), f"must be a string, got {wkt2!r}", "PROJ-FORM")
     if projjson is not None and not isinstance(projjson, Mapping):
-        yield Problem(NAME, ("proj:projjson",), f"must be an object, got {projjson!r}")
+        yield Problem(NAME, ("proj:projjson",), f"must be an object, got {projjson!r}", "PROJ-FORM")
 
 
 CONVENTION = Convention(NAME, _detect, _check, framework.PROJ, "https://github.com/zarr-conventions/proj")

@@ -63,17 +63,17 @@ def _object(attributes: Attributes, name: str) -> tuple[Mapping[str, Any], list[
     value = attributes.get(name, {})
     if isinstance(value, Mapping):
         return value, []
-    return {}, [Problem(name, (name,), f"must be an object, got {value!r}")]
+    return {}, [Problem(name, (name,), f"must be an object, got {value!r}", "ZC-VALUE")]
 
 
 def _license(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     value, wrong = _object(node.attributes, "license")
     yield from wrong
     if value and not any(name in value for name in _LICENSE_MEMBERS):
-        yield Problem("license", ("license",), f"needs one of {', '.join(_LICENSE_MEMBERS)}")
+        yield Problem("license", ("license",), f"needs one of {', '.join(_LICENSE_MEMBERS)}", "ZC-VALUE")
     for name in _LICENSE_MEMBERS:
         if name in value and not isinstance(value[name], str):
-            yield Problem("license", ("license", name), f"must be a string, got {value[name]!r}")
+            yield Problem("license", ("license", name), f"must be a string, got {value[name]!r}", "ZC-VALUE")
 
 
 def _uom(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
@@ -81,20 +81,20 @@ def _uom(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     yield from wrong
     ucum = value.get("ucum")
     if ucum is not None and not (isinstance(ucum, Mapping) and isinstance(ucum.get("unit"), str)):
-        yield Problem("uom", ("uom", "ucum"), f"must be an object with a unit, got {ucum!r}")
+        yield Problem("uom", ("uom", "ucum"), f"must be an object with a unit, got {ucum!r}", "ZC-VALUE")
 
 
 def _dggs(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     value, wrong = _object(node.attributes, "dggs")
     yield from wrong
     if value and not isinstance(value.get("name"), str):
-        yield Problem("dggs", ("dggs", "name"), f"must be a string, got {value.get('name')!r}")
+        yield Problem("dggs", ("dggs", "name"), f"must be a string, got {value.get('name')!r}", "ZC-VALUE")
 
 
 def _stac(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     for name in ("stac:item", "stac:collection"):
         if name in node.attributes and not isinstance(node.attributes[name], Mapping | str):
-            yield Problem("stac", (name,), f"must be an object or text, got {node.attributes[name]!r}")
+            yield Problem("stac", (name,), f"must be an object or text, got {node.attributes[name]!r}", "ZC-VALUE")
 
 
 def _nz_detect(node: Node) -> bool:
@@ -109,11 +109,11 @@ def _nz(_node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
             continue
         names = other.dimension_names
         if other.ndim and (names is None or None in names):
-            yield Problem("NZ", (), f"/{place} has dimensions without names")
+            yield Problem("NZ", (), f"/{place} has dimensions without names", "NZ-NAMES")
         elif (
             other.ndim == 1 and place.rpartition("/")[2] in (names or ()) and not is_dimension_coordinate(place, other)
         ):
-            yield Problem("NZ", (), f"/{place} is no coordinate of the dimension it is named after")
+            yield Problem("NZ", (), f"/{place} is no coordinate of the dimension it is named after", "NZ-NAMES")
 
 
 CONVENTIONS = (

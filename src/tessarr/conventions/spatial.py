@@ -141,21 +141,26 @@ def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
     for name, length in _LENGTHS.items():
         key = f"spatial:{name}"
         if key in attributes and not numbers(attributes[key], length):
-            yield Problem(NAME, (key,), f"must be {length} numbers, got {attributes[key]!r}")
+            yield Problem(NAME, (key,), f"must be {length} numbers, got {attributes[key]!r}", "SPATIAL-FORM")
     registration = attributes.get("spatial:registration", "pixel")
     if registration not in ("pixel", "node"):
-        yield Problem(NAME, ("spatial:registration",), f"must be pixel or node, got {registration!r}")
+        yield Problem(NAME, ("spatial:registration",), f"must be pixel or node, got {registration!r}", "SPATIAL-FORM")
     names = attributes.get("spatial:dimensions")
     key = "spatial:dimensions"
     if names is None:
         if node.kind == "array":
-            yield Problem(NAME, (key,), "is required on arrays")
+            yield Problem(NAME, (key,), "is required on arrays", "SPATIAL-DIMENSIONS")
     elif not (isinstance(names, list | tuple) and len(names) == 2 and all(isinstance(name, str) for name in names)):
-        yield Problem(NAME, (key,), f"must be two names, got {names!r}")
+        yield Problem(NAME, (key,), f"must be two names, got {names!r}", "SPATIAL-FORM")
     elif node.kind == "array" and node.dimension_names is not None:
         missing = [name for name in names if name not in node.dimension_names]
         if missing:
-            yield Problem(NAME, (key,), f"{missing} are no dimensions of the array {list(node.dimension_names)}")
+            yield Problem(
+                NAME,
+                (key,),
+                f"{missing} are no dimensions of the array {list(node.dimension_names)}",
+                "SPATIAL-DIMENSIONS",
+            )
         else:
             yield from _check_shape(node, tuple(names))
 
@@ -165,7 +170,7 @@ def _check_shape(node: Node, names: tuple[str, ...]) -> Iterator[Problem]:
     dimensions = list(node.dimension_names or ())
     real = [node.shape[dimensions.index(name)] for name in names]
     if stated is not None and list(stated) != real:
-        yield Problem(NAME, ("spatial:shape",), f"says {stated}, the array has {real}")
+        yield Problem(NAME, ("spatial:shape",), f"says {stated}, the array has {real}", "SPATIAL-SHAPE")
 
 
 CONVENTION = Convention(NAME, _detect, _check, framework.SPATIAL, "https://github.com/zarr-conventions/spatial")

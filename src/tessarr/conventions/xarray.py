@@ -184,17 +184,22 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     if DIMENSIONS in node.attributes:
         fits = read_dimensions(node.attributes, node.ndim)
         if fits is None:
-            yield Problem(NAME, (DIMENSIONS,), f"must be {node.ndim} strings, got {stated!r}")
+            yield Problem(NAME, (DIMENSIONS,), f"must be {node.ndim} strings, got {stated!r}", "XARRAY-NAMES")
         elif node.zarr_format == 3 and node.dimension_names is not None and fits != tuple(node.dimension_names):
-            yield Problem(NAME, (DIMENSIONS,), f"names other dimensions than dimension_names {node.dimension_names}")
+            yield Problem(
+                NAME,
+                (DIMENSIONS,),
+                f"names other dimensions than dimension_names {node.dimension_names}",
+                "XARRAY-DIFFER",
+            )
     names = read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()
     if len({name for name in names if name is not None}) < sum(name is not None for name in names):
-        yield Problem(NAME, (DIMENSIONS,), f"a dimension occurs twice: {list(names)}")
+        yield Problem(NAME, (DIMENSIONS,), f"a dimension occurs twice: {list(names)}", "XARRAY-TWICE")
     known = sizes(parent(path), hierarchy) if path and names and path not in _levels(parent(path), hierarchy) else {}
     for axis, name in enumerate(names):
         if name is not None and known.get(name, node.shape[axis]) != node.shape[axis]:
             message = f"dimension {name!r} has {node.shape[axis]} elements here and {known[name]} in the same group"
-            yield Problem(NAME, (DIMENSIONS,), message)
+            yield Problem(NAME, (DIMENSIONS,), message, "XARRAY-LENGTH")
 
 
 CONVENTION = Convention(

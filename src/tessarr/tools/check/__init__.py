@@ -167,7 +167,10 @@ def _conventions(nodes: dict[str, Any]) -> Iterator[Finding]:
     from tessarr.conventions import check_hierarchy
 
     for path, problem in check_hierarchy({path: node for path, node in nodes.items() if node is not None}):
-        yield Finding("CONV", f"{problem.convention}: {problem.message}", path, loc=("attributes", *problem.loc))
+        own = problem.rule in RULES and RULES[problem.rule][0] == problem.severity
+        message, loc = f"{problem.convention}: {problem.message}", ("attributes", *problem.loc)
+        stated = None if own else problem.severity
+        yield Finding(problem.rule, message, path, loc=loc, fix=problem.fix, stated=stated)
 
 
 def _check_data(

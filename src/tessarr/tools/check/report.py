@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tessarr.conventions.rules import RULES as CONVENTIONS
 from tessarr.types import JSONObject
 
 Severity = Literal["error", "warning", "info"]
@@ -45,7 +46,8 @@ RULES: dict[str, tuple[Severity, str]] = {
     "CONS-STALE": ("error", "consolidated metadata differs from the node's own document"),
     "CONS-MISSING": ("error", "a node is missing in consolidated metadata"),
     "CONS-EXTRA": ("error", "consolidated metadata has a node that is not there"),
-    "CONV": ("warning", "the attributes break a convention that they follow"),
+    # conventions
+    **{rule: (severity, meaning) for rule, (severity, meaning, _) in CONVENTIONS.items()},
     # stored values
     "KEY-STRAY": ("info", "a key inside an array is neither a chunk nor a document"),
     "KEY-TEMPORARY": ("warning", "a temporary value was left behind"),
@@ -115,11 +117,13 @@ class Finding:
     """What a person can do about it."""
     action: Action | None = None
     """What `repair` can do about it; ``None`` when nothing."""
+    stated: Severity | None = None
+    """The severity where the rule does not give it: of conventions that others registered."""
 
     @property
     def severity(self) -> Severity:
         """error, warning or info; given by the rule."""
-        return RULES[self.rule][0]
+        return self.stated or RULES[self.rule][0]
 
     @property
     def repairable(self) -> bool:
@@ -155,6 +159,7 @@ class Finding:
             tuple(obj["loc"]),
             obj["fix"],
             None if action is None else Action(**action),
+            None if obj["rule"] in RULES and RULES[obj["rule"]][0] == obj["severity"] else obj["severity"],
         )
 
     def __str__(self) -> str:

@@ -1,0 +1,211 @@
+"""The rules that conventions are checked by: how grave a breach is, what it means, and what to do about it.
+
+>>> RULES["CF-TIME"].severity, RULES["CF-TIME"].fix
+('error', "Write units like 'days since 1970-01-01 00:00:00'")
+
+error: what is stated cannot be used, or means something else than it says. warning: the text of the convention is broken,
+and readers may differ in what they make of it. info: worth knowing. `tessarr.tools.check` lists them under their ids.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning", "info"]
+
+
+class Rule(NamedTuple):
+    """One rule."""
+
+    severity: Severity
+    meaning: str
+    """What is the matter, in a sentence."""
+    fix: str
+    """What a person can do about it."""
+
+
+RULES: dict[str, Rule] = {
+    "CONV": Rule(
+        "warning",
+        "the attributes break a convention that they follow",
+        "Correct the attribute, or remove what says that the convention is followed",
+    ),
+    # dimensions
+    "XARRAY-NAMES": Rule(
+        "error",
+        "_ARRAY_DIMENSIONS does not fit the array",
+        "List one name per dimension, or remove _ARRAY_DIMENSIONS",
+    ),
+    "XARRAY-DIFFER": Rule(
+        "warning",
+        "_ARRAY_DIMENSIONS and dimension_names differ",
+        "Remove _ARRAY_DIMENSIONS; in Zarr v3 dimension_names counts",
+    ),
+    "XARRAY-TWICE": Rule(
+        "warning",
+        "a dimension occurs twice in an array",
+        "Rename one of the two: nothing can be selected by a name that occurs twice",
+    ),
+    "XARRAY-LENGTH": Rule(
+        "warning",
+        "a dimension has two lengths in one group",
+        "Rename the dimension of one array, or move that array to a group of its own",
+    ),
+    # CF
+    "CF-TYPE": Rule("warning", "a CF attribute is of the wrong type", "Write it as CF's Appendix A wants it"),
+    "CF-PACKING": Rule(
+        "error",
+        "scale_factor, add_offset or a limit is no number",
+        "Write it as a number, which the stored values are reckoned with",
+    ),
+    "CF-TIME": Rule("error", "a unit of time cannot be read", "Write units like 'days since 1970-01-01 00:00:00'"),
+    "CF-CALENDAR": Rule(
+        "error", "the calendar is unknown", "Write one of CF's calendars, such as 'standard' or 'noleap'"
+    ),
+    "CF-AXIS": Rule("warning", "axis is none of X, Y, Z, T", "Write X, Y, Z or T, or remove axis"),
+    "CF-RANGE": Rule(
+        "warning",
+        "valid_range stands beside valid_min or valid_max",
+        "Keep valid_range, or valid_min and valid_max, not both",
+    ),
+    "CF-FLAGS": Rule(
+        "warning",
+        "flag_meanings and flag_values or flag_masks do not fit together",
+        "List as many flag_values or flag_masks as there are words in flag_meanings",
+    ),
+    "CF-REFERENCE": Rule(
+        "warning", "an array that is named is not there", "Create the array, correct its name, or remove the attribute"
+    ),
+    # coordinate reference systems
+    "CRS-FORM": Rule(
+        "error",
+        "a coordinate reference system is stated in a form that cannot be read",
+        'Write {"_CRS": {"url": …}}, or wkt or projjson in it, or a grid_mapping',
+    ),
+    "CRS-DISAGREE": Rule(
+        "error",
+        "the coordinate reference systems that are stated differ",
+        "Remove the wrong one, or write all of them from one system (tessarr.conventions.pyproj.forms)",
+    ),
+    # pyramids
+    "LEVEL-FORM": Rule(
+        "error", "the levels of a pyramid are not listed as they must be", 'List them: {"datasets": [{"path": "0"}, …]}'
+    ),
+    "LEVEL-VERSION": Rule("info", "a pyramid has no version", 'Add "version": "0.1"'),
+    "LEVEL-MISSING": Rule(
+        "error", "a level is not there", "Create the level, or take it from the list; `tessarr pyramid` builds levels"
+    ),
+    "LEVEL-RANK": Rule(
+        "error", "levels differ in their number of dimensions", "Build the levels anew with `tessarr pyramid`"
+    ),
+    "LEVEL-ORDER": Rule(
+        "error", "a level is larger than the one before", "List the highest resolution first and the lowest last"
+    ),
+    "LEVEL-DERIVED": Rule(
+        "error",
+        "a level does not say how it follows from another",
+        "Name an asset of the layout in derived_from, and give the transform from it",
+    ),
+    # the zarr_conventions framework
+    "ZC-ENTRY": Rule(
+        "warning",
+        "an entry of zarr_conventions has not the form it must have",
+        'Write objects of uuid, schema_url, spec_url, name, description: {"uuid": "…", "name": "…"}',
+    ),
+    "ZC-IDENTITY": Rule(
+        "error", "an entry of zarr_conventions does not say which convention it is", "Add the uuid of the convention"
+    ),
+    "ZC-UNDECLARED": Rule(
+        "warning",
+        "a convention is followed that zarr_conventions does not list",
+        "Add its entry; the write functions of tessarr.conventions do",
+    ),
+    "ZC-VALUE": Rule(
+        "warning", "an attribute is not what its convention says", "Correct the attribute as the convention's text says"
+    ),
+    "PROJ-FORM": Rule(
+        "error",
+        "proj: states no coordinate reference system that can be read",
+        "Write proj:code (EPSG:4326), proj:wkt2 (text) or proj:projjson (an object)",
+    ),
+    "SPATIAL-FORM": Rule(
+        "error",
+        "a member of spatial: has not the form it must have",
+        "Write spatial:transform as 6 numbers, bbox as 4, shape as 2, and dimensions as two names",
+    ),
+    "SPATIAL-DIMENSIONS": Rule(
+        "error",
+        "spatial:dimensions does not name dimensions of the array",
+        "Name the array's y and x dimension, as in its dimension_names",
+    ),
+    "SPATIAL-SHAPE": Rule(
+        "error", "spatial:shape is not the shape of the array", "Write the lengths that the array has, or remove it"
+    ),
+    "NZ-NAMES": Rule(
+        "warning",
+        "an array below a group that follows NZ has dimensions without names",
+        "Give every array dimension_names, and coordinates the name of their dimension",
+    ),
+    # OME-Zarr
+    "OME-VERSION": Rule(
+        "error",
+        "the version of OME-Zarr is missing, or stands in the wrong place",
+        "0.4: Zarr v2, attributes as they are, a version in each object; from 0.5 on: Zarr v3, under ome, one version",
+    ),
+    "OME-UNKNOWN": Rule(
+        "info", "the version of OME-Zarr is none that is checked", "Check it with a tool for that version"
+    ),
+    "OME-FORM": Rule(
+        "error", "OME-Zarr metadata has not the form it must have", "Correct the member as the specification has it"
+    ),
+    "OME-AXES": Rule(
+        "error",
+        "the axes of an image are not what OME-Zarr allows",
+        "2 to 5 axes of different names: time, then channel, then 2 or 3 of space",
+    ),
+    "OME-TRANSFORM": Rule(
+        "error",
+        "a coordinate transformation is not what OME-Zarr allows",
+        "Give each level one scale, and after it at most one translation, with a number per axis",
+    ),
+    "OME-NAMES": Rule(
+        "error",
+        "dimension_names of a level are not the names of the axes",
+        "Write the axes' names as dimension_names of every level",
+    ),
+    "OME-OMERO": Rule(
+        "warning", "omero is not what OME-Zarr allows", "Give channels with a color and a window of start, min, end, max"
+    ),
+    "OME-LABEL": Rule(
+        "error", "image-label is not what OME-Zarr allows", "Give every color one label-value, and rgba as 4 integers"
+    ),
+    "OME-PLATE": Rule(
+        "error", "a plate or well is not what OME-Zarr allows", "Correct rows, columns, wells and their indexes"
+    ),
+    "OME-MISSING": Rule(
+        "error", "a group that OME-Zarr metadata names is not there", "Create the group, or take it from the list"
+    ),
+    # AnnData and NCZarr
+    "ANNDATA-KIND": Rule(
+        "error", "an AnnData element is of the wrong kind of node", "Correct encoding-type, or write the element anew"
+    ),
+    "ANNDATA-VERSION": Rule("warning", "an AnnData element has no encoding-version", "Add the encoding-version"),
+    "ANNDATA-ATTRIBUTE": Rule(
+        "error", "an AnnData element lacks an attribute, or has a wrong one", "Write the attribute that its kind needs"
+    ),
+    "ANNDATA-MEMBER": Rule(
+        "error", "an AnnData element lacks a member", "Write the element anew; without the member it cannot be read"
+    ),
+    "ANNDATA-SHAPE": Rule(
+        "error", "the parts of an AnnData element do not fit together", "Write the element anew from the data it was made of"
+    ),
+    "NCZARR-TYPES": Rule(
+        "info", "NCZarr notes the type of an attribute that is not there", "Remove the name from _nczarr_attr.types"
+    ),
+    "NCZARR-DIMENSIONS": Rule(
+        "error",
+        "the dimensions that NCZarr notes do not fit the array",
+        "Correct dimrefs in _nczarr_array, or dims in the group's _nczarr_group",
+    ),
+}  # fmt: skip
+"""Rule id → rule, for the conventions that are built in."""
