@@ -495,3 +495,19 @@ def test_the_example_of_the_specification() -> None:
     z = opened(array_document((64, 64), codecs=[codec]))
     assert (z.chunks, z.shards) == ((32, 32), (64, 64))
     assert z.metadata.to_dict()["codecs"] == [codec]
+
+
+@pytest.mark.spec("V3-SHARD-22", "V3-SHARD-23")
+@pytest.mark.parametrize("outside", ["crc32c", "shard"])
+@pytest.mark.parametrize("data_type", ["float64", "complex64"])
+def test_a_shard_of_one_element_may_have_codecs_around_it(place: Place, outside: str, data_type: str) -> None:
+    wide = {**document((), (), ()), "data_type": data_type, "fill_value": 0 if data_type == "float64" else [0, 0]}
+    inner = sharding((), codecs=[{"name": "bytes", "configuration": {"endian": "big"}}])
+    wide["codecs"] = [inner, {"name": "crc32c"}] if outside == "crc32c" else [sharding((), codecs=[inner])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZarrUserWarning)
+        z = place.open(wide)
+        z[...] = 2.5
+        assert z[()] == 2.5
+        z[...] = -1.5
+        assert z[()] == -1.5

@@ -26,6 +26,8 @@ from tessarr.types import JSON, Buffer, JSONObject
 
 _BUFFER_KINDS = "biufcSU"
 """Kinds of NumPy dtypes that every reader of buffers knows; others are given as bytes."""
+_USER_DEFINED = 256
+"""Type numbers of NumPy from here on are of other packages: float8_e5m2 of ml_dtypes says that its kind is f."""
 _ORDERS = {"little": "<", "big": ">"}
 
 
@@ -81,7 +83,8 @@ class BytesCodec(ArrayToBytes):
     def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
         """A C-contiguous array of the stored dtype (`chunk` itself where it is one), or its bytes."""
         stored = np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
-        return stored if stored.dtype.kind in _BUFFER_KINDS else stored.reshape(-1).view(np.uint8)
+        plain = stored.dtype.kind in _BUFFER_KINDS and stored.dtype.num < _USER_DEFINED
+        return stored if plain else stored.reshape(-1).view(np.uint8)
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
         """A view of `data` as elements of the stored dtype."""

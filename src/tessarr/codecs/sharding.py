@@ -315,9 +315,9 @@ class ShardLayout:
             self.inner.decode_into(chunk, out[self.box(coords)])
         return out
 
-    def box(self, coords: Coords) -> tuple[slice, ...]:
-        """Where inner chunk `coords` lies in the shard."""
-        return tuple(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.codec.chunk_shape, strict=True))
+    def box(self, coords: Coords) -> Any:
+        """Where inner chunk `coords` lies in the shard, as an index that gives a view (for 0-d, too)."""
+        return (*(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.codec.chunk_shape, strict=True)), ...)
 
     def coords(self) -> Iterator[Coords]:
         """Every inner chunk's grid index, in C order."""
