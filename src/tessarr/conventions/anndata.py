@@ -4,16 +4,20 @@
 
 >>> read({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [3, 4]})
 Element(type='csr_matrix', version='0.1.0')
+>>> read_dataframe({"encoding-type": "dataframe", "_index": "gene", "column-order": ["length"]})
+DataFrame(index='gene', columns=('length',))
+
+`parts` finds the pieces of an AnnData object: its size, the tables of observations and variables, matrices, layers.
 
 Source: anndata, "On-disk format". Files of anndata 0.7 lack the encoding of many nodes, which is no error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
 
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, join
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, children, join, parent
 
 NAME = "anndata"
 
@@ -45,10 +49,126 @@ class Element(NamedTuple):
     version: str
 
 
+class DataFrame(NamedTuple):
+    """A table: every column, and the index, is a member of the group."""
+
+    index: str
+    columns: tuple[str, ...]
+
+
+class Sparse(NamedTuple):
+    """A compressed sparse matrix: members data, indices, indptr."""
+
+    format: Literal["csr", "csc"]
+    shape: tuple[int, int]
+
+
+class Categorical(NamedTuple):
+    """A column of categories: the paths of the codes (-1: missing) and of the categories."""
+
+    codes: str
+    categories: str
+    ordered: bool
+
+
+class Parts(NamedTuple):
+    """The pieces of an AnnData object; paths are from the root of the hierarchy."""
+
+    shape: tuple[int | None, int | None]
+    """Observations and variables; ``None`` where nothing says it."""
+    x: str | None
+    obs: DataFrame | None
+    var: DataFrame | None
+    mappings: Mapping[str, Mapping[str, str]]
+    """layers, obsm, varm, obsp, varp, uns: name → path of each member."""
+    raw: str | None = None
+
+
 def read(attributes: Attributes) -> Element | None:
     """The kind of element; ``None`` when the node is none of AnnData's."""
     kind, version = attributes.get("encoding-type"), attributes.get("encoding-version")
     return Element(kind, str(version)) if isinstance(kind, str) and kind else None
+
+
+def read_dataframe(attributes: Attributes) -> DataFrame | None:
+    """The columns of a table; ``None`` when the node is none."""
+    index, columns = attributes.get("_index"), attributes.get("column-order")
+    if not isinstance(index, str) or not isinstance(columns, list | tuple):
+        return None
+    return DataFrame(index, tuple(map(str, columns)))
+
+
+def read_sparse(attributes: Attributes) -> Sparse | None:
+    """The format and shape of a sparse matrix; ``None`` when the node is none. Those before 0.7 are read too."""
+    found = read(attributes)
+    kind = found.type.removesuffix("_matrix") if found else attributes.get("h5sparse_format")
+    shape = attributes.get("shape", attributes.get("h5sparse_shape"))
+    if kind not in ("csr", "csc") or not (isinstance(shape, list | tuple) and len(shape) == 2):
+        return None
+    return Sparse(kind, (shape[0], shape[1])) if all(type(n) is int for n in shape) else None
+
+
+def categorical(path: str, hierarchy: Hierarchy) -> Categorical | None:
+    """The parts of a column of categories; ``None`` when the node at `path` is none.
+
+    Since 0.8 it is a group; in 0.7 an array of codes, whose attribute ``categories`` names an array of its table.
+    """
+    node = hierarchy[path]
+    found = read(node.attributes)
+    if node.kind == "group" and found is not None and found.type == "categorical":
+        return Categorical(join(path, "codes"), join(path, "categories"), node.attributes.get("ordered") is True)
+    named = node.attributes.get("categories")
+    place = join(parent(path), named) if isinstance(named, str) else None
+    if node.kind != "array" or place is None or place not in hierarchy:
+        return None
+    return Categorical(path, place, hierarchy[place].attributes.get("ordered") is True)
+
+
+def parts(hierarchy: Hierarchy, path: str = "") -> Parts | None:
+    """The pieces of the AnnData object at `path`; ``None`` when there is none (`is_anndata`)."""
+    if not is_anndata(hierarchy, path):
+        return None
+
+    def there(name: str) -> str | None:
+        return join(path, name) if join(path, name) in hierarchy else None
+
+    tables = [
+        read_dataframe(hierarchy[place].attributes) if (place := there(name)) is not None else None
+        for name in ("obs", "var")
+    ]
+    mappings = {
+        name: {below.rpartition("/")[2]: below for below in children(join(path, name), hierarchy)}
+        for name in ("layers", "obsm", "varm", "obsp", "varp", "uns")
+        if there(name) is not None
+    }
+    lengths = [
+        _length(join(join(path, name), table.index), hierarchy) if table is not None else None
+        for name, table in zip(("obs", "var"), tables, strict=True)
+    ]
+    return Parts((lengths[0], lengths[1]), there("X"), tables[0], tables[1], mappings, there("raw"))
+
+
+def _length(path: str, hierarchy: Hierarchy) -> int | None:
+    """Rows of a column, which may be an array or (categories, nullable numbers) a group of some."""
+    for place in (path, join(path, "codes"), join(path, "values")):
+        node = hierarchy.get(place)
+        if node is not None and node.kind == "array" and node.ndim == 1:
+            return node.shape[0]
+    return None
+
+
+def _shape(path: str, hierarchy: Hierarchy) -> tuple[int, ...] | None:
+    """The first two lengths of a matrix, dense or sparse; of a table the rows alone."""
+    node = hierarchy.get(path)
+    if node is None:
+        return None
+    if node.kind == "array":
+        return node.shape[:2]
+    sparse, table = read_sparse(node.attributes), read_dataframe(node.attributes)
+    if sparse is not None:
+        return sparse.shape
+    rows = _length(join(path, table.index), hierarchy) if table is not None else None
+    return None if rows is None else (rows,)
 
 
 def is_anndata(hierarchy: Hierarchy, path: str = "") -> bool:
@@ -60,6 +180,32 @@ def is_anndata(hierarchy: Hierarchy, path: str = "") -> bool:
     if found is not None:
         return found.type == "anndata"
     return all(join(path, name) in hierarchy for name in ("obs", "var", "X"))
+
+
+def _misfits(path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    """Matrices whose lengths are not the object's."""
+    found = parts(hierarchy, path)
+    assert found is not None
+    obs, var = found.shape
+    wanted = {"X": (obs, var)} if found.x is not None else {}
+    axes = {"layers": (obs, var), "obsm": (obs,), "varm": (var,), "obsp": (obs, obs), "varp": (var, var)}
+    for name, lengths in axes.items():
+        wanted |= {f"{name}/{member}": lengths for member in found.mappings.get(name, ())}
+    for name, lengths in wanted.items():
+        real = _shape(join(path, name), hierarchy)
+        pairs = zip(real or (), lengths, strict=False)
+        if any(want is not None and have != want for have, want in pairs):
+            stated = [n for n in lengths if n is not None]
+            yield Problem(NAME, (), f"{name} has lengths {list(real or ())}, the object {stated}", "ANNDATA-SHAPE")
+
+
+def _columns(path: str, table: DataFrame, hierarchy: Hierarchy) -> Iterator[Problem]:
+    rows = _length(join(path, table.index), hierarchy)
+    for name in table.columns:
+        length = _length(join(path, name), hierarchy)
+        if rows is not None and length is not None and length != rows:
+            message = f"column {name!r} has {length} rows, the index {rows}"
+            yield Problem(NAME, ("column-order",), message, "ANNDATA-SHAPE")
 
 
 def _detect(node: Node) -> bool:
@@ -93,6 +239,11 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         for name in members:
             if name and join(path, name) not in hierarchy:
                 yield Problem(NAME, ("encoding-type",), f"{found.type} has no member {name!r}", "ANNDATA-MEMBER")
+        table = read_dataframe(node.attributes)
+        if table is not None:
+            yield from _columns(path, table, hierarchy)
+        if found.type == "anndata":
+            yield from _misfits(path, hierarchy)
 
 
 CONVENTION = Convention(

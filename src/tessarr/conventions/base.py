@@ -28,6 +28,8 @@ class Node:
     dimension_names: tuple[str | None, ...] | None = None
     dtype: str = ""
     """NumPy's name of the element type: ``float32``, ``datetime64[s]``; "" where it is not known."""
+    extra: Attributes = field(default_factory=dict)
+    """Members of its document (``.zarray``, ``.zgroup``, ``zarr.json``) that no specification knows."""
 
     @property
     def ndim(self) -> int:
@@ -182,7 +184,8 @@ def node_of(node: Any) -> Node:
         return node
     metadata = getattr(node, "metadata", node)
     if hasattr(metadata, "members") and hasattr(metadata, "documents"):
-        return Node(kind="group", attributes=_attributes(metadata), zarr_format=metadata.zarr_format)
+        extra = dict(getattr(metadata, "extra", {}))
+        return Node(kind="group", attributes=_attributes(metadata), zarr_format=metadata.zarr_format, extra=extra)
     if not isinstance(metadata, ArrayMetadata) and hasattr(metadata, "documents") and hasattr(metadata, "shape"):
         from tessarr.metadata import formats
 
@@ -195,8 +198,10 @@ def node_of(node: Any) -> Node:
             shape=metadata.shape,
             dimension_names=metadata.dimension_names,
             dtype=str(metadata.data_type.with_byteorder("=").dtype),
+            extra=metadata.extra,
         )
-    return Node(kind="group", attributes=metadata.attributes, zarr_format=metadata.zarr_format)
+    extra = getattr(metadata, "extra", {})
+    return Node(kind="group", attributes=metadata.attributes, zarr_format=metadata.zarr_format, extra=extra)
 
 
 def _attributes(spec: Any) -> Attributes:

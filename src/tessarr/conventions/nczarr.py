@@ -1,25 +1,55 @@
 """NCZarr, recognised: netCDF-C's own additions to Zarr, which other readers may ignore.
 
-They are documents of their own (``.nczarray``, ``.nczattr``, ``.nczgroup``, older files) or attributes that begin with
-``_nczarr_`` or ``_NCZARR_``. The OGC community standard excludes them; they do not keep a node from being read, and are
-no members of groups.
+    4.9 and later   ``.zattrs``  {"_nczarr_group": {"dimensions": {"t": {"size": 0, "unlimited": 1}, "x": 4}, "arrays": ["v"],
+                                  "groups": []}}
+                                 {"_nczarr_array": {"dimension_references": ["/x"], "storage": "chunked"}}
+                                 {"_nczarr_attr": {"types": {"scale_factor": "<f4"}}}
+    4.8             in ``.zgroup``   {"_NCZARR_GROUP": {"dims": {"x": 4}, "vars": ["v"], "groups": []}}
+                    in ``.zarray``   {"_NCZARR_ARRAY": {"dimrefs": ["/x"], "storage": "chunked"}}
+    before          documents of their own: ``.nczgroup``, ``.nczarray``, ``.nczattr``
+
+The OGC community standard excludes them; they do not keep a node from being read, and are no members of groups.
 
 >>> read({"_nczarr_attr": {"types": {"scale_factor": "<f4"}}}), is_key("a/.nczarray")
 ({'attr': {'types': {'scale_factor': '<f4'}}}, True)
+>>> read_array({"_nczarr_array": {"dimension_references": ["/x"], "storage": "chunked"}})
+Variable(dimensions=('/x',), storage='chunked', scalar=False)
 
-Source: netCDF-C documentation, "NetCDF-C Zarr (NCZarr) support".
+A scalar is an array of one element there (shape ``[1]``, dimension ``_scalar_``); `read_array` tells.
+
+Source: netCDF-C documentation, "NetCDF-C Zarr (NCZarr) support"; files of netCDF-C 4.10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, parent
 
 NAME = "nczarr"
 KEYS = (".nczarray", ".nczattr", ".nczgroup", ".nczvar")
 _PREFIX = "_nczarr_"
+
+
+class Group(NamedTuple):
+    """What NCZarr notes for a group."""
+
+    dimensions: dict[str, int]
+    """Name → length."""
+    unlimited: tuple[str, ...] = ()
+    """The dimensions that may grow."""
+    arrays: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+class Variable(NamedTuple):
+    """What NCZarr notes for an array."""
+
+    dimensions: tuple[str, ...]
+    """The full names of its dimensions: the group that defines each, and its name."""
+    storage: str | None = None
+    scalar: bool = False
 
 
 def is_key(key: str) -> bool:
@@ -27,17 +57,83 @@ def is_key(key: str) -> bool:
     return key.rpartition("/")[2] in KEYS
 
 
-def read(attributes: Attributes) -> dict[str, Any]:
-    """The NCZarr attributes of a node, without their prefix and in lower case; {} when it has none."""
+def read(attributes: Attributes, document: Attributes | None = None) -> dict[str, Any]:
+    """The NCZarr members of a node, without their prefix and in lower case; {} when it has none.
+
+    `document` are the members of its ``.zarray`` or ``.zgroup`` (`Node.extra`), where 4.8 kept them.
+    """
     return {
-        name[len(_PREFIX) :].lower(): value for name, value in attributes.items() if name.lower().startswith(_PREFIX)
+        name[len(_PREFIX) :].lower(): value
+        for members in (document or {}, attributes)
+        for name, value in members.items()
+        if name.lower().startswith(_PREFIX)
     }
 
 
-def attribute_types(attributes: Attributes) -> dict[str, str]:
+def read_group(attributes: Attributes, document: Attributes | None = None) -> Group | None:
+    """What is noted for a group: its dimensions and members; ``None`` when nothing is.
+
+    >>> read_group({"_nczarr_group": {"dimensions": {"t": {"size": 3, "unlimited": 1}, "x": 4}, "arrays": ["v"]}})
+    Group(dimensions={'t': 3, 'x': 4}, unlimited=('t',), arrays=('v',), groups=())
+    """
+    noted = _noted("group", attributes, document, ".nczgroup")
+    if noted is None:
+        return None
+    lengths, growing = {}, []
+    stated = noted.get("dimensions", noted.get("dims"))
+    for name, value in stated.items() if isinstance(stated, Mapping) else ():
+        size = value.get("size") if isinstance(value, Mapping) else value
+        if type(size) is int:
+            lengths[str(name)] = size
+        if isinstance(value, Mapping) and value.get("unlimited"):
+            growing.append(str(name))
+    arrays = _names(noted.get("arrays", noted.get("vars")))
+    return Group(lengths, tuple(growing), arrays, _names(noted.get("groups")))
+
+
+def read_array(attributes: Attributes, document: Attributes | None = None) -> Variable | None:
+    """What is noted for an array: the dimensions it refers to; ``None`` when nothing is."""
+    noted = _noted("array", attributes, document, ".nczarray")
+    if noted is None:
+        return None
+    storage = noted.get("storage")
+    scalar = noted.get("scalar") in (1, True) or storage == "scalar"
+    references = _names(noted.get("dimension_references", noted.get("dimrefs")))
+    return Variable(() if scalar else references, storage if isinstance(storage, str) else None, scalar)
+
+
+def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
+    """The dimensions of the array at `path`: full name → length (``None`` where no group defines it).
+
+    ``None`` when NCZarr notes nothing for the array.
+    """
+    node = hierarchy[path]
+    found = read_array(node.attributes, node.extra)
+    if found is None:
+        return None
+    lengths: dict[str, int | None] = {}
+    for name in found.dimensions:
+        group = _owner(name, hierarchy)
+        lengths[name] = group.dimensions.get(name.rpartition("/")[2]) if group is not None else None
+    return lengths
+
+
+def _noted(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, Any] | None:
+    """The object of a part; a `document` that is NCZarr's own (``.nczgroup``, ``.nczarray``) is the part itself."""
+    found = read(attributes, document).get(part)
+    if found is None and document is not None and isinstance(document.get(own), Mapping):
+        found = document[own]
+    return found if isinstance(found, Mapping) else None
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list | tuple) else ()
+
+
+def attribute_types(attributes: Attributes, document: Attributes | None = None) -> dict[str, str]:
     """The types that NCZarr notes for attributes: name → typestr (or v3 name)."""
-    noted = read(attributes).get("attr")
-    types = noted.get("types") if isinstance(noted, Mapping) else None
+    noted = _noted("attr", attributes, document, ".nczattr")
+    types = noted.get("types") if noted is not None else None
     return {str(name): str(value) for name, value in types.items()} if isinstance(types, Mapping) else {}
 
 
@@ -47,18 +143,36 @@ def without(attributes: Attributes) -> dict[str, Any]:
 
 
 def _detect(node: Node) -> bool:
-    return bool(read(node.attributes))
+    return bool(read(node.attributes, node.extra))
 
 
-def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
-    for name in attribute_types(node.attributes):
+def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    for name in attribute_types(node.attributes, node.extra):
         if name not in node.attributes and not name.lower().startswith("_nc"):
-            yield Problem(
-                NAME,
-                (_PREFIX + "attr", "types", name),
-                "notes the type of an attribute that is not there",
-                "NCZARR-TYPES",
-            )
+            loc = (_PREFIX + "attr", "types", name)
+            yield Problem(NAME, loc, "notes the type of an attribute that is not there", "NCZARR-TYPES")
+    if node.kind != "array" or len(hierarchy) <= 1:
+        return
+    noted = read_array(node.attributes, node.extra)
+    lengths = dimensions(path, hierarchy) or {}
+    loc = (_PREFIX + "array",)
+    if noted is not None and not noted.scalar and len(noted.dimensions) != node.ndim:
+        message = f"names {len(noted.dimensions)} dimensions, the array has {node.ndim}"
+        yield Problem(NAME, loc, message, "NCZARR-DIMENSIONS")
+    elif noted is not None and not noted.scalar:
+        for name, real in zip(noted.dimensions, node.shape, strict=True):
+            owner = _owner(name, hierarchy)
+            if owner is not None and lengths[name] is None:
+                yield Problem(NAME, loc, f"refers to {name}, which its group does not define", "NCZARR-DIMENSIONS")
+            elif owner is not None and lengths[name] != real and name.rpartition("/")[2] not in owner.unlimited:
+                message = f"{name} has {lengths[name]} elements, the array {real}"
+                yield Problem(NAME, loc, message, "NCZARR-DIMENSIONS")
+
+
+def _owner(name: str, hierarchy: Hierarchy) -> Group | None:
+    """What is noted for the group that defines a dimension."""
+    group = hierarchy.get(parent(name.strip("/")))
+    return read_group(group.attributes, group.extra) if group is not None else None
 
 
 CONVENTION = Convention(NAME, _detect, _check, spec_url="https://docs.unidata.ucar.edu/nug/current/nczarr_head.html")
