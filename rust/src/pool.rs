@@ -62,7 +62,7 @@ impl Gate {
 }
 
 /// How often a waiting caller looks for signals.
-const POLL: Duration = Duration::from_millis(50);
+pub const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 struct Queue {

@@ -1,12 +1,13 @@
 //! Stored values: local files, and bytes that were fetched.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 use crate::scratch::{self, Scratch};
@@ -454,14 +455,29 @@ pub struct Lock<'a> {
     file: File,
 }
 
+/// The longest time between two looks at a lock that another has.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
 impl<'a> Lock<'a> {
-    pub fn hold(value: &Path, root: &'a Path) -> Result<Lock<'a>> {
+    /// `wait` is called now and then while another has the lock, and ends the waiting with its error.
+    pub fn hold(value: &Path, root: &'a Path, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
         let path = beside(value, "tessarr-lock");
         let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
         loop {
             let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             let file = in_directory(&path, open).map_err(failed)?;
-            file.lock().map_err(failed)?;
+            let mut pause = Duration::from_micros(100);
+            // Not by waiting in the kernel: a thread that helps would not learn there that its caller was interrupted.
+            while let Err(error) = file.try_lock() {
+                match error {
+                    TryLockError::WouldBlock => {}
+                    TryLockError::Error(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    TryLockError::Error(error) => return Err(failed(error)),
+                }
+                wait()?;
+                thread::sleep(pause);
+                pause = LOCK_PAUSE.min(2 * pause);
+            }
             let held = Version::of(&file.metadata().map_err(failed)?);
             match fs::metadata(&path) {
                 Ok(there) => {

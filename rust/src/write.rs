@@ -15,7 +15,7 @@ use crate::decode;
 use crate::encode::{self, Stored, Writing, merge, set_entry, stored_order};
 use crate::error::{Error, Result};
 use crate::part::{Part, Spread};
-use crate::pool::{Gate, Job, process, release, threads};
+use crate::pool::{Gate, Job, POLL, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
 use crate::store::{Local, Lock, Object, Replacement, STALE, Source, Version, remove};
@@ -126,7 +126,8 @@ impl WriteJob {
         if covers {
             return self.replace(whole, &path, None, None, &mut *poll);
         }
-        let _lock = Lock::hold(&path, root)?;
+        let mut wait = || if self.stopped.load(Ordering::Relaxed) { Err(given_up()) } else { poll() };
+        let _lock = Lock::hold(&path, root, &mut wait)?;
         for attempt in 0.. {
             let old = Local::find(path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
@@ -248,7 +249,7 @@ impl WriteJob {
                 return Ok(());
             }
             if self.stopped.load(Ordering::Relaxed) {
-                return Err(Error::new("internal", "another thread failed"));
+                return Err(given_up());
             }
             let range = from..(from + many).min(total);
             open.batch(shard, range, self.how, &mut arena)
@@ -257,17 +258,19 @@ impl WriteJob {
         }
     }
 
-    fn helpable(&self) -> Option<Arc<OpenShard>> {
-        let mut shards = locked(&self.shards);
+    fn helpable(&self, poll: Poll) -> Result<Option<Arc<OpenShard>>> {
         loop {
+            let mut shards = locked(&self.shards);
             shards.0.retain(|open| open.next.load(Ordering::Relaxed) < open.spread.len());
             if let Some(open) = shards.0.first() {
-                return Some(open.clone());
+                return Ok(Some(open.clone()));
             }
             if shards.1 == 0 || self.stopped.load(Ordering::Relaxed) {
-                return None;
+                return Ok(None);
             }
-            shards = self.opened.wait(shards).unwrap_or_else(PoisonError::into_inner);
+            // Others may wait for a lock for long.
+            drop(self.opened.wait_timeout(shards, POLL).unwrap_or_else(PoisonError::into_inner));
+            poll()?;
         }
     }
 
@@ -287,7 +290,7 @@ impl WriteJob {
             poll()?;
         }
         if !self.alone {
-            while let Some(open) = self.helpable() {
+            while let Some(open) = self.helpable(&mut *poll)? {
                 self.inner_chunks(&open, &mut *poll)?;
             }
         }
@@ -414,8 +417,13 @@ impl OpenShard {
         while made.inside > 0 {
             made = self.finished.wait(made).unwrap_or_else(PoisonError::into_inner);
         }
-        if made.failed { Err(Error::new("internal", "another thread failed")) } else { Ok(made) }
+        if made.failed { Err(given_up()) } else { Ok(made) }
     }
+}
+
+/// What a thread says that only stops because another failed or the caller was interrupted.
+fn given_up() -> Error {
+    Error::new("internal", "another thread failed")
 }
 
 struct Opening<'a>(&'a WriteJob);

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -121,6 +123,59 @@ def test_an_interrupt_ends_a_long_read(tmp_path: Path) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert time.monotonic() - started < 10
+
+
+WAITS = """
+import signal, sys, tessarr
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGUSR1, lambda *_: print("signal", flush=True))
+tessarr.config.set({"engine": sys.argv[2], "threading.max_workers": 4})
+array = tessarr.open_array(sys.argv[1], mode="r+")
+where = (0, 0) if sys.argv[3] == "one" else (slice(1, -1), slice(1, -1))
+print("begins", flush=True)
+try:
+    array[where] = 7
+    print("done", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+"""Writes parts of chunks: arguments path, engine, one chunk or many."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="this platform has no signals between processes")
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("extent", ["one", "many"])
+def test_an_interrupt_ends_the_wait_for_a_lock_and_other_signals_do_not(
+    tmp_path: Path, engine: str, extent: str
+) -> None:
+    import fcntl
+
+    made(tmp_path, chunks=(64, 64))
+    held = []
+    for row in range(4):
+        for column in range(4):
+            held.append((tmp_path / f"a/c/{row}/.{column}.tessarr-lock").open("w"))
+            fcntl.flock(held[-1], fcntl.LOCK_EX)
+    command = [sys.executable, "-c", WAITS, str(tmp_path / "a"), engine, extent]
+    for kind in ("interrupt", "another signal"):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
+            assert child.stdout is not None
+            try:
+                assert child.stdout.readline() == "begins\n"
+                time.sleep(0.3)
+                if kind == "interrupt":
+                    child.send_signal(signal.SIGINT)
+                    assert child.communicate(timeout=10)[0] == "interrupted\n"
+                    continue
+                child.send_signal(signal.SIGUSR1)
+                time.sleep(0.2)
+                assert child.poll() is None
+                for file in held:
+                    file.close()
+                assert child.communicate(timeout=10)[0] == "signal\ndone\n"
+            finally:
+                child.kill()
 
 
 def test_a_changed_file_is_never_served_from_the_cache(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from tessarr.stores.locks import PATIENCE
+
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)
@@ -91,16 +93,26 @@ def for_each(work: Callable[[Item], object], items: Items[Item], *, waiting: int
     futures = [executor.submit(batch.run) for _ in range(helpers)]
     try:
         batch.run()
+        _join(futures)
     except BaseException as error:  # an interrupt of the caller's thread must stop the helpers too
         batch.stop(error)
-    for future in futures:
-        if not future.cancel():
-            future.result()
+        _join(futures)
     if batch.error is not None:
         raise batch.error
 
 
+def _join(futures: list[Future[None]]) -> None:
+    """Wait for those that have begun; the others are not needed."""
+    for future in futures:
+        if not future.cancel():
+            future.result()
+
+
 _END = object()
+
+
+class _StoppedError(Exception):
+    """Another thread of the batch failed, or its caller was interrupted."""
 
 
 class _Batch:
@@ -117,8 +129,14 @@ class _Batch:
             self._items = iter(())
             self.error = self.error or error
 
+    def ask(self) -> None:
+        """See `tessarr.stores.locks.Patience`."""
+        if self.error is not None:
+            raise _StoppedError
+
     def run(self) -> None:
         _local.busy = True
+        PATIENCE.ask = self.ask
         try:
             while True:
                 with self._guard:
@@ -129,4 +147,5 @@ class _Batch:
         except Exception as error:
             self.stop(error)
         finally:
+            PATIENCE.ask = None
             _local.busy = False

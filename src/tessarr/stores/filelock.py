@@ -22,6 +22,8 @@ import os
 import sys
 import time
 
+from tessarr.stores.locks import PATIENCE, PAUSE_S
+
 LOCK_SUFFIX = ".tessarr-lock"
 TEMPORARY_SUFFIX = ".tessarr-tmp"
 HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX)
@@ -66,13 +68,32 @@ def acquire(path: str, *, wait: bool = True) -> int:
     while True:
         descriptor = os.open(path, _OPEN, 0o666)
         try:
-            _lock(descriptor, wait)
+            _lock(descriptor, wait=wait)
             if _leads_to(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _lock(descriptor: int, *, wait: bool) -> None:
+    ask = PATIENCE.ask
+    if wait and ask is None and _block is not None:
+        _block(descriptor)  # a signal interrupts it, and its handler may raise
+        return
+    pause_s = 0.0005
+    while True:
+        try:
+            _try(descriptor)
+            return
+        except BlockingIOError:
+            if not wait:
+                raise
+        if ask is not None:
+            ask()
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, PAUSE_S)
 
 
 def release(path: str, descriptor: int) -> None:
@@ -101,18 +122,15 @@ def _leads_to(path: str, descriptor: int) -> bool:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(descriptor: int, wait: bool) -> None:
-        pause_s = 0.001
-        while True:
-            try:
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-                return
-            except PermissionError as error:
-                if not wait:
-                    raise BlockingIOError(*error.args) from None
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, 0.05)
+    def _try(descriptor: int) -> None:
+        """Raises `BlockingIOError` when another has it."""
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+
+    _block = None
 
     def _unlock(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -121,8 +139,12 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _lock(descriptor: int, wait: bool) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _try(descriptor: int) -> None:
+        """Raises `BlockingIOError` when another has it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _block(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

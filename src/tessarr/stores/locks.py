@@ -1,11 +1,28 @@
-"""One lock per (store, key) for the threads of this process, made when first wanted and gone when nobody wants it."""
+"""One lock per (store, key) for the threads of this process, made when first wanted and gone when nobody wants it.
+
+A thread that waits for a lock on behalf of another thread cannot be interrupted. `PATIENCE` is how it learns that nobody
+wants what it waits for any more.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+
+PAUSE_S = 0.02
+"""How long a thread with a `Patience` waits before it asks again."""
+
+
+class Patience(threading.local):
+    """What the present thread asks now and then while it waits for a lock; raises to make it give up."""
+
+    ask: Callable[[], None] | None = None
+
+
+PATIENCE = Patience()
+"""The threads of `tessarr.engine.pool` set it."""
 
 
 class KeyedLocks:
@@ -28,8 +45,11 @@ class KeyedLocks:
             lock = lock or threading.Lock()
             self._locks[name] = (lock, users + 1)
         try:
-            with lock:
+            _take(lock)
+            try:
                 yield
+            finally:
+                lock.release()
         finally:
             with self._guard:
                 lock, users = self._locks[name]
@@ -37,6 +57,15 @@ class KeyedLocks:
                     del self._locks[name]
                 else:
                     self._locks[name] = (lock, users - 1)
+
+
+def _take(lock: threading.Lock) -> None:
+    ask = PATIENCE.ask
+    if ask is None:
+        lock.acquire()
+        return
+    while not lock.acquire(timeout=PAUSE_S):
+        ask()
 
 
 KEYED_LOCKS = KeyedLocks()
