@@ -42,6 +42,7 @@ def stored(place: Place, document: dict[str, Any], values: Any) -> bytes:
 
 
 @pytest.mark.spec("V3-BYTES-01")
+@pytest.mark.filterwarnings("ignore:codecs has a codec called endian")
 def test_the_legacy_name_endian_is_read_and_never_written(place: Place) -> None:
     legacy = {"name": "endian", "configuration": {"endian": "big"}}
     z = place.open(array_document((2,), codecs=[legacy]), {"c/0": b"\0\0\1\2\0\0\0\1"})

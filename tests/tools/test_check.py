@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import NodeNotFoundError, ReadOnlyError
+from tessarr.errors import MetadataValidationError, NodeNotFoundError, ReadOnlyError
 from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.tools.check import RULES, Finding, Report, check
@@ -328,6 +328,16 @@ V2 = {
     "order": "C",
     "filters": None,
 }
+CODECS: list[Any] = V3["codecs"]  # type: ignore[assignment]
+START = {"padding_encoding": "start_byte"}
+
+
+def cast(word: str) -> dict[str, Any]:
+    """The codec cast_value with a map that has infinity, so spelled, in it."""
+    scalars = {"encode": [["NaN", 0], [word, 255]]}
+    return {"name": "cast_value", "configuration": {"data_type": "uint8", "scalar_map": scalars}}
+
+
 LITTLE = {"endian": "little"}
 OLD_STRUCT = {
     "data_type": {"name": "structured", "configuration": {"fields": [["a", "int16"]]}},
@@ -356,6 +366,44 @@ DOCUMENTS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"shape": [0], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}},
     ),
     ("LEGACY-CHUNK0", ".zarray", {"shape": [0], "chunks": [False]}, {"shape": [0], "chunks": [1]}),
+    (
+        "LEGACY-CHUNK0",
+        "zarr.json",
+        {"shape": [0], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [False]}}},
+        {"shape": [0], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}},
+    ),
+    ("LEGACY-BOOL", ".zarray", {"chunks": [True]}, {"chunks": [1]}),
+    (
+        "LEGACY-GRID",
+        "zarr.json",
+        {"shape": [4, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, [1, 3]]}}},
+        {
+            "shape": [4, 4],
+            "chunk_grid": {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [2, [1, 3]]}},
+        },
+    ),
+    (
+        "LEGACY-WORDS",
+        "zarr.json",
+        {"data_type": "bool", "fill_value": False, "codecs": [{"name": "packbits", "configuration": START}]},
+        {
+            "data_type": "bool",
+            "fill_value": False,
+            "codecs": [{"name": "packbits", "configuration": {"padding_encoding": "first_byte"}}],
+        },
+    ),
+    (
+        "LEGACY-WORDS",
+        "zarr.json",
+        {"codecs": [*CODECS, {"name": "zstd", "configuration": {"level": 5.0, "checksum": False}}]},
+        {"codecs": [*CODECS, {"name": "zstd", "configuration": {"level": 5, "checksum": False}}]},
+    ),
+    (
+        "LEGACY-WORDS",
+        "zarr.json",
+        {"data_type": "float32", "codecs": [cast("+Infinity"), {"name": "bytes"}]},
+        {"data_type": "float32", "codecs": [cast("Infinity"), {"name": "bytes"}]},
+    ),
     (
         "LEGACY-STRUCT",
         "zarr.json",
@@ -411,19 +459,41 @@ def test_every_legacy_rule_is_shown() -> None:
     assert {rule for rule, *_ in DOCUMENTS} | {"LEGACY-BLOCK"} == set(LEGACY)
 
 
-@pytest.mark.parametrize(
-    ("rule", "name", "wrong", "right"), [item for item in DOCUMENTS if item[0] != "LEGACY-STRINGS"]
-)
-def test_what_is_put_right_could_be_read_before_with_a_warning_or_without(
-    rule: str, name: str, wrong: Any, right: Any
-) -> None:
-    if wrong.get("chunks") == [False]:
-        return  # false is no number; only the repair makes it one
-    store = MemoryStore()
-    put(store, name, {**(V3 if name == "zarr.json" else V2), **wrong})
-    with warnings.catch_warnings(record=True):
+QUIET = ("LEGACY-SHORT", "LEGACY-CODEC", "LEGACY-NAN")
+"""Rules about documents that break no specification, or one that nobody keeps."""
+
+
+@pytest.mark.parametrize(("rule", "name", "wrong", "right"), [item for item in DOCUMENTS if item[0] != "LEGACY-BOOL"])
+def test_what_is_put_right_could_be_read_before_with_a_warning(rule: str, name: str, wrong: Any, right: Any) -> None:
+    base = V3 if name == "zarr.json" else V2
+    store, mended = MemoryStore(), MemoryStore()
+    put(store, name, {**base, **wrong})
+    put(mended, name, {**base, **right})
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        array = tessarr.open_array(store, mode="r")
+    assert bool(caught) is (rule not in QUIET)
+    twin = tessarr.open_array(mended, mode="r")
+    assert (array.dtype, array.metadata.chunk_grid) == (twin.dtype, twin.metadata.chunk_grid)
+    np.testing.assert_array_equal(array[...], twin[...])
+
+
+def test_the_setting_strict_refuses_what_only_its_rule_makes_readable() -> None:
+    store = MemoryStore()
+    put(store, ".zarray", {**V2, "shape": [0], "chunks": [False]})
+    with tessarr.config.set({"strict": True}), pytest.raises(MetadataValidationError, match="chunks"):
         tessarr.open_array(store, mode="r")
+
+
+@pytest.mark.parametrize("chunks", [[0, 2], [False, 2]])
+@pytest.mark.filterwarnings("ignore")
+def test_a_legacy_array_that_grows_is_stored_in_the_form_that_it_was_read_in(chunks: Any) -> None:
+    store = MemoryStore()
+    put(store, ".zarray", {**V2, "shape": [0, 4], "chunks": chunks})
+    array = tessarr.open_array(store, mode="r+")
+    array.append(np.ones((3, 4), "i4"))
+    assert get(store, ".zarray")["chunks"] == [1, 2]
+    assert tessarr.open_array(store, mode="r")[...].tolist() == [[1] * 4] * 3
 
 
 def test_several_rules_for_one_document_are_all_applied() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tessarr import _json
-from tessarr.errors import MetadataValidationError, Problem, ZarrUserWarning
+from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.types import Buffer, JSONObject, ZarrFormat
@@ -60,9 +60,11 @@ def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
 
 def put_right(name: str, document: JSONObject) -> JSONObject:
     """A stored document about to be rewritten, without what is read with a warning and must not be written (V2-09)."""
+    from tessarr.metadata import legacy
+
     if name == ".zarray" and document.get("filters") == []:
-        return {**document, "filters": None}
-    return document
+        document = {**document, "filters": None}
+    return legacy.readable(name, document)[0]
 
 
 def _indent() -> int | None:
@@ -74,8 +76,45 @@ def _indent() -> int | None:
 def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
     """The node that these parsed documents (relative key → JSON) of one format describe.
 
-    An array wins over a group at one path, with a warning (V2-54). Raises `MetadataValidationError`.
+    An array wins over a group at one path, with a warning (V2-54). A document that can be read only as a rule of
+    `tessarr.metadata.legacy` has it is read so, with a warning; not with the setting ``strict``.
+
+    Raises `MetadataValidationError`.
     """
+    try:
+        return _parse_node(zarr_format, documents)
+    except MetadataValidationError:
+        meant = _meant(zarr_format, documents)
+        if meant is None:
+            raise
+        return meant
+
+
+def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata | None:
+    """The node as the rules for legacy documents read it; ``None`` when they do not help."""
+    import warnings
+
+    from tessarr.metadata import legacy
+    from tessarr.settings import is_strict
+
+    name = KEYS[zarr_format].array
+    if is_strict() or not isinstance(documents.get(name), dict):
+        return None
+    document, said = legacy.readable(name, documents[name])
+    if not said:
+        return None
+    try:
+        node = _parse_node(zarr_format, {**documents, name: document})
+    except MetadataValidationError:
+        return None
+    hint = "`tessarr repair` corrects the document"
+    warnings.warn(
+        f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}", ZarrRuntimeWarning, 4
+    )
+    return node
+
+
+def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
     keys = KEYS[zarr_format]
     parser = module(zarr_format)
     if keys.array != keys.group:

@@ -92,6 +92,7 @@ def resolve_array(
         doc.adopt("chunks", error)
     try:
         data_type = from_v2(doc.fields["dtype"], filters)
+        _warn_of_orders(doc.fields["dtype"])
     except TessarrError as error:
         if error.kind == "pickle_refused":
             raise
@@ -128,6 +129,15 @@ def resolve_array(
         compressor=compressor,
         filters=filters,
     )
+
+
+def _warn_of_orders(dtype: Any) -> None:
+    """Warn of single bytes with a byte order, which other readers refuse."""
+    from tessarr.metadata.legacy import plain_orders
+
+    meant = plain_orders(dtype)
+    if meant != dtype:
+        warnings.warn(f"single bytes have no byte order: {dtype!r} is read as {meant!r}", ZarrRuntimeWarning, 2)
 
 
 def chain_from_v2(

@@ -23,6 +23,7 @@ from tessarr.errors import (
     TessarrError,
     ZarrRuntimeWarning,
 )
+from tessarr.metadata import legacy
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document
 from tessarr.metadata.group import GroupMetadata
@@ -58,6 +59,7 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
     grid = _extension(doc, "chunk_grid", shape) if shape_ok else None
     encoding = _extension(doc, "chunk_key_encoding")
     codecs, ignored = parse_codecs(doc.fields["codecs"], ("codecs",), doc.problems)
+    _old_names(doc)
     fill = _fill(doc, data_type)
     attributes = _attributes(doc)
     names = _dimension_names(doc, len(shape)) if shape_ok else None
@@ -83,6 +85,17 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
         extra=extra,
         not_writable=f"unknown codecs {ignored} were skipped, so chunks could not be written back" if ignored else None,
     )
+
+
+def _old_names(doc: Document) -> None:
+    """Warn of names that were given up, and are read for the sake of what was written with them."""
+    data_type = doc.fields["data_type"]
+    if isinstance(data_type, Mapping) and data_type.get("name") == "structured":
+        doc.tolerate("data_type", "is called structured, as zarr-python before 3.2 wrote it", "struct")
+    for codecs in legacy.codec_lists(dict(doc.fields)):
+        if any(codec == "endian" or (isinstance(codec, Mapping) and codec.get("name") == "endian") for codec in codecs):
+            doc.tolerate("codecs", "has a codec called endian, as before 2024", "bytes")
+            return
 
 
 def _data_type(doc: Document) -> DataType | None:

@@ -8,18 +8,14 @@ Source: the histories of zarr-python, zarrita and zarrs; docs/checking.md names 
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 from tessarr.errors import TessarrError
-
-Document: TypeAlias = dict[str, Any]
-Rule: TypeAlias = Callable[[Document], Document | None]
-
-_OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
+from tessarr.metadata import legacy
+from tessarr.metadata.legacy import Document, Rule
 
 
 def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
@@ -40,94 +36,56 @@ def mend(rule: str, document: Document) -> Document:
     return RULES[rule][2](document) or document
 
 
-def _copied(document: Document, *fields: str) -> Document:
-    """The document with copies of some members, which may then be changed."""
-    return {**document, **{field: copy.deepcopy(document[field]) for field in fields if field in document}}
-
-
-def _changed(old: Document, new: Document) -> Document | None:
-    return None if _same(old, new) else new
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Equal, where ``0`` and ``false`` are not, and NaN is NaN."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return list(a) == list(b) and all(_same(a[name], b[name]) for name in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_same, a, b))
-    number = isinstance(a, float) and isinstance(b, float)  # one of them may know its decimal text
-    return bool((number or type(a) is type(b)) and (a == b or (a != a and b != b)))
-
-
-def _codec_lists(document: Document) -> Iterator[list[Any]]:
-    """Every list of codecs in a v3 array, those of shards included."""
-    waiting = [document.get("codecs")]
-    while waiting:
-        codecs = waiting.pop()
-        if isinstance(codecs, list):
-            yield codecs
-            for codec in codecs:
-                inner = codec.get("configuration") if isinstance(codec, dict) else None
-                if isinstance(inner, dict):
-                    waiting += [inner.get("codecs"), inner.get("index_codecs")]
-
-
 def _endian(document: Document) -> Document | None:
-    new = _copied(document, "codecs")
-    for codecs in _codec_lists(new):
+    new = legacy.copied(document, "codecs")
+    for codecs in legacy.codec_lists(new):
         for position, codec in enumerate(codecs):
             if codec == "endian":
                 codecs[position] = {"name": "bytes"}
             elif isinstance(codec, dict) and codec.get("name") == "endian":
                 codec["name"] = "bytes"
-    return _changed(document, new)
+    return legacy.changed(document, new)
 
 
 def _order(document: Document) -> Document | None:
-    new = _copied(document, "codecs")
+    new = legacy.copied(document, "codecs")
     shape = document.get("shape")
     if not isinstance(shape, list):
         return None
     axes = list(range(len(shape)))
-    for codecs in _codec_lists(new):
+    for codecs in legacy.codec_lists(new):
         for codec in codecs:
             inner = codec.get("configuration") if isinstance(codec, dict) and codec.get("name") == "transpose" else None
             if isinstance(inner, dict) and inner.get("order") in ("C", "F"):
                 inner["order"] = axes if inner["order"] == "C" else axes[::-1]
-    return _changed(document, new)
+    return legacy.changed(document, new)
 
 
 def _null(document: Document) -> Document | None:
+    """Members that are null where they must be absent."""
     names = ("storage_transformers", "dimension_names", "consolidated_metadata", "attributes")
     absent = [name for name in names if name in document and document[name] is None]
     return {name: value for name, value in document.items() if name not in absent} if absent else None
 
 
+def _true(document: Document) -> Document | None:
+    """``true`` is 1. The specifications want such a document refused, so that this is a repair only."""
+    new = legacy.copied(document, "chunks", "chunk_grid")
+    lengths = new["chunks"] if "chunks" in new else legacy.grid_lengths(new, "regular", "chunk_shape")
+    if not isinstance(lengths, list):
+        return None
+    lengths[:] = [1 if length is True else length for length in lengths]
+    return legacy.changed(document, new)
+
+
 def _short(document: Document) -> Document | None:
-    new = _copied(document, "codecs")
-    for codecs in _codec_lists(new):
+    new = legacy.copied(document, "codecs")
+    for codecs in legacy.codec_lists(new):
         codecs[:] = [{"name": codec} if isinstance(codec, str) else codec for codec in codecs]
     for name in ("chunk_grid", "chunk_key_encoding"):
         if isinstance(new.get(name), str):
             new[name] = {"name": new[name]}
-    return _changed(document, new)
-
-
-def _chunk0(document: Document) -> Document | None:
-    new = _copied(document, "chunks", "chunk_grid")
-    shape = document.get("shape")
-    if "chunks" in new:
-        lengths = new["chunks"]
-    else:
-        grid = new.get("chunk_grid")
-        inner = grid.get("configuration") if isinstance(grid, dict) and grid.get("name") == "regular" else None
-        lengths = inner.get("chunk_shape") if isinstance(inner, dict) else None
-    if not isinstance(shape, list) or not isinstance(lengths, list) or len(shape) != len(lengths):
-        return None
-    for axis, length in enumerate(lengths):
-        if (length is False or (type(length) is int and length == 0)) and shape[axis] == 0:
-            lengths[axis] = 1
-    return _changed(document, new)
+    return legacy.changed(document, new)
 
 
 def _struct(document: Document) -> Document | None:
@@ -146,14 +104,14 @@ def _struct(document: Document) -> Document | None:
             new = {**document, "data_type": parsed.to_json(), "fill_value": new_fill}
     except TessarrError:
         return None
-    new = _copied(new, "codecs")
-    for codecs in _codec_lists(new):
+    new = legacy.copied(new, "codecs")
+    for codecs in legacy.codec_lists(new):
         for position, codec in enumerate(codecs):
             stated = codec.get("configuration") if isinstance(codec, dict) else None
             bare = codec == "bytes" or (isinstance(codec, dict) and codec.get("name") == "bytes" and not stated)
             if bare and parsed.has_byteorder:  # zarr-python left it out and meant little
                 codecs[position] = {"name": "bytes", "configuration": {"endian": "little"}}
-    return _changed(document, new)
+    return legacy.changed(document, new)
 
 
 def _fill(document: Document) -> Document | None:
@@ -168,36 +126,20 @@ def _fill(document: Document) -> Document | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data_type = from_v2(dtype, None)
-            return _changed(document, {**document, "fill_value": data_type.dump_fill(data_type.default_fill(), 2)})
+            return legacy.changed(
+                document, {**document, "fill_value": data_type.dump_fill(data_type.default_fill(), 2)}
+            )
     except TessarrError:
         return None
 
 
 def _byteorder(document: Document) -> Document | None:
-    def plain(dtype: Any) -> Any:
-        if isinstance(dtype, str) and len(dtype) > 1 and dtype[0] in "<>" and (
-            dtype[1:] in ("b1", "i1", "u1") or dtype[1] in "SV"
-        ):  # fmt: skip
-            return "|" + dtype[1:]
-        if isinstance(dtype, list):
-            return [
-                [field[0], plain(field[1]), *field[2:]] if isinstance(field, list) and len(field) > 1 else field
-                for field in dtype
-            ]
-        return dtype
-
-    return _changed(document, {**document, "dtype": plain(document.get("dtype"))}) if "dtype" in document else None
+    dtype = document.get("dtype")
+    return legacy.changed(document, {**document, "dtype": legacy.plain_orders(dtype)}) if "dtype" in document else None
 
 
 def _filters(document: Document) -> Document | None:
     return {**document, "filters": None} if document.get("filters") == [] else None
-
-
-def _strings(document: Document) -> Document | None:
-    compressor = document.get("compressor")
-    if not isinstance(compressor, dict) or compressor.get("id") not in _OBJECT_CODECS or document.get("filters"):
-        return None
-    return {**document, "filters": [compressor], "compressor": None}
 
 
 def _codec(document: Document) -> Document | None:
@@ -208,14 +150,14 @@ def _codec(document: Document) -> Document | None:
     if compressor.get("checksum") is True:
         drop = set()  # the stored frames have checksums; readers that know the member may want to keep them
     kept = {name: value for name, value in compressor.items() if name not in drop}
-    return _changed(document, {**document, "compressor": kept})
+    return legacy.changed(document, {**document, "compressor": kept})
 
 
 def _nan(document: Document) -> Document | None:
     fill = document.get("fill_value")
     if isinstance(fill, list):
-        return _changed(document, {**document, "fill_value": [_word(part) for part in fill]})
-    return _changed(document, {**document, "fill_value": _word(fill)}) if "fill_value" in document else None
+        return legacy.changed(document, {**document, "fill_value": [_word(part) for part in fill]})
+    return legacy.changed(document, {**document, "fill_value": _word(fill)}) if "fill_value" in document else None
 
 
 def _word(value: Any) -> Any:
@@ -230,18 +172,18 @@ def _block(document: Document) -> Document | None:
     return {name: value for name, value in document.items() if name != "consolidated_metadata"}
 
 
-_V3, _V2, _BOTH = ("zarr.json",), (".zarray",), ("zarr.json", ".zarray")
+_V3, _V2 = ("zarr.json",), (".zarray",)
 RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
+    **legacy.RULES,
+    "LEGACY-BOOL": (("zarr.json", ".zarray"), "chunk lengths are integers", _true),
+    "LEGACY-NULL": (_V3, "null members must be left out", _null),
     "LEGACY-ENDIAN": (_V3, "the codec endian is now called bytes", _endian),
     "LEGACY-ORDER": (_V3, 'the orders "C" and "F" are now permutations', _order),
-    "LEGACY-NULL": (_V3, "null members must be left out", _null),
     "LEGACY-SHORT": (_V3, "readers of Zarr 3.0 want objects, not names", _short),
-    "LEGACY-CHUNK0": (_BOTH, "chunk lengths are positive", _chunk0),
     "LEGACY-STRUCT": (_V3, "structured types are now written as struct, with a byte order", _struct),
     "LEGACY-FILL": (_V2, "the fill value of bytes is Base64, of text a string", _fill),
     "LEGACY-BYTEORDER": (_V2, "single bytes have no byte order", _byteorder),
     "LEGACY-FILTERS": (_V2, "no filters is null, not an empty list", _filters),
-    "LEGACY-STRINGS": (_V2, "the codec of objects belongs to the filters", _strings),
     "LEGACY-CODEC": (_V2, "members that numcodecs of zarr-python 2 does not know", _codec),
     "LEGACY-NAN": (_V2, 'NaN and Infinity are written as strings ("NaN")', _nan),
     "LEGACY-BLOCK": ((".zgroup",), "consolidated_metadata is no member of .zgroup", _block),

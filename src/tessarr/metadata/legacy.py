@@ -1,0 +1,179 @@
+"""Documents that real libraries wrote against their specification, and that can be read only in the form they meant.
+
+A rule is a pure function from a parsed document to the document as it must be, or ``None`` when it has nothing to say.
+The parsers try them only when a document cannot be read as it stands, and warn; `tessarr.tools.check` reports the same
+rules, and `tessarr.tools.repair` writes what they say.
+
+>>> mixed = {"shape": [4, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, [1, 3]]}}}
+>>> new, said = readable("zarr.json", mixed)
+>>> new["chunk_grid"]["name"], said
+('rectilinear', ['a regular grid with lists of lengths is a rectilinear one'])
+
+Source: zarr-python 3.2 (grids that mix lengths and lists), 2 and 3 (``chunks=False`` on axes of length 0);
+codecs of objects as compressor; the faulty schemas and examples of zarr-extensions (packbits, cast_value, zstd).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+Document: TypeAlias = dict[str, Any]
+Rule: TypeAlias = Callable[[Document], Document | None]
+
+OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
+_PADDING = {"start_byte": "first_byte", "end_byte": "last_byte"}
+_BITS = {"start_bit": "first_bit", "end_bit": "last_bit"}
+
+
+def readable(name: str, document: Document) -> tuple[Document, list[str]]:
+    """The document called `name` as the rules would have it, and what they say; nothing when no rule applies."""
+    said: list[str] = []
+    for names, say, rule in RULES.values():
+        new = rule(document) if name in names else None
+        if new is not None:
+            document = new
+            said.append(say)
+    return document, said
+
+
+def copied(document: Document, *fields: str) -> Document:
+    """The document with copies of some members, which may then be changed."""
+    return {**document, **{field: copy.deepcopy(document[field]) for field in fields if field in document}}
+
+
+def changed(old: Document, new: Document) -> Document | None:
+    """`new`, or ``None`` when it says the same."""
+    return None if _same(old, new) else new
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal, where ``0`` and ``false`` are not, and NaN is NaN."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(_same(a[name], b[name]) for name in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    number = isinstance(a, float) and isinstance(b, float)  # one of them may know its decimal text
+    return bool((number or type(a) is type(b)) and (a == b or (a != a and b != b)))
+
+
+def codec_lists(document: Document) -> Iterator[list[Any]]:
+    """Every list of codecs in a v3 array, those of shards included."""
+    waiting = [document.get("codecs")]
+    while waiting:
+        codecs = waiting.pop()
+        if isinstance(codecs, list):
+            yield codecs
+            for codec in codecs:
+                inner = codec.get("configuration") if isinstance(codec, dict) else None
+                if isinstance(inner, dict):
+                    waiting += [inner.get("codecs"), inner.get("index_codecs")]
+
+
+def chunk_lengths(document: Document) -> Document | None:
+    """``false`` and 0 are 1 on an axis of length 0, where there are no chunks."""
+    new = copied(document, "chunks", "chunk_grid")
+    shape = document.get("shape")
+    lengths = new["chunks"] if "chunks" in new else grid_lengths(new, "regular", "chunk_shape")
+    if lengths is None:
+        lengths = grid_lengths(new, "rectilinear", "chunk_shapes")
+    if not isinstance(shape, list) or not isinstance(lengths, list) or len(shape) != len(lengths):
+        return None
+    for axis, length in enumerate(lengths):
+        if isinstance(length, list) and shape[axis] == 0:
+            lengths[axis] = [edge for edge in length if edge is not False and edge != 0]
+        elif shape[axis] == 0 and type(length) in (bool, int) and not length:
+            lengths[axis] = 1
+    return changed(document, new)
+
+
+def grid_lengths(document: Document, name: str, member: str) -> Any:
+    grid = document.get("chunk_grid")
+    inner = grid.get("configuration") if isinstance(grid, dict) and grid.get("name") == name else None
+    return inner.get(member) if isinstance(inner, dict) else None
+
+
+def mixed_grid(document: Document) -> Document | None:
+    """A regular grid in which some axes list their chunks; these were laid out as a rectilinear one."""
+    lengths = grid_lengths(document, "regular", "chunk_shape")
+    if not isinstance(lengths, list) or not any(isinstance(length, list) for length in lengths):
+        return None
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": copy.deepcopy(lengths)}}
+    return {**document, "chunk_grid": grid}
+
+
+def plain_orders(dtype: Any) -> Any:
+    """A v2 dtype in which single bytes have no byte order.
+
+    >>> plain_orders([["a", "<u1"], ["b", "<i4"]])
+    [['a', '|u1'], ['b', '<i4']]
+    """
+    if isinstance(dtype, str):
+        single = dtype[:1] in ("<", ">") and (dtype[1:] in ("b1", "i1", "u1") or dtype[1:2] in ("S", "V"))
+        return f"|{dtype[1:]}" if single else dtype
+    if not isinstance(dtype, list):
+        return dtype
+    return [
+        [field[0], plain_orders(field[1]), *field[2:]] if isinstance(field, list) and len(field) > 1 else field
+        for field in dtype
+    ]
+
+
+def object_codec(document: Document) -> Document | None:
+    """The codec that makes bytes of objects, written as the compressor."""
+    compressor = document.get("compressor")
+    if not isinstance(compressor, dict) or compressor.get("id") not in OBJECT_CODECS or document.get("filters"):
+        return None
+    return {**document, "filters": [compressor], "compressor": None}
+
+
+def codec_words(document: Document) -> Document | None:
+    """Members and values of codecs as faulty schemas and examples of the registry have them."""
+    new = copied(document, "codecs")
+    for codecs in codec_lists(new):
+        for codec in codecs:
+            inner = codec.get("configuration") if isinstance(codec, dict) else None
+            mend = _WORDS.get(codec["name"]) if isinstance(inner, dict) and isinstance(codec.get("name"), str) else None
+            if mend is not None:
+                codec["configuration"] = mend(inner)
+    return changed(document, new)
+
+
+def _packbits(inner: Document) -> Document:
+    named = {_BITS.get(name, name): value for name, value in inner.items()}
+    if isinstance(named.get("padding_encoding"), str):
+        named["padding_encoding"] = _PADDING.get(named["padding_encoding"], named["padding_encoding"])
+    return named
+
+
+def _zstd(inner: Document) -> Document:
+    level = inner.get("level")
+    return {**inner, "level": int(level)} if isinstance(level, float) and level == int(level) else inner
+
+
+def _cast_value(inner: Document) -> Document:
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return "Infinity" if value == "+Infinity" else value
+
+    scalars = inner.get("scalar_map")
+    if not isinstance(scalars, dict):
+        return inner
+    return {**inner, "scalar_map": {name: plain(pairs) for name, pairs in scalars.items()}}
+
+
+_WORDS: dict[str, Callable[[Document], Document]] = {
+    "packbits": _packbits,
+    "zstd": _zstd,
+    "cast_value": _cast_value,
+}
+
+RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
+    "LEGACY-GRID": (("zarr.json",), "a regular grid with lists of lengths is a rectilinear one", mixed_grid),
+    "LEGACY-CHUNK0": (("zarr.json", ".zarray"), "chunk lengths are positive integers", chunk_lengths),
+    "LEGACY-WORDS": (("zarr.json",), "words of codecs that only a faulty schema or example has", codec_words),
+    "LEGACY-STRINGS": ((".zarray",), "the codec of objects belongs to the filters", object_codec),
+}
+"""Rule id → the documents it is about, what it says, and the mending function."""
