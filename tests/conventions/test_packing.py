@@ -19,6 +19,8 @@ from tessarr.conventions.cf import Packing
         ("u1", {"valid_range": [10, 200], "_FillValue": 255, "scale_factor": 2.0}),
         ("i2", {"valid_min": -100, "missing_value": 7, "scale_factor": 1.5}),
         ("i4", {"add_offset": -5.0}),
+        ("i1", {"_Unsigned": "true", "valid_range": [3, -6], "_FillValue": -1, "scale_factor": 0.5}),
+        ("i2", {"_Unsigned": "true", "valid_min": 5, "valid_max": -300, "_FillValue": -1}),
     ],
 )
 def test_decoding_is_that_of_netcdf4(dtype: str, attributes: dict[str, Any], tmp_path: Path) -> None:
@@ -79,3 +81,16 @@ def test_what_does_not_fit_is_refused_at_the_very_limit(dtype: str) -> None:
 def test_nothing_is_divided_by_a_scale_of_zero() -> None:
     with pytest.raises(ValueError, match="scale_factor is 0"):
         Packing.read({"scale_factor": 0}).encode([1.0], np.dtype("i2"))
+
+
+def test_a_list_of_one_number_is_that_number() -> None:
+    attributes = {"scale_factor": [0.5], "add_offset": [2], "valid_max": [9], "_FillValue": [-1]}
+    assert np.array_equal(Packing.read(attributes).decode(np.array([4, 10, -1])), [4.0, np.nan, np.nan], equal_nan=True)
+    assert Packing.read({"scale_factor": np.float32(0.5)}).scale == 0.5
+
+
+@pytest.mark.parametrize("name", ["scale_factor", "add_offset", "valid_min", "valid_max"])
+@pytest.mark.parametrize("value", ["0.1", [1, 2], {}, True])
+def test_a_scale_that_is_no_number_is_refused_and_not_left_out(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a number"):
+        Packing.read({name: value})

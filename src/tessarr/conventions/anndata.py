@@ -5,7 +5,7 @@
 >>> read({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [3, 4]})
 Element(type='csr_matrix', version='0.1.0')
 >>> read_dataframe({"encoding-type": "dataframe", "_index": "gene", "column-order": ["length"]})
-DataFrame(index='gene', columns=('length',))
+DataFrame(names='gene', columns=('length',))
 
 `parts` finds the pieces of an AnnData object: its size, the tables of observations and variables, matrices, layers.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, children, join, parent
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, children, join, numbers, parent
 
 NAME = "anndata"
 
@@ -50,9 +50,9 @@ class Element(NamedTuple):
 
 
 class DataFrame(NamedTuple):
-    """A table: every column, and the index, is a member of the group."""
+    """A table: every column, and the one that names the rows, is a member of the group."""
 
-    index: str
+    names: str
     columns: tuple[str, ...]
 
 
@@ -105,7 +105,7 @@ def read_sparse(attributes: Attributes) -> Sparse | None:
     shape = attributes.get("shape", attributes.get("h5sparse_shape"))
     if kind not in ("csr", "csc") or not (isinstance(shape, list | tuple) and len(shape) == 2):
         return None
-    return Sparse(kind, (shape[0], shape[1])) if all(type(n) is int for n in shape) else None
+    return Sparse("csr" if kind == "csr" else "csc", (shape[0], shape[1])) if numbers(shape, 2) else None
 
 
 def categorical(path: str, hierarchy: Hierarchy) -> Categorical | None:
@@ -142,7 +142,7 @@ def parts(hierarchy: Hierarchy, path: str = "") -> Parts | None:
         if there(name) is not None
     }
     lengths = [
-        _length(join(join(path, name), table.index), hierarchy) if table is not None else None
+        _length(join(join(path, name), table.names), hierarchy) if table is not None else None
         for name, table in zip(("obs", "var"), tables, strict=True)
     ]
     return Parts((lengths[0], lengths[1]), there("X"), tables[0], tables[1], mappings, there("raw"))
@@ -167,7 +167,7 @@ def _shape(path: str, hierarchy: Hierarchy) -> tuple[int, ...] | None:
     sparse, table = read_sparse(node.attributes), read_dataframe(node.attributes)
     if sparse is not None:
         return sparse.shape
-    rows = _length(join(path, table.index), hierarchy) if table is not None else None
+    rows = _length(join(path, table.names), hierarchy) if table is not None else None
     return None if rows is None else (rows,)
 
 
@@ -187,8 +187,14 @@ def _misfits(path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     found = parts(hierarchy, path)
     assert found is not None
     obs, var = found.shape
-    wanted = {"X": (obs, var)} if found.x is not None else {}
-    axes = {"layers": (obs, var), "obsm": (obs,), "varm": (var,), "obsp": (obs, obs), "varp": (var, var)}
+    wanted: dict[str, tuple[int | None, ...]] = {"X": (obs, var)} if found.x is not None else {}
+    axes: dict[str, tuple[int | None, ...]] = {
+        "layers": (obs, var),
+        "obsm": (obs,),
+        "varm": (var,),
+        "obsp": (obs, obs),
+        "varp": (var, var),
+    }
     for name, lengths in axes.items():
         wanted |= {f"{name}/{member}": lengths for member in found.mappings.get(name, ())}
     for name, lengths in wanted.items():
@@ -200,7 +206,7 @@ def _misfits(path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 
 
 def _columns(path: str, table: DataFrame, hierarchy: Hierarchy) -> Iterator[Problem]:
-    rows = _length(join(path, table.index), hierarchy)
+    rows = _length(join(path, table.names), hierarchy)
     for name in table.columns:
         length = _length(join(path, name), hierarchy)
         if rows is not None and length is not None and length != rows:

@@ -75,7 +75,10 @@ class Packing:
 
     @classmethod
     def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2) -> Packing:
-        """What the attributes of an array of NumPy kind `kind` say."""
+        """What the attributes of an array of NumPy kind `kind` say.
+
+        Raises `ValueError` for a scale, offset or limit that is no number: values would be reckoned with wrongly.
+        """
         missing = []
         for name in ("_FillValue", "missing_value"):
             value = attributes.get(name)
@@ -84,14 +87,13 @@ class Packing:
                     missing.append(read_fill(item, kind, zarr_format))
         limits = attributes.get("valid_range")
         low, high = limits if isinstance(limits, list | tuple) and len(limits) == 2 else (None, None)
-        low, high = attributes.get("valid_min", low), attributes.get("valid_max", high)
-        unsigned = attributes.get("_Unsigned")
+        unsigned, scale = attributes.get("_Unsigned"), _number(attributes, "scale_factor")
         return cls(
-            scale=_number(attributes.get("scale_factor"), 1.0),
-            offset=_number(attributes.get("add_offset"), 0.0),
+            scale=1.0 if scale is None else float(scale),
+            offset=float(_number(attributes, "add_offset") or 0.0),
             missing=tuple(missing),
-            valid_min=low if is_number(low) else None,
-            valid_max=high if is_number(high) else None,
+            valid_min=_number(attributes, "valid_min", low),
+            valid_max=_number(attributes, "valid_max", high),
             unsigned=None if unsigned is None else str(unsigned).lower() == "true",
             packed="scale_factor" in attributes or "add_offset" in attributes,
         )
@@ -106,10 +108,16 @@ class Packing:
             else:  # with _Unsigned, missing values may be stated as stored or as meant
                 found |= (stored == item) | (np.asarray(values) == item)
         if self.valid_min is not None:
-            found |= stored < self.valid_min
+            found |= stored < self._limit(self.valid_min, stored.dtype)
         if self.valid_max is not None:
-            found |= stored > self.valid_max
+            found |= stored > self._limit(self.valid_max, stored.dtype)
         return found
+
+    def _limit(self, value: float, dtype: np.dtype[Any]) -> float:
+        """A limit; with ``_Unsigned`` a negative one is stated as it is stored."""
+        if self.unsigned and dtype.kind == "u" and -(1 << (8 * dtype.itemsize - 1)) <= value < 0:
+            return value + (1 << (8 * dtype.itemsize))
+        return value
 
     def decode(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
         """The numbers that are meant, NaN where missing.
@@ -171,8 +179,18 @@ class Packing:
         return stored if counted == stored.dtype else stored.view(counted)
 
 
-def _number(value: Any, default: float) -> float:
-    return float(value) if is_number(value) else default
+def _number(attributes: Attributes, name: str, value: Any = None) -> float | None:
+    """The number of an attribute, `value` without it; a list of one (as netCDF attributes are) is that one."""
+    value = attributes.get(name, value)
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None:
+        return None
+    if is_number(value):
+        number: float = value
+        return number
+    raise ValueError(f"{name} must be a number, got {value!r}")
 
 
 def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None]]:
@@ -212,7 +230,9 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
             yield Problem(NAME, (name,), f"must be a string, got {attributes[name]!r}", "CF-TYPE")
     yield from _check_time(attributes)
     for name in ("scale_factor", "add_offset", "valid_min", "valid_max"):
-        if name in attributes and not is_number(attributes[name]):
+        value = attributes.get(name)
+        alone = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+        if name in attributes and not is_number(alone):
             yield Problem(NAME, (name,), f"must be a number, got {attributes[name]!r}", "CF-PACKING")
     if attributes.get("axis") not in (None, "X", "Y", "Z", "T"):
         yield Problem(NAME, ("axis",), f"must be X, Y, Z or T, got {attributes['axis']!r}", "CF-AXIS")
@@ -239,10 +259,11 @@ def _check_time(attributes: Attributes) -> Iterator[Problem]:
 def _check_references(attributes: Attributes, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     """Arrays that are named must be there: beside the array, or (CF 2.7) in a group above it."""
     named = [("coordinates", name) for name in read_coordinates(attributes)]
-    for attribute in ("bounds", "grid_mapping"):
-        value = attributes.get(attribute)
-        if isinstance(value, str) and value and ":" not in value:
-            named.append((attribute, value))
+    bounds, mapping = attributes.get("bounds"), attributes.get("grid_mapping")
+    if isinstance(bounds, str) and bounds:
+        named.append(("bounds", bounds))
+    words = mapping.replace(":", " ").split() if isinstance(mapping, str) else []  # all names, in the extended form too
+    named += [("grid_mapping", name) for name in words]
     for attribute, name in named:
         if find(name, path, hierarchy) is None:
             yield Problem(NAME, (attribute,), f"names {name!r}, which is not there", "CF-REFERENCE")

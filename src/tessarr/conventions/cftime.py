@@ -7,8 +7,10 @@
 >>> datetimes([60], "days since 2000-01-01")
 array(['2000-03-01T00:00:00.000000'], dtype='datetime64[us]')
 
-Values are exact to the microsecond; floats are rounded to the nearest one. The calendar "standard" (the default) is
-Julian before 1582-10-15 and Gregorian from then on. Years are counted with a year 0 in every calendar. Months and
+Values are exact to the microsecond; floats are rounded to the nearest one. (Whole nanoseconds are exact as datetime64.)
+The calendar "standard" (the default) is
+Julian before 1582-10-15 and Gregorian from then on; "tai" (CF 1.12) is counted like "proleptic_gregorian"; "utc", which
+needs a list of leap seconds, is refused. Years are counted with a year 0 in every calendar. Months and
 years as units have no fixed length and are refused.
 
 Source: CF 1.11, section 4.4; day counts after "chrono-compatible low-level date algorithms" (H. Hinnant, public domain).
@@ -33,18 +35,22 @@ CALENDARS = {
     "all_leap": "all_leap",
     "366_day": "all_leap",
     "360_day": "360_day",
+    "tai": "proleptic_gregorian",
 }
 """Every calendar's name → the one it is called here."""
 _UNITS = {
     "week": 604_800_000_000, "day": 86_400_000_000, "d": 86_400_000_000, "hour": 3_600_000_000, "hr": 3_600_000_000,
     "h": 3_600_000_000, "minute": 60_000_000, "min": 60_000_000, "second": 1_000_000, "sec": 1_000_000, "s": 1_000_000,
-    "millisecond": 1000, "msec": 1000, "ms": 1000, "microsecond": 1,
+    "millisecond": 1000, "millisec": 1000, "msec": 1000, "ms": 1000, "microsecond": 1, "microsec": 1, "us": 1,
+    "µs": 1, "nanosecond": 1, "nanosec": 1, "ns": 1,
 }  # fmt: skip
-"""Microseconds in each unit, in the singular."""
+"""Microseconds in each unit, in the singular; of nanoseconds, in a thousand."""
+_NANOSECONDS = ("nanosecond", "nanoseconds", "nanosec", "nanosecs", "ns")
 _DAY = 86_400_000_000
 _FORM = re.compile(
-    r"\s*([A-Za-z]+)\s+since\s+(-?\d{1,6})-(\d{1,2})-(\d{1,2})"
-    r"(?:[T\s]+(\d{1,2}):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?)?\s*(Z|UTC|GMT|[+-]?\d{1,2}(?::?\d{2})?)?\s*",
+    r"\s*([A-Za-zµ]+)\s+since\s+([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})"
+    r"(?:(?:T|\s+)(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(\.\d*)?)?(?:\s+(\d{1,2}(?::?\d{2})?))?)?)?"
+    r"\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?\s*",
     re.IGNORECASE,
 )
 _MONTHS = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
@@ -66,6 +72,8 @@ class Units(NamedTuple):
     """Year, month, day that is counted from."""
     offset: int
     """Microseconds from that day's midnight, in UTC, to the moment that is counted from."""
+    parts: int = 1
+    """How many of the unit make up `microseconds`: 1000 nanoseconds are one."""
 
     @classmethod
     def parse(cls, text: str) -> Units:
@@ -81,8 +89,9 @@ class Units(NamedTuple):
         if hour > 23 or minute > 59 or second > 59:
             raise ValueError(f"there is no such time of day in {text!r}")
         fraction = round(float(found[8] or 0) * 1_000_000) if found[8] not in (None, ".") else 0
-        offset = (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction - _zone(found[9])
-        return cls(found[1], length, (int(found[2]), int(found[3]), int(found[4])), offset)
+        offset = (hour * 3600 + minute * 60 + second) * 1_000_000 + fraction - _zone(found[9] or found[10])
+        date = (int(found[2]), int(found[3]), int(found[4]))
+        return cls(found[1], length, date, offset, 1000 if unit in _NANOSECONDS else 1)
 
 
 def _zone(text: str | None) -> int:
@@ -96,12 +105,14 @@ def _zone(text: str | None) -> int:
 
 def is_time(units: object) -> bool:
     """Whether a ``units`` attribute counts time since a moment."""
-    return isinstance(units, str) and re.match(r"\s*[A-Za-z]+\s+since\s", units) is not None
+    return isinstance(units, str) and re.match(r"\s*[A-Za-zµ]+\s+since\s", units) is not None
 
 
 def calendar_of(name: str | None) -> str:
     """The calendar meant by the attribute ``calendar``. Raises `ValueError` for an unknown one."""
     found = CALENDARS.get((name or "standard").lower())
+    if found is None and str(name).lower() == "utc":
+        raise ValueError("the calendar 'utc' counts leap seconds, of which there is no list here; use cftime")
     if found is None:
         raise ValueError(f"unknown calendar {name!r}; known: {', '.join(CALENDARS)}")
     return found
@@ -125,10 +136,11 @@ def _moments(
     if numbers.dtype.kind == "f":
         if not np.isfinite(numbers).all():
             raise ValueError("NaN and infinity are no times; mask missing values first")
-        whole = np.floor(numbers).astype(np.int64)
-        fraction = np.rint((numbers - whole) * parsed.microseconds).astype(np.int64)
+        whole = np.floor(numbers / parsed.parts).astype(np.int64)
+        fraction = np.rint((numbers / parsed.parts - whole) * parsed.microseconds).astype(np.int64)
     else:
-        whole, fraction = numbers.astype(np.int64), np.int64(0)
+        whole, part = np.divmod(_whole(numbers), parsed.parts)
+        fraction = np.rint(part / parsed.parts).astype(np.int64)
     per_day = _DAY // parsed.microseconds if parsed.microseconds <= _DAY else 0
     if per_day:  # days and the rest apart: microseconds alone would overflow after 292,000 years
         days, part = np.divmod(whole, per_day)
@@ -139,8 +151,15 @@ def _moments(
     return np.asarray(start + days + more, np.int64), np.asarray(rest + np.zeros_like(days), np.int64)
 
 
+def _whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Integers as int64. Raises `ValueError` for what is larger, and for what is no number."""
+    if numbers.dtype.kind not in "iu" or (numbers.dtype == np.uint64 and numbers.size and numbers.max() >= 1 << 63):
+        raise ValueError(f"times are integers up to 2**63 or floats, got {numbers.dtype}")
+    return numbers.astype(np.int64)
+
+
 def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[np.datetime64]:
-    """Numbers in `units` as ``datetime64[us]``.
+    """Numbers in `units` as ``datetime64[us]``; in nanoseconds as ``datetime64[ns]``, exactly.
 
     Raises `ValueError` for calendars whose dates NumPy does not have, and for dates of the standard calendar before
     1582-10-15, which NumPy would call by other names.
@@ -153,7 +172,12 @@ def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) ->
         raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
     result: npt.NDArray[np.datetime64] = days.astype("datetime64[D]").astype("datetime64[us]")
     moved: npt.NDArray[np.datetime64] = result + rest.astype("timedelta64[us]")
-    return moved
+    numbers, parts = np.asarray(values), Units.parse(units).parts
+    if parts == 1 or numbers.dtype.kind not in "iu":
+        return moved
+    first = datetimes(np.zeros((), np.int64), units.replace(Units.parse(units).unit, "microseconds", 1), calendar)
+    exact: npt.NDArray[np.datetime64] = first.astype("datetime64[ns]") + numbers.astype("timedelta64[ns]")
+    return exact
 
 
 def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
@@ -176,6 +200,9 @@ def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt
     else:
         days, rest = _existing_day(given["year"], given["month"], given["day"], name), given["microsecond"]
     rest = rest - parsed.offset
+    if parsed.parts > 1:
+        finer = given.astype("datetime64[ns]").astype(np.int64) % 1000 if given.dtype.kind == "M" else 0
+        return np.asarray(((days - start) * _DAY + rest) * parsed.parts + finer)
     if parsed.microseconds <= _DAY:
         whole, left = np.divmod(rest, parsed.microseconds)
         whole = whole + (days - start) * (_DAY // parsed.microseconds)

@@ -10,6 +10,7 @@
 
 Of GDAL's forms url counts, then wkt, then projjson. Where both ways are present both are reported, and whether they
 disagree: exactly where pyproj is installed (`tessarr.conventions.pyproj`), else only for equal forms and authority codes.
+CF's extended form (``"crs: x y geo: lat lon"``) names a system for each set of coordinates: `read_grid_mapping`.
 Text is passed through as it stands: WKT1, WKT2:2015 and WKT2:2019 alike. The framework's ``proj:`` is read too, last.
 
 Source: CF 1.11, section 5.6; GDAL, "Zarr" driver, "SRS encoding"; OGC 21-050r1.
@@ -18,20 +19,28 @@ Source: CF 1.11, section 5.6; GDAL, "Zarr" driver, "SRS encoding"; OGC 21-050r1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from tessarr.conventions import proj
 from tessarr.conventions.base import Convention, Hierarchy, Node, Problem
 from tessarr.conventions.cf import find
+from tessarr.conventions.xarray import read_dimensions
 from tessarr.types import JSON, JSONObject
 
 NAME = "CRS"
 KEY = "_CRS"
 Form = Literal["url", "wkt", "projjson", "code", "cf"]
 _FORMS: tuple[Form, ...] = ("url", "wkt", "projjson")
-_URL = re.compile(r"/def/crs/([^/]+)/[^/]+/([^/]+)$|/([A-Za-z]+)/[^/]+/(\w+)$")
+_URLS = tuple(map(re.compile, (
+    r"/def/crs/([^/]+)/[^/]+/([^/]+)/?$",  # of OGC
+    r"^urn:(?:x-)?ogc:def:crs:([^:]+):[^:]*:([^:]+)$",
+    r"/gml/srs/(epsg)\.xml#(\d+)$",
+    r"/ref/([A-Za-z]+)/(\w+)/?$",  # of spatialreference.org
+    r"^([A-Za-z]+):(\w+)$",
+    r"/([A-Za-z]+)/[^/]+/(\w+)$",
+)))  # fmt: skip
 _ID = re.compile(r'(?:ID|AUTHORITY)\["(\w+)",\s*"?(\w+)"?\]\s*\]\s*$', re.IGNORECASE)
 
 
@@ -50,8 +59,8 @@ class Reference(NamedTuple):
         if self.form == "code":
             return str(self.value).upper()
         if self.form == "url":
-            found = _URL.search(self.value)
-            return f"{found[1] or found[3]}:{found[2] or found[4]}".upper() if found else None
+            found = next(filter(None, (form.search(self.value) for form in _URLS)), None)
+            return f"{found[1]}:{found[2]}".upper() if found else None
         if self.form == "wkt":
             found = _ID.search(self.value)
             return f"{found[1]}:{found[2]}".upper() if found else None
@@ -75,13 +84,21 @@ class CRS:
     @property
     def disagree(self) -> bool:
         """Whether two statements cannot both be true; ``False`` also where that cannot be told."""
-        codes = {reference.code for reference in self.all} - {None}
-        if len(codes) > 1:
-            return True
+        codes = {reference.code for reference in self.all}
+        if len(self.all) < 2 or (len(codes) == 1 and None not in codes):
+            return False
+        stated = codes - {None}
+        if len(stated) > len({str(code).partition(":")[0] for code in stated}):
+            return True  # two codes of one authority
+        told = _contradict_by_pyproj(self.all)
+        return told if told is not None else len(stated) > 1 or self._texts_differ()
+
+    def _texts_differ(self) -> bool:
+        """Whether two statements of one form, that have no code to tell them apart by, are not the same."""
         for form in ("wkt", "projjson"):
-            values = [reference.value for reference in self.all if reference.form == form]
-            if len(values) > 1 and any(_bare(value) != _bare(values[0]) for value in values) and len(codes) != 1:
-                return not _equal_by_pyproj(self.all)
+            values = [_bare(reference.value) for reference in self.all if reference.form == form]
+            if any(value != values[0] for value in values):
+                return True
         return False
 
 
@@ -89,15 +106,15 @@ def _bare(value: Any) -> Any:
     return re.sub(r"\s+", "", value) if isinstance(value, str) else value
 
 
-def _equal_by_pyproj(references: tuple[Reference, ...]) -> bool:
-    """Whether pyproj finds all statements equal; ``False`` where it is not installed or cannot read them."""
+def _contradict_by_pyproj(references: tuple[Reference, ...]) -> bool | None:
+    """Whether pyproj finds two statements different; ``None`` where it is not installed or cannot read all of them."""
     from tessarr.conventions import pyproj
     from tessarr.errors import MissingDependencyError
 
     try:
-        return pyproj.equivalent([reference.value for reference in references if reference.form != "cf"])
+        return pyproj.contradict([reference.value for reference in references])
     except (MissingDependencyError, ValueError):
-        return False
+        return None
 
 
 def read(path: str, hierarchy: Hierarchy) -> CRS | None:
@@ -118,15 +135,55 @@ def _gdal(node: Node) -> Iterator[Reference]:
         yield Reference("gdal", "wkt", stated)
 
 
-def grid_mapping(path: str, hierarchy: Hierarchy) -> str | None:
-    """The path of the grid mapping variable that an array names; ``None`` when it names none or it is not there.
+class GridMapping(NamedTuple):
+    """A grid mapping variable, and the coordinates that it is for."""
 
-    CF's extended form (``crs: x y``) names the variable before the colon.
+    name: str
+    coordinates: tuple[str, ...] = ()
+    """In CF's extended form; () in the short one, where it is for all."""
+
+
+def read_grid_mapping(text: object) -> tuple[GridMapping, ...]:
+    """What the attribute ``grid_mapping`` says, in CF's short form or the extended one; () when it says nothing.
+
+    >>> read_grid_mapping("crs"), read_grid_mapping("utm: x y geo: lat lon")[1]
+    ((GridMapping(name='crs', coordinates=()),), GridMapping(name='geo', coordinates=('lat', 'lon')))
     """
-    name = hierarchy[path].attributes.get("grid_mapping")
-    if not isinstance(name, str) or not name.strip():
-        return None
-    return find(name.split(":")[0].split()[0], path, hierarchy)
+    words = re.sub(r"\s*:\s*", ": ", text).split() if isinstance(text, str) else []
+    if not any(word.endswith(":") for word in words):
+        return tuple(GridMapping(word) for word in words[:1])
+    found: list[tuple[str, list[str]]] = []
+    for word in words:
+        if word.endswith(":"):
+            found.append((word[:-1], []))
+        elif found:
+            found[-1][1].append(word)
+    return tuple(GridMapping(name, tuple(coordinates)) for name, coordinates in found if name)
+
+
+def write_grid_mapping(mappings: Sequence[GridMapping]) -> str:
+    """The attribute ``grid_mapping``: the short form for one variable without coordinates, else the extended one.
+
+    Raises `ValueError` without any, and for several of which one has no coordinates.
+    """
+    if not mappings or (len(mappings) > 1 and not all(mapping.coordinates for mapping in mappings)):
+        raise ValueError(f"several grid mappings need the coordinates of each, got {list(mappings)}")
+    if not mappings[0].coordinates:
+        return mappings[0].name
+    return " ".join(f"{mapping.name}: {' '.join(mapping.coordinates)}" for mapping in mappings)
+
+
+def grid_mapping(path: str, hierarchy: Hierarchy) -> str | None:
+    """The path of the grid mapping variable of an array; ``None`` when it names none or it is not there.
+
+    Of several (CF's extended form) the one whose coordinates are dimensions of the array, else the first.
+    """
+    node = hierarchy[path]
+    named = read_grid_mapping(node.attributes.get("grid_mapping"))
+    names = set(read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()) - {None}
+    direct = [item for item in named if item.coordinates and names.issuperset(item.coordinates)]
+    chosen = (direct or named)[:1]
+    return find(chosen[0].name, path, hierarchy) if chosen else None
 
 
 def _cf(path: str, hierarchy: Hierarchy) -> Iterator[Reference]:

@@ -155,18 +155,18 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         return
     noted = read_array(node.attributes, node.extra)
     lengths = dimensions(path, hierarchy) or {}
-    loc = (_PREFIX + "array",)
+    place = (_PREFIX + "array",)
     if noted is not None and not noted.scalar and len(noted.dimensions) != node.ndim:
         message = f"names {len(noted.dimensions)} dimensions, the array has {node.ndim}"
-        yield Problem(NAME, loc, message, "NCZARR-DIMENSIONS")
+        yield Problem(NAME, place, message, "NCZARR-DIMENSIONS")
     elif noted is not None and not noted.scalar:
         for name, real in zip(noted.dimensions, node.shape, strict=True):
             owner = _owner(name, hierarchy)
             if owner is not None and lengths[name] is None:
-                yield Problem(NAME, loc, f"refers to {name}, which its group does not define", "NCZARR-DIMENSIONS")
+                yield Problem(NAME, place, f"refers to {name}, which its group does not define", "NCZARR-DIMENSIONS")
             elif owner is not None and lengths[name] != real and name.rpartition("/")[2] not in owner.unlimited:
                 message = f"{name} has {lengths[name]} elements, the array {real}"
-                yield Problem(NAME, loc, message, "NCZARR-DIMENSIONS")
+                yield Problem(NAME, place, message, "NCZARR-DIMENSIONS")
 
 
 def _owner(name: str, hierarchy: Hierarchy) -> Group | None:

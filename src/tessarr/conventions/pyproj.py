@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 from typing import Any
 
 from tessarr.errors import MissingDependencyError
@@ -31,6 +32,33 @@ def equivalent(values: Sequence[Any]) -> bool:
     """Whether all values mean the same system. Raises as `parse`."""
     first, *others = (parse(value) for value in values)
     return all(first.equals(other, ignore_axis_order=True) for other in others)
+
+
+def contradict(values: Sequence[Any]) -> bool:
+    """Whether two of the values cannot mean one system. Raises as `parse`.
+
+    The parameters of a CF grid mapping, which seldom say everything, contradict a system only where both say something.
+    """
+    partial = [value for value in values if isinstance(value, dict) and "grid_mapping_name" in value]
+    whole = [parse(value) for value in values if value not in partial]
+    if any(not whole[0].equals(other, ignore_axis_order=True) for other in whole[1:]):
+        return True
+    stated = [*partial, *(crs.to_cf() for crs in whole[:1])]
+    return any(_differ(one, stated[-1]) for one in stated[:-1])
+
+
+def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two grid mappings have different names, or numbers that are not the same."""
+    names = [item.get("grid_mapping_name") for item in (one, other)]
+    if None not in names and names[0] != names[1]:
+        return True
+    shared = [key for key in one if key in other and key != "crs_wkt"]
+    pairs = [(one[key], other[key]) for key in shared]
+    return any(
+        not isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+        for a, b in pairs
+        if isinstance(a, int | float) and isinstance(b, int | float)
+    )
 
 
 def forms(value: Any) -> dict[str, Any]:
