@@ -7,6 +7,7 @@ as faithfully as it was read.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from tessarr.codecs.base import Codec
 from tessarr.dtypes.base import DataType, Scalar
+from tessarr.errors import ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
@@ -46,6 +48,22 @@ class ArrayMetadata:
     """v2: the filters as in the document."""
     not_writable: str | None = None
     """Why this array can be read and must not be written; ``None`` when it may."""
+
+    def __post_init__(self) -> None:
+        """Hold the fill value that the document will say: v1 and v2 have one NaN, without sign and payload.
+
+        Otherwise chunks of the given NaN would be left out, and come back as another.
+        """
+        fill = self.fill_value
+        if self.zarr_format == 3 or fill is None or fill.dtype.kind not in "fcV":
+            return
+        stated = self.data_type.parse_fill(self.data_type.dump_fill(fill, self.zarr_format), self.zarr_format)
+        if stated.tobytes() != fill.tobytes():
+            message = (
+                f"Zarr v{self.zarr_format} cannot state the payload or sign of a NaN; the fill value is a plain NaN"
+            )
+            warnings.warn(message, ZarrRuntimeWarning, 5)
+            object.__setattr__(self, "fill_value", stated)
 
     @property
     def ndim(self) -> int:
