@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,6 +195,20 @@ def test_migrate_of_what_v2_cannot_say_ends_with_one_in_a_dry_run(run: Run, tmp_
     tessarr.create_array(tmp_path / "a", shape=(8,), chunks=(2,), shards=(4,), dtype="i4")
     assert run("migrate", tmp_path / "a", "--to", "2", "--dry-run").code == 1
     assert run("migrate", tmp_path / "a", "--to", "2").code == 2
+
+
+def test_a_copy_is_compared_with_digests_that_were_kept(run: Run, data: Path, tmp_path: Path) -> None:
+    kept, copy = tmp_path / "kept.json", tmp_path / "copy.zarr"
+    kept.write_text(json.dumps(run("diff", data, "--digest", "--json").json))
+    shutil.copytree(data, copy)
+    assert run("diff", copy, kept, "--digest").code == 0
+    name = next(tessarr.open_group(copy).array_keys())
+    tessarr.open_group(copy)[name].attrs["more"] = 1
+    ran = run("diff", copy, kept, "--digest", "--json")
+    assert (ran.code, ran.json["differing"]) == (1, ["", name])
+    assert run("diff", copy, kept, "--digest", "--ignore", "attributes").code == 1  # kept with them
+    assert run("diff", copy).code == 2
+    assert run("diff", copy, "--digest", "--ignore", "codecs").code == 2
 
 
 def test_diff_ends_with_zero_only_when_nothing_differs(run: Run, data: Path, tmp_path: Path) -> None:

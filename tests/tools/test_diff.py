@@ -136,6 +136,13 @@ def test_digests_of_text_times_and_scalars_are_stable() -> None:
         assert digest(made).root == digest(other).root
 
 
+def test_times_of_another_unit_have_another_digest() -> None:
+    seconds, millis, spans = (
+        tessarr.create_array(MemoryStore(), data=np.array([1, 2], dtype)) for dtype in ("M8[s]", "M8[ms]", "m8[s]")
+    )
+    assert len({digest(array).root for array in (seconds, millis, spans)}) == 3
+
+
 def test_the_rule_of_the_digest_is_the_one_that_is_written_down() -> None:
     known = tessarr.create_array(MemoryStore(), shape=(3,), dtype="i2", fill_value=0)
     known[...] = [1, 2, 3]

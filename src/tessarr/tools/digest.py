@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr._json import plain
+from tessarr.dtypes.base import DataType
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.tools.walk import Progress
@@ -33,6 +34,8 @@ from tessarr.types import JSONObject, Shape
 BLOCK_ELEMENTS = 1 << 22
 """Part of the digest's definition: another number gives other digests."""
 _VERSION = "tessarr-digest-1"
+_AT_ONCE = 256
+"""Blocks that are told to the threads at once: an array of petabytes has too many to list."""
 
 
 @dataclass(slots=True)
@@ -71,8 +74,15 @@ def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progr
     """
     from tessarr.core.array import Array
 
-    if isinstance(node, Array):
-        return Digest({"": _array(node, attributes, jobs)})
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        if isinstance(node, Array):
+            return Digest({"": _array(node, attributes, pool)})
+        return _hierarchy(node, attributes, pool, progress)
+
+
+def _hierarchy(node: Any, attributes: bool, pool: ThreadPoolExecutor, progress: Progress | None) -> Digest:
+    from tessarr.core.array import Array
+
     found: dict[str, str] = {}
     members = list(node.members(max_depth=None))
     tree: dict[str, dict[str, str]] = {"": {}}
@@ -81,7 +91,7 @@ def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progr
         if progress:
             progress(number, len(members), f"/{path}")
         if isinstance(member, Array):
-            found[path] = _array(member, attributes, jobs)
+            found[path] = _array(member, attributes, pool)
         else:
             groups[path] = member
             tree[path] = {}
@@ -104,18 +114,19 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _array(array: Any, attributes: bool, jobs: int) -> str:
+def _array(array: Any, attributes: bool, pool: ThreadPoolExecutor) -> str:
     description = describe(array.metadata, attributes)
     sha = hashlib.sha256(_hash(description).encode())
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        for found in pool.map(lambda box: block_digest(array[box]), blocks(array.shape)):
+    boxes = blocks(array.shape)
+    while some := list(islice(boxes, _AT_ONCE)):
+        for found in pool.map(lambda box: block_digest(array[box]), some):
             sha.update(found)
     return sha.hexdigest()
 
 
 def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]:
     """What of an array's metadata counts: not its format, chunks, codecs, byte order."""
-    data_type = metadata.data_type.with_byteorder("=")
+    data_type = metadata.data_type.with_byteorder("<")
     fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
     own = dict(metadata.attributes) if attributes else {}
     own.pop("_ARRAY_DIMENSIONS", None)
@@ -123,11 +134,19 @@ def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]
     return {
         "kind": "array",
         "shape": list(metadata.shape),
-        "dtype": data_type.dtype.descr if data_type.dtype.names else data_type.name + str(data_type.itemsize or ""),
+        "dtype": data_type.dtype.descr if data_type.dtype.names else _type_name(data_type),
         "fill_value": block_digest(fill).hex(),
         "dimension_names": None if names is None or not any(names) else list(names),
         "attributes": own,
     }
+
+
+def _type_name(data_type: DataType) -> str:
+    """The name, with the size in bytes or the unit of time."""
+    if data_type.dtype.kind in "mM":
+        unit, count = np.datetime_data(data_type.dtype)
+        return f"{data_type.name}[{count}{unit}]"
+    return data_type.name + str(data_type.itemsize or "")
 
 
 def blocks(shape: Shape) -> Iterator[tuple[slice, ...]]:
