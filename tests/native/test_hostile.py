@@ -276,3 +276,12 @@ def test_files_of_replaced_shards_do_not_stay_open(tmp_path: Path) -> None:
         time.sleep(0.01)  # they are closed by another thread
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
     assert array[100, 100] == 19
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_chunk_larger_than_memory_is_an_error_and_does_not_end_the_process(zarr_format):
+    z = tessarr.create_array({}, shape=(4,), chunks=(10**13,), dtype="<i4", compressors=None, zarr_format=zarr_format)
+    assert z.engine.name == "reference"
+    with pytest.raises(MemoryError):
+        z[1] = 1
+    assert z[:].tolist() == [0, 0, 0, 0]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -47,6 +48,8 @@ _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
 }
 _KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
+_LARGEST_CHUNK = 1 << 32
+"""In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
 
 
 class UnsupportedError(Exception):
@@ -190,6 +193,8 @@ def describe(bound: BoundArray) -> JSONObject:
     data_type = bound.metadata.data_type
     if data_type.itemsize is None or bound.dtype.hasobject:
         raise UnsupportedError(f"elements of the data type {data_type.name} differ in size")
+    if prod(map(_longest, bound.axes)) * data_type.itemsize > _LARGEST_CHUNK:
+        raise UnsupportedError("chunks of more than 4 GiB, for which there may be no memory")
     encoding = bound.metadata.chunk_key_encoding
     if type(encoding).__module__ not in _KEYS:
         raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
@@ -247,6 +252,11 @@ class _Bytes:
     def fetch(self, keys: list[str]) -> list[Buffer | None]:
         """Whole values, all asked for at once."""
         return [None if parts is None else parts[0] for parts in self._fetch([Fetch(key) for key in keys])]
+
+
+def _longest(axis: Axis) -> int:
+    """The length of the longest chunk along `axis`."""
+    return axis.uniform or max(map(axis.size, range(axis.nchunks)), default=1)
 
 
 def _axis(axis: Axis) -> JSONObject:
