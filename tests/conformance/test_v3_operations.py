@@ -148,7 +148,7 @@ class Faulty(WrapperStore):
         self.writes = 0
 
     def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
-        if method.startswith(("set", "update", "delete", "replace")):
+        if method.startswith(("set", "update", "splice", "delete", "replace")):
             self.writes += 1
             if self.writes > self.failing:
                 raise StoreError("injected", key=place)

@@ -10,6 +10,7 @@ import pytest
 import tessarr
 from tessarr.stores.base import Store
 from tessarr.stores.local import LocalStore
+from tessarr.stores.localfile import FileValue
 from tessarr.stores.memory import MemoryStore
 
 
@@ -40,18 +41,29 @@ def test_a_chunk_written_whole_while_a_part_of_it_is_merged_is_kept(
     with tessarr.config.set({"engine": "reference"}):
         z = tessarr.create_array(store, shape=(8, 8), chunks=(4, 4) if shards else (8, 8), shards=shards, dtype="i4")
         z[...] = 1
-        original = type(store).get
         done: list[int] = []
 
-        def get(self: Store, key: str, byte_range: Any = None) -> Any:
-            value = original(self, key, byte_range)
-            if not done and key.startswith("c/"):
+        def meanwhile() -> None:
+            if not done:
                 done.append(1)
                 z[...] = 2
+
+        def get(self: Store, key: str, byte_range: Any = None) -> Any:
+            value = original_get(self, key, byte_range)
+            if key.startswith("c/"):
+                meanwhile()
             return value
 
+        def read(self: FileValue, byte_range: Any) -> Any:
+            value = original_read(self, byte_range)
+            meanwhile()
+            return value
+
+        original_get, original_read = type(store).get, FileValue.read
         monkeypatch.setattr(type(store), "get", get)
+        monkeypatch.setattr(FileValue, "read", read)
         z[0, 0] = 3
+        assert done
         monkeypatch.undo()
         assert z[0, 0] == 3
         assert (z[1:] == 2).all()

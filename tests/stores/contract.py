@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
+from tessarr.pieces import Piece, Stored
 from tessarr.stores.base import Fetch, Listing, Store
 from tessarr.types import Buffer, ByteRange
 
@@ -294,6 +295,32 @@ class WriteContract:
         store.update("k", increment)
         assert plain(store.get("k")) == b"2"
 
+    def test_a_splice_keeps_ranges_of_the_old_value(self, store: Store) -> None:
+        large = bytes(range(256)) * 8192  # large enough to be copied within the kernel
+        store.set("a/k", large)
+        read: list[bytes] = []
+
+        def change(old: Stored | None) -> list[Piece]:
+            assert old is not None
+            assert old.nbytes == len(large)
+            read.append(plain(old.read(ByteRange(-3))))
+            return [b"new", ByteRange(7, 1 << 20), b"", np.frombuffer(b"mid", "u1"), ByteRange(1 << 20, len(large))]
+
+        store.splice("a/k", change)
+        assert read == [large[-3:]]
+        assert plain(store.get("a/k")) == b"new" + large[7 : 1 << 20] + b"mid" + large[1 << 20 :]
+
+    def test_a_splice_of_nothing_makes_a_value_and_one_that_fails_changes_nothing(self, store: Store) -> None:
+        def fail(old: Stored | None) -> list[Piece]:
+            raise RuntimeError("no")
+
+        store.splice("n/k", lambda old: [b"1", b"2"] if old is None else [])
+        with pytest.raises(RuntimeError, match="no"):
+            store.splice("n/k", fail)
+        assert plain(store.get("n/k")) == b"12"
+        asyncio.run(store.splice_async("n/k", lambda old: [b"0", ByteRange(0, 1)] if old else None))
+        assert plain(store.get("n/k")) == b"01"
+
     def test_no_update_of_many_threads_is_lost(self, store: Store) -> None:
         with ThreadPoolExecutor(8) as pool:
             for done in [pool.submit(store.update, "n/k", increment) for _ in range(80)]:
@@ -385,6 +412,11 @@ class DeleteContract:
         store.update("a/k", lambda _: None)
         assert store.get("a/k") is None
         store.update("a/k", lambda _: None)
+        assert [*store.list()] == []
+
+    def test_a_splice_that_returns_none_deletes(self, store: Store) -> None:
+        store.set("a/k", b"1")
+        store.splice("a/k", lambda _: None)
         assert [*store.list()] == []
 
     @pytest.mark.parametrize("prefix", ["", "n/", "n/m/"])

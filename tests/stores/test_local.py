@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError, StoreError
-from tessarr.stores import filelock, local, localtree
+from tessarr.stores import filelock, localfile, localtree
 from tessarr.stores.local import LocalStore
 from tessarr.stores.path import (
     case_collision,
@@ -314,7 +314,7 @@ def test_short_writes_and_short_reads_are_continued(store: LocalStore, monkeypat
     assert (store.root / "a").read_bytes() == value
     with monkeypatch.context() as patch:
         patch.setattr(os, "read", lambda descriptor, nbytes: read(descriptor, min(nbytes, 9)))
-        patch.setattr(local, "_pread", lambda descriptor, nbytes, start: pread(descriptor, min(nbytes, 9), start))
+        patch.setattr(localfile, "pread", lambda descriptor, nbytes, start: pread(descriptor, min(nbytes, 9), start))
         assert store.get("a") == value
         assert store.get("a", ByteRange(50, 150)) == value[50:150]
 
@@ -322,7 +322,7 @@ def test_short_writes_and_short_reads_are_continued(store: LocalStore, monkeypat
 def test_a_file_that_shrinks_while_it_is_read_is_an_error(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set("a", b"0123456789")
     monkeypatch.setattr(os, "read", lambda *_: b"012")
-    monkeypatch.setattr(local, "_pread", lambda *_: b"")
+    monkeypatch.setattr(localfile, "pread", lambda *_: b"")
     with pytest.raises(StoreError, match="became shorter"):
         store.get("a")
 

@@ -8,6 +8,7 @@ import logging
 import pickle
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from tessarr.stores.wrappers import (
     ReadOnlyStore,
     WrapperStore,
 )
+from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 
 
@@ -73,6 +75,30 @@ def test_a_wrapper_passes_on_every_method_of_a_store() -> None:
     inherited = {"clear", "clear_async", "with_read_only", "close_async", "delete_dir", "is_empty"}
     missing = {name for name in base if getattr(WrapperStore, name) is getattr(Store, name)} - inherited
     assert missing == set()
+
+
+class Inverted(WrapperStore):
+    """Stores every byte inverted; whoever passed updates on as they are would store wrong bytes."""
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        value = self.store.get(key, byte_range)
+        return None if value is None else bytes(255 - b for b in memoryview(value))
+
+    def set(self, key: str, value: Buffer, **kwargs: Any) -> str | None:
+        return self.store.set(key, bytes(255 - b for b in memoryview(value)), **kwargs)
+
+
+@pytest.mark.parametrize("how", ["update", "update_async", "splice", "splice_async"])
+def test_a_wrapper_that_changes_values_changes_those_of_updates_too(how: str) -> None:
+    inner = MemoryStore()
+    store = Inverted(inner)
+    store.set("k", b"abc")
+    change = (lambda _: [ByteRange(0, 2), b"z"]) if "splice" in how else (lambda old: bytes(old[:2]) + b"z")
+    done = getattr(store, how)("k", change)
+    if done is not None:
+        asyncio.run(done)
+    assert store.get("k") == b"abz"
+    assert inner.get("k") == bytes(255 - b for b in b"abz")
 
 
 def test_a_wrapper_is_what_it_wraps(tmp_path: Path) -> None:

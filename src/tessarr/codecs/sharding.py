@@ -31,6 +31,7 @@ from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
 from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.emptiness import is_fill
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
+from tessarr.pieces import Piece, join
 from tessarr.types import JSON, Buffer, ByteRange, Coords, JSONObject, Shape
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _parse_chain(
 class ShardLayout:
     """A sharding codec bound to shards of one spec. Immutable."""
 
-    __slots__ = ("_index_chain", "_order", "codec", "grid", "index_nbytes", "inner", "spec")
+    __slots__ = ("_index_chain", "codec", "grid", "index_nbytes", "inner", "spec")
 
     codec: ShardingCodec
     spec: ChunkSpec
@@ -195,7 +196,6 @@ class ShardLayout:
                 hint="Compressors cannot be used for the index; use bytes and crc32c",
             )
         self.index_nbytes = self._index_chain.encoded_size
-        self._order: list[Coords] | None = None
 
     @property
     def index_range(self) -> ByteRange:
@@ -259,6 +259,19 @@ class ShardLayout:
         stop = max(entry.stop or 0 for entry in entries) + (self.codec.index_location == "end") * self.index_nbytes
         return ByteRange(stop - 1, stop)
 
+    def check(self, index: ShardIndex, shard_nbytes: int) -> None:
+        """Raises `ShardIndexError` for the first entry that is impossible in a shard of that size."""
+        offset, nbytes = index[..., 0], index[..., 1]
+        at_start = self.codec.index_location == "start"
+        body = self.index_nbytes if at_start else 0, shard_nbytes - (0 if at_start else self.index_nbytes)
+        exact = self.inner.encoded_size
+        good = (offset >= body[0]) & (offset <= body[1]) & (nbytes > 0)
+        good &= nbytes <= np.where(good, body[1] - offset, 0) if exact is None else nbytes == exact
+        good &= offset + nbytes <= body[1]
+        good |= (offset == MISSING) & (nbytes == MISSING)
+        if not good.all():
+            self.entry(index, tuple(np.argwhere(~good)[0].tolist()), shard_nbytes)
+
     def split(self, data: Buffer) -> dict[Coords, memoryview]:
         """The encoded inner chunks of a whole stored shard, as views of `data`; those not stored are left out."""
         view = memoryview(data).cast("B")
@@ -273,23 +286,42 @@ class ShardLayout:
                 found[coords] = view[where.start : where.stop]
         return found
 
-    def pack(self, chunks: Mapping[Coords, Buffer]) -> bytes | None:
-        """A stored shard of these encoded inner chunks; ``None`` when there are none (the shard is then not stored)."""
-        if not chunks:
-            return None
-        index = np.full((*self.grid, 2), MISSING, np.uint64)
+    def pack(self, index: ShardIndex | None, chunks: Mapping[Coords, Buffer | None]) -> list[Piece] | None:
+        """The pieces of a shard that is the one of `index` (``None``: no shard) with other inner chunks.
+
+        `chunks` are the encoded inner chunks that are new (``None``: to be left out). All others stay, and so does the
+        order: a new inner chunk lies where the old one did, one that was not stored before comes after all that were,
+        in write order. ``None`` when the shard is empty then and need not be stored.
+        """
+        entries = np.full((prod(self.grid), 2), MISSING, np.uint64) if index is None else index.reshape(-1, 2).copy()
+        numbers = {coords: self._number(coords) for coords in chunks}
+        old = {coords: int(entries[number, 0]) for coords, number in numbers.items()}
+        rank = _ORDER_KEYS[self.codec.subchunk_write_order]
+        order = sorted(chunks, key=lambda coords: (old[coords], rank(coords)))  # MISSING is greater than any offset
+        entries[list(numbers.values())] = MISSING
+        kept = _Kept(entries)
         at_start = self.codec.index_location == "start"
         offset = self.index_nbytes if at_start else 0
-        body: list[Buffer] = []
-        for coords in self._write_order():
-            data = chunks.get(coords)
+        pieces: list[Piece] = []
+        for coords in order:
+            data = chunks[coords]
             if data is not None:
+                offset = kept.move(old[coords], offset, pieces)
                 nbytes = memoryview(data).nbytes
-                index[coords] = offset, nbytes
+                entries[numbers[coords]] = offset, nbytes
                 offset += nbytes
-                body.append(data)
-        packed = self._index_chain.encode(index)
-        return b"".join([packed, *body] if at_start else [*body, packed])
+                pieces.append(data)
+        kept.move(MISSING, offset, pieces)
+        if not pieces:
+            return None
+        packed = self._index_chain.encode(entries.reshape(*self.grid, 2))
+        return [packed, *pieces] if at_start else [*pieces, packed]
+
+    def _number(self, coords: Coords) -> int:
+        number = 0
+        for i, n in zip(coords, self.grid, strict=True):
+            number = number * n + i
+        return number
 
     def encode(self, shard: npt.NDArray[Any], *, keep_empty: bool = False) -> bytes:
         """A stored shard of the values `shard`; inner chunks of nothing but fill are left out unless `keep_empty`."""
@@ -299,9 +331,7 @@ class ShardLayout:
             if keep_empty or not is_fill(chunk, self.spec.fill):
                 chunks[coords] = self.inner.encode(chunk)
         if chunks:
-            packed = self.pack(chunks)
-            if packed is not None:
-                return packed
+            return join(self.pack(None, chunks) or (), None)
         index = np.full((*self.grid, 2), MISSING, np.uint64)
         return bytes(memoryview(self._index_chain.encode(index)).cast("B"))
 
@@ -323,10 +353,34 @@ class ShardLayout:
         """Every inner chunk's grid index, in C order."""
         return product(*map(range, self.grid))
 
-    def _write_order(self) -> Sequence[Coords]:
-        if self._order is None:
-            self._order = sorted(self.coords(), key=_ORDER_KEYS[self.codec.subchunk_write_order])
-        return self._order
+
+class _Kept:
+    """The inner chunks of a stored shard that stay, in the order in which they lie there, as they move to a new one."""
+
+    def __init__(self, entries: ShardIndex) -> None:
+        self._entries = entries
+        kept = np.flatnonzero(entries[:, 0] != MISSING)
+        self._numbers = kept[np.argsort(entries[kept, 0], kind="stable")]
+        self._starts, self._sizes = entries[self._numbers].T
+        self._stops = self._starts + self._sizes
+        self._done = 0
+
+    def move(self, before: int, offset: int, pieces: list[Piece]) -> int:
+        """Moves those that lie before byte `before` to `offset`; returns the offset after them.
+
+        Their new places are entered, and their old ranges, as few as possible, added to `pieces`.
+        """
+        first, last = self._done, int(np.searchsorted(self._starts, np.uint64(before)))
+        if last <= first:
+            return offset
+        self._done = last
+        starts, stops, sizes = self._starts[first:last], self._stops[first:last], self._sizes[first:last]
+        ends = offset + np.cumsum(sizes)
+        self._entries[self._numbers[first:last], 0] = ends - sizes
+        breaks = np.flatnonzero(starts[1:] != stops[:-1])
+        begins, finishes = [0, *(breaks + 1).tolist()], [*breaks.tolist(), len(starts) - 1]
+        pieces += [ByteRange(int(starts[i]), int(stops[j])) for i, j in zip(begins, finishes, strict=True)]
+        return int(ends[-1])
 
 
 def _morton(coords: Coords) -> int:

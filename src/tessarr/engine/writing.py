@@ -7,10 +7,10 @@ that are not touched are copied as encoded bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from threading import Semaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,8 @@ from tessarr.errors import BaseZarrError
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
-from tessarr.types import Buffer, Coords
+from tessarr.pieces import Piece, Stored, StoredBytes, join
+from tessarr.types import Buffer, ByteRange, Coords
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Values = npt.NDArray[Any]
 
 
-Change = Callable[[Buffer | None], Buffer | None]
+Change = Callable[[Stored | None], list[Piece] | None]
 
 
 def write_part(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None = None) -> None:
@@ -41,11 +42,11 @@ def write_part(bound: BoundArray, part: Part, value: Values, gate: Semaphore | N
     change = _change(bound, part, value, gate)
     try:
         if not part.covers:
-            bound.store.update(key, change)
-        elif (data := change(None)) is None:
+            bound.store.splice(key, change)
+        elif (pieces := change(None)) is None:
             bound.store.delete(key)
         else:
-            bound.store.set(key, data)
+            bound.store.set(key, _whole(pieces))
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
@@ -62,14 +63,14 @@ async def write_part_async(bound: BoundArray, part: Part, value: Values, gate: a
     change = _change(bound, part, value, None)
     try:
         if not part.covers:
-            await bound.store.update_async(key, change)
+            await bound.store.splice_async(key, change)
             return
         async with gate:
-            data = await asyncio.to_thread(change, None)
-        if data is None:
+            pieces = await asyncio.to_thread(change, None)
+        if pieces is None:
             await bound.store.delete_async(key)
         else:
-            await bound.store.set_async(key, data)
+            await bound.store.set_async(key, _whole(pieces))
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
@@ -83,19 +84,23 @@ def _change(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None
     chain = bound.chain(bound.chunk_shape(part.coords))
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
     mine = part_of(value, part)
-    combine = merge_shard if chain.partial else merge
     if gate is None and bound.store.supports_conditional_deletes:
-        return lambda old: combine(chain, old, part.local, mine, keep_empty)
+        return lambda old: merged(chain, old, part.local, mine, keep_empty)
 
-    def change(old: Buffer | None) -> Buffer | None:
+    def change(old: Stored | None) -> list[Piece] | None:
         with gate or nullcontext():
-            new = combine(chain, old, part.local, mine, keep_empty)
+            new = merged(chain, old, part.local, mine, keep_empty)
             # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
             if new is None and old is not None and not bound.store.supports_conditional_deletes:
-                return chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))
+                return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
             return new
 
     return change
+
+
+def _whole(pieces: list[Piece], old: Stored | None = None) -> Buffer:
+    """The value that pieces, some of them ranges of `old`, make. A single piece is new."""
+    return join(pieces, old) if len(pieces) > 1 else cast("Buffer", pieces[0])
 
 
 def part_of(value: Values, part: Part) -> Values:
@@ -105,22 +110,26 @@ def part_of(value: Values, part: Part) -> Values:
     return mine
 
 
-def merge(chain: BoundChain, old: Buffer | None, where: Selection, value: Values, keep_empty: bool) -> Buffer | None:
-    """The encoded chunk that holds `old` with `value` laid over it at `where`; ``None`` when only fill is left.
+def merged(
+    chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
+) -> list[Piece] | None:
+    """The pieces of the encoded chunk that holds `old` with `value` laid over it at `where`; ``None``: only fill is left.
 
-    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates.
-    Works for every chain; `merge_shard` does the same for a shard without decoding what is not touched.
+    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates. In a shard
+    nothing is read or decoded but its index and the inner chunks that are touched.
     """
+    if chain.partial:
+        return _merged_shard(chain, old, where, value, keep_empty)
     spec = chain.spec
     if where.shape == spec.shape and _is_whole(where):
         chunk = value
     else:
         chunk = np.empty(spec.shape, spec.dtype)
-        chunk[...] = spec.fill if old is None else chain.decode(old)
+        chunk[...] = spec.fill if old is None else chain.decode(old.read(ByteRange(0)))
         chunk[where.index] = value
     if not keep_empty and is_fill(chunk, spec.fill):
         return None
-    return chain.encode(chunk)
+    return [chain.encode(chunk)]
 
 
 def _is_whole(where: Selection) -> bool:
@@ -128,22 +137,25 @@ def _is_whole(where: Selection) -> bool:
     return isinstance(where, Outer) and all(isinstance(d, slice) and d.step == 1 for d in where.dims)
 
 
-def merge_shard(
-    chain: BoundChain, old: Buffer | None, where: Selection, value: Values, keep_empty: bool
-) -> Buffer | None:
-    """`merge` for a chain whose parts can be decoded alone (`BoundChain.partial`)."""
+def _merged_shard(
+    chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
+) -> list[Piece] | None:
+    """`merged` for a chain whose parts can be decoded alone (`BoundChain.partial`)."""
     layout = chain.shard
     assert layout is not None
     where, value = inward(chain, where, value)
     inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
-    stored: Mapping[Coords, Buffer] = {} if old is None else layout.split(old)
-    chunks: dict[Coords, Buffer | None] = dict(stored)
-
-    combine = merge_shard if layout.inner.partial else merge
+    index = None
+    if old is not None:
+        index = layout.parse_index(old.read(layout.index_range))
+        layout.check(index, old.nbytes)
+    chunks: dict[Coords, Buffer | None] = {}
 
     def encode(part: Part) -> None:
-        before = None if part.covers else stored.get(part.coords)
-        chunks[part.coords] = combine(layout.inner, before, part.local, part_of(value, part), keep_empty)
+        entry = None if part.covers or index is None else layout.entry(index, part.coords)
+        before = None if entry is None or old is None else StoredBytes(old.read(entry))
+        pieces = merged(layout.inner, before, part.local, part_of(value, part), keep_empty)
+        chunks[part.coords] = None if pieces is None else _whole(pieces, before)
 
     parts = plan(where, inner_axes)
     if len(parts) > 1:
@@ -151,4 +163,4 @@ def merge_shard(
     else:
         for part in parts:
             encode(part)
-    return layout.pack({coords: data for coords, data in chunks.items() if data is not None})
+    return layout.pack(index, chunks)

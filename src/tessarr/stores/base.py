@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
+from tessarr.pieces import Piece, Stored, StoredBytes, join
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
 from tessarr.stores.path import check_prefix
@@ -61,6 +62,19 @@ async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P
     import asyncio  # not above: who never awaits should not pay for loading it
 
     return await asyncio.to_thread(function, *args, **kwargs)
+
+
+def spliced(
+    change: Callable[[Stored | None], Sequence[Piece] | None],
+) -> Callable[[Buffer | None], Buffer | None]:
+    """A change of parts as a change of whole values."""
+
+    def whole(old: Buffer | None) -> Buffer | None:
+        stored = None if old is None else StoredBytes(old)
+        pieces = change(stored)
+        return None if pieces is None else join(pieces, stored)
+
+    return whole
 
 
 @final
@@ -301,6 +315,21 @@ class Store:
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Call `update` asynchronously."""
         await _in_thread(self.update, key, change)
+
+    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        """`update`, for a change that reads and replaces only parts of a value.
+
+        `change` gets the present value to read from (``None``: missing) and returns the pieces of the new one:
+        bytes, and ranges of the present value that stay (``None``: delete). This default reads the whole value.
+        """
+        self.update(key, spliced(change))
+
+    async def splice_async(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        """Call `splice` asynchronously."""
+        if self.is_remote:
+            await self.update_async(key, spliced(change))
+        else:
+            await _in_thread(self.splice, key, change)
 
     def lock(self, key: str) -> LockContext:
         """A context manager that excludes other holders of `key`'s lock: threads of this process, and, where the

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
+from tessarr.pieces import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
 from tessarr.stores.memory import MemoryStore
 from tessarr.stores.partial import byte_view
@@ -39,6 +40,7 @@ class _Layer(WrapperStore):
     set_if_not_exists_async = Store.set_if_not_exists_async
     set_partial_values_async = Store.set_partial_values_async
     update_async = Store.update_async
+    splice_async = Store.splice_async
     delete_async = Store.delete_async
     delete_many_async = Store.delete_many_async
     delete_prefix_async = Store.delete_prefix_async
@@ -331,6 +333,9 @@ class CacheStore(_Layer):
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._forgetting([key], lambda: self.store.update(key, change))
 
+    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        self._forgetting([key], lambda: self.store.splice(key, change))
+
     def delete(self, key: str) -> None:
         self._forgetting([key], lambda: self.store.delete(key))
 
@@ -429,6 +434,12 @@ class RetryStore(_Layer):
         if if_match is not ANY:
             return self.store.set(key, value, if_match=if_match)
         return self._try(lambda: self.store.set(key, value))  # type: ignore[no-any-return]
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self.store.update(key, change)  # not tried again: it might have happened
+
+    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        self.store.splice(key, change)
 
     def delete(self, key: str) -> None:
         self._try(lambda: self.store.delete(key))

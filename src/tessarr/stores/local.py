@@ -23,13 +23,15 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
-from tessarr.stores import filelock, localtree
+from tessarr.pieces import Piece, Stored
+from tessarr.stores import filelock, localfile, localtree
 from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version
+from tessarr.stores.localfile import READ, FileValue, version_of
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import (
@@ -44,21 +46,9 @@ from tessarr.types import AccessMode, Buffer, ByteRange
 
 _List = list
 _WINDOWS = os.name == "nt"
-_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# Without O_NONBLOCK the open of a named pipe in the directory would wait for a writer.
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
 _ABSENT = (FileNotFoundError, NotADirectoryError)
 _TRIES = 100
 """How often a directory that other processes keep removing is made again."""
-
-if hasattr(os, "pread"):
-    _pread = os.pread
-else:
-
-    def _pread(descriptor: int, nbytes: int, start: int, /) -> bytes:
-        os.lseek(descriptor, start, os.SEEK_SET)
-        return os.read(descriptor, nbytes)
 
 
 class LocalStore(Store):
@@ -137,7 +127,7 @@ class LocalStore(Store):
         if not is_plain_key(key):
             check_key(key)
         try:
-            descriptor = os.open(windows_path(self._base, key) if _WINDOWS else self._base + key, _READ)
+            descriptor = os.open(windows_path(self._base, key) if _WINDOWS else self._base + key, READ)
         except _ABSENT:
             return None
         except OSError as error:
@@ -150,9 +140,9 @@ class LocalStore(Store):
                 return None
             nbytes = status.st_size
             data = os.read(descriptor, nbytes)
-            return data if len(data) == nbytes else self._rest(descriptor, data, 0, nbytes, key)
-        except StoreError:
-            raise
+            return data if len(data) == nbytes else localfile.rest(descriptor, data, 0, nbytes)
+        except StoreError as error:
+            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
         except OSError as error:
             raise self._trouble("read", key, error) from error
         finally:
@@ -163,7 +153,7 @@ class LocalStore(Store):
         if not is_plain_key(key):
             check_key(key)
         try:
-            descriptor = os.open(windows_path(self._base, key) if _WINDOWS else self._base + key, _READ)
+            descriptor = os.open(windows_path(self._base, key) if _WINDOWS else self._base + key, READ)
         except _ABSENT:
             return None
         except OSError as error:
@@ -183,11 +173,11 @@ class LocalStore(Store):
                 elif stop is None or stop > size:
                     stop = size
                 nbytes = stop - start
-                data = _pread(descriptor, nbytes, start) if nbytes > 0 else b""
-                parts.append(data if len(data) >= nbytes else self._rest(descriptor, data, start, nbytes, key))
+                data = localfile.pread(descriptor, nbytes, start) if nbytes > 0 else b""
+                parts.append(data if len(data) >= nbytes else localfile.rest(descriptor, data, start, nbytes))
             return parts
-        except StoreError:
-            raise
+        except StoreError as error:
+            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
         except OSError as error:
             raise self._trouble("read", key, error) from error
         finally:
@@ -205,7 +195,7 @@ class LocalStore(Store):
     def version(self, key: str) -> Version | None:
         """See `Store.version`: ``device:inode:mtime_ns:size``."""
         status = self._status(key)
-        return None if status is None else _version(status)
+        return None if status is None else version_of(status)
 
     def _status(self, key: str) -> os.stat_result | None:
         """What the file system says of a value's file; ``None`` when there is none."""
@@ -216,23 +206,6 @@ class LocalStore(Store):
         except OSError as error:
             raise self._trouble("look at", key, error) from error
         return status if stat.S_ISREG(status.st_mode) else None
-
-    def _rest(self, descriptor: int, data: bytes, start: int, nbytes: int, key: str) -> bytes:
-        """`data` and what a short read left; one read gives at most 2 GiB on Linux."""
-        whole = bytearray(data)
-        while len(whole) < nbytes:
-            more = _pread(descriptor, nbytes - len(whole), start + len(whole))
-            if not more:
-                raise StoreError(
-                    "the file became shorter while it was read",
-                    store=self.url,
-                    key=key,
-                    expected=f"{nbytes} bytes",
-                    got=f"{len(whole)}",
-                    hint="Another program changes files in place; tessarr replaces them",
-                )
-            whole += more
-        return bytes(whole)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -251,17 +224,52 @@ class LocalStore(Store):
             self._replace(key, path, value)
             return self.version(key)
 
-    def _replace(self, key: str, path: str, value: Buffer) -> None:
+    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        """See `Store.splice`: reads what `change` asks for, and copies what stays in the kernel."""
+        path = self._writable_path(key)
+        with self.lock(key):
+            done = False
+            while not done:
+                try:
+                    stored = FileValue.open(path)
+                except OSError as error:
+                    raise self._trouble("read", key, error) from error
+                try:
+                    pieces = change(stored)
+                    version = None if stored is None else stored.version
+                    if pieces is not None:
+                        done = self._replace(key, path, pieces, stored, over=version)
+                    elif done := self.version(key) == version:
+                        self.delete(key)
+                finally:
+                    if stored is not None:
+                        stored.close()
+
+    def _replace(
+        self,
+        key: str,
+        path: str,
+        value: Buffer | Sequence[Piece],
+        source: FileValue | None = None,
+        *,
+        over: Version | None | Any_ = ANY,
+    ) -> bool:
+        """Puts a new file of `value`, which may keep ranges of `source`, in the place of the present one.
+
+        ``False``: that is not version `over` any more, and nothing was done.
+        """
         folder, _, name = path.rpartition(os.sep)
         temporary = f"{folder}{os.sep}{filelock.temporary_name(name)}"
-        view = value if type(value) is bytes else byte_view(value)
         try:
             descriptor = self._create(temporary, folder)
             try:
                 try:
-                    written = os.write(descriptor, view)
-                    while written < len(view):
-                        written += os.write(descriptor, memoryview(view)[written:])
+                    if isinstance(value, list):
+                        localfile.write_pieces(descriptor, value, source)
+                    else:
+                        view = value if type(value) is bytes else byte_view(value)  # type: ignore[arg-type]
+                        localfile.preallocate(descriptor, len(view))
+                        localfile.write(descriptor, view)
                     if not _WINDOWS:
                         # The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could
                         # have one version.
@@ -272,6 +280,9 @@ class LocalStore(Store):
                     os.close(descriptor)
                 if self._case_blind is not False:
                     self._check_case(key, temporary)
+                if over is not ANY and self.version(key) != over:
+                    os.unlink(temporary)
+                    return False
                 filelock.retry_denied(temporary, path)
             except BaseException:
                 with contextlib.suppress(OSError):
@@ -279,19 +290,20 @@ class LocalStore(Store):
                 raise
             if self.durable:
                 localtree.sync_directory(folder)
-        except StoreError:
-            raise
+        except StoreError as error:
+            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
         except OSError as error:
             raise self._trouble("write", key, error) from error
+        return True
 
     def _create(self, temporary: str, folder: str) -> int:
         """Opens a new file; makes its directory when it is missing, also when others remove it at the same time."""
         for _ in range(_TRIES):
             try:
-                return os.open(temporary, _CREATE, 0o666)
+                return os.open(temporary, localfile.CREATE, 0o666)
             except FileNotFoundError:
                 self._make(folder)
-        return os.open(temporary, _CREATE, 0o666)
+        return os.open(temporary, localfile.CREATE, 0o666)
 
     def _make(self, folder: str) -> None:
         missing = []
@@ -453,8 +465,7 @@ class LocalStore(Store):
 
     def _writable_path(self, key: str) -> str:
         """`_path`, for a key about to be written."""
-        if self.read_only:
-            self._check_writable(key)
+        self._check_writable(key)
         path = self._path(key)
         if filelock.TEMPORARY_SUFFIX in key or filelock.LOCK_SUFFIX in key:
             for name in key.split("/"):
@@ -473,10 +484,6 @@ class LocalStore(Store):
         )
         trouble.errno = number
         return trouble
-
-
-def _version(status: os.stat_result) -> Version:
-    return f"{status.st_dev:x}:{status.st_ino:x}:{status.st_mtime_ns:x}:{status.st_size:x}"
 
 
 _HINTS = {

@@ -15,11 +15,12 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from typing import Any, Self
 
-from tessarr.stores.base import Fetch, Listing, LockContext, Store, Version
+from tessarr.pieces import Piece, Stored
+from tessarr.stores.base import Fetch, Listing, LockContext, Store, Version, spliced
 from tessarr.stores.path import check_key, check_prefix, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
 
@@ -223,6 +224,46 @@ class WrapperStore(Store):
         with self._around("version", key):
             return self.store.version(self._key(key))
 
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """See `Store.update`. Goes through `get` and `set` in a subclass that changes values there."""
+        if self._overrides("get", "set"):
+            super().update(key, change)
+            return
+        self._check_writable(key)
+        with self._around("update", key):
+            self.store.update(self._key(key), change)
+
+    async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """Call `update` asynchronously."""
+        if self._overrides("get", "set", "update"):
+            await super().update_async(key, change)
+            return
+        self._check_writable(key)
+        async with self._around_async("update", key):
+            await self.store.update_async(self._key(key), change)
+
+    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        """See `Store.splice`. Goes through `update` in a subclass that changes values on their way."""
+        if self._overrides("get", "set", "update"):
+            super().splice(key, change)
+            return
+        self._check_writable(key)
+        with self._around("splice", key):
+            self.store.splice(self._key(key), change)
+
+    async def splice_async(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        """Call `splice` asynchronously."""
+        if self._overrides("get", "set", "update", "update_async"):
+            await self.update_async(key, spliced(change))
+            return
+        self._check_writable(key)
+        async with self._around_async("splice", key):
+            await self.store.splice_async(self._key(key), change)
+
+    def _overrides(self, *names: str) -> bool:
+        """Whether a subclass has its own methods of these names."""
+        return any(getattr(type(self), name) is not getattr(WrapperStore, name) for name in names)
+
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: the wrapped store's lock."""
         self._check_writable(key)
@@ -230,7 +271,7 @@ class WrapperStore(Store):
 
 
 _READS = ("get", "get_ranges", "exists", "getsize", "getsize_prefix")
-_WRITES = ("set", "set_if_not_exists", "update", "delete", "delete_prefix")
+_WRITES = ("set", "set_if_not_exists", "delete", "delete_prefix")
 
 
 def _pass_on(name: str) -> None:
@@ -328,7 +369,11 @@ class LatencyStore(WrapperStore):
         self.is_remote = True
 
     def _latency_s(self, method: str) -> float:
-        return self.set_latency if method.startswith(("set", "update", "delete", "replace")) else self.get_latency
+        return (
+            self.set_latency
+            if method.startswith(("set", "update", "splice", "delete", "replace"))
+            else self.get_latency
+        )
 
     def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
         time.sleep(self._latency_s(method))

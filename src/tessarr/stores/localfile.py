@@ -1,0 +1,154 @@
+"""The file of one stored value: reading parts of it, and making the file that replaces it. No store, no keys.
+
+A replacement may keep ranges of the file before it (`tessarr.pieces.Piece`); those are copied in the kernel where
+it can.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import threading
+from collections.abc import Sequence
+
+from tessarr.errors import StoreError
+from tessarr.pieces import Piece, pieces_nbytes
+from tessarr.stores.partial import byte_view
+from tessarr.types import Buffer, ByteRange
+
+_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# Without O_NONBLOCK the open of a named pipe in the directory would wait for a writer.
+READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
+LARGE = 1 << 20
+"""Files from this many bytes on get their room on the disk before they are written."""
+
+if hasattr(os, "pread"):
+    pread = os.pread
+else:
+
+    def pread(descriptor: int, nbytes: int, start: int, /) -> bytes:
+        os.lseek(descriptor, start, os.SEEK_SET)
+        return os.read(descriptor, nbytes)
+
+
+def version_of(status: os.stat_result) -> str:
+    """``device:inode:mtime_ns:size``."""
+    return f"{status.st_dev:x}:{status.st_ino:x}:{status.st_mtime_ns:x}:{status.st_size:x}"
+
+
+def rest(descriptor: int, data: bytes, start: int, nbytes: int) -> bytes:
+    """`data` and what a short read of `nbytes` bytes from `start` on left; one read gives at most 2 GiB on Linux."""
+    whole = bytearray(data)
+    while len(whole) < nbytes:
+        more = pread(descriptor, nbytes - len(whole), start + len(whole))
+        if not more:
+            raise StoreError(
+                "the file became shorter while it was read",
+                expected=f"{nbytes} bytes",
+                got=f"{len(whole)}",
+                hint="Another program changes files in place; tessarr replaces them",
+            )
+        whole += more
+    return bytes(whole)
+
+
+class FileValue:
+    """A stored value as an open file (see `tessarr.pieces.Stored`). What replaces it leaves it as it is."""
+
+    def __init__(self, descriptor: int, status: os.stat_result) -> None:
+        self.descriptor = descriptor
+        self.nbytes = status.st_size
+        self.version = version_of(status)
+
+    @classmethod
+    def open(cls, path: str) -> FileValue | None:
+        """The value in the file at `path`; ``None`` where there is no file. Raises `OSError`."""
+        try:
+            descriptor = os.open(path, READ)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return cls(descriptor, status)
+        os.close(descriptor)
+        return None
+
+    def read(self, byte_range: ByteRange) -> Buffer:
+        """See `Stored.read`."""
+        start, stop = byte_range.bounds(self.nbytes)
+        data = pread(self.descriptor, stop - start, start)
+        return data if len(data) == stop - start else rest(self.descriptor, data, start, stop - start)
+
+    def close(self) -> None:
+        """Lets go of the file. Freeing one that was replaced takes the kernel as long as copying it: nobody waits for
+        that."""
+        if self.nbytes < LARGE:
+            os.close(self.descriptor)
+        else:
+            threading.Thread(target=os.close, args=(self.descriptor,), name="tessarr-closing").start()
+
+
+def write(descriptor: int, data: bytes | memoryview) -> None:
+    """Writes all of `data` at the file's position."""
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
+
+
+def write_pieces(descriptor: int, pieces: Sequence[Piece], source: FileValue | None) -> None:
+    """Writes bytes and ranges of `source`, one after another, to a new file."""
+    preallocate(descriptor, pieces_nbytes(pieces))
+    for piece in pieces:
+        if not isinstance(piece, ByteRange):
+            write(descriptor, byte_view(piece))
+            continue
+        assert source is not None
+        start, stop = piece.bounds(source.nbytes)
+        while start < stop:
+            copied = _copy(source.descriptor, descriptor, start, stop - start)
+            if not copied:
+                rest(source.descriptor, b"", start, stop - start)  # raises: the file has become shorter
+                break
+            start += copied
+
+
+def _copy(source: int, target: int, start: int, nbytes: int) -> int:
+    """Copies up to `nbytes` bytes from `start` of `source` to the position of `target`; tells how many."""
+    if hasattr(os, "copy_file_range"):
+        try:
+            return os.copy_file_range(source, target, nbytes, start)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
+                raise
+    data = pread(source, min(nbytes, 8 << 20), start)
+    write(target, data)
+    return len(data)
+
+
+if sys.platform == "linux":
+    import fcntl
+    import struct
+
+    _RESERVE = 0x4030582A
+    """``FS_IOC_RESVSP64``: room for a part of a file, whose size does not change."""
+
+    def preallocate(descriptor: int, nbytes: int) -> None:
+        """Asks for the room of a large new file at once, which makes it faster to write and to replace.
+
+        Raises `OSError` when the disk is full, before anything is written.
+        """
+        if nbytes < LARGE:
+            return
+        try:
+            fcntl.ioctl(descriptor, _RESERVE, struct.pack("=hhxxxxqqiI16x", 0, os.SEEK_SET, 0, nbytes, 0, 0))
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+
+else:
+
+    def preallocate(descriptor: int, nbytes: int) -> None:
+        """No known way to ask for room here."""
