@@ -84,12 +84,13 @@ def _change(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None
     chain = bound.chain(bound.chunk_shape(part.coords))
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
     mine = part_of(value, part)
+    combine = merged_shard if chain.partial else merged
     if gate is None and bound.store.supports_conditional_deletes:
-        return lambda old: merged(chain, old, part.local, mine, keep_empty)
+        return lambda old: combine(chain, old, part.local, mine, keep_empty)
 
     def change(old: Stored | None) -> list[Piece] | None:
         with gate or nullcontext():
-            new = merged(chain, old, part.local, mine, keep_empty)
+            new = combine(chain, old, part.local, mine, keep_empty)
             # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
             if new is None and old is not None and not bound.store.supports_conditional_deletes:
                 return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
@@ -115,11 +116,9 @@ def merged(
 ) -> list[Piece] | None:
     """The pieces of the encoded chunk that holds `old` with `value` laid over it at `where`; ``None``: only fill is left.
 
-    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates. In a shard
-    nothing is read or decoded but its index and the inner chunks that are touched.
+    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates. Works for
+    every chain.
     """
-    if chain.partial:
-        return _merged_shard(chain, old, where, value, keep_empty)
     spec = chain.spec
     if where.shape == spec.shape and _is_whole(where):
         chunk = value
@@ -137,10 +136,13 @@ def _is_whole(where: Selection) -> bool:
     return isinstance(where, Outer) and all(isinstance(d, slice) and d.step == 1 for d in where.dims)
 
 
-def _merged_shard(
+def merged_shard(
     chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
 ) -> list[Piece] | None:
-    """`merged` for a chain whose parts can be decoded alone (`BoundChain.partial`)."""
+    """`merged` for a chain whose parts can be decoded alone (`BoundChain.partial`).
+
+    Nothing of the shard is read but its index and the inner chunks that are touched.
+    """
     layout = chain.shard
     assert layout is not None
     where, value = inward(chain, where, value)
@@ -150,11 +152,12 @@ def _merged_shard(
         index = layout.parse_index(old.read(layout.index_range))
         layout.check(index, old.nbytes)
     chunks: dict[Coords, Buffer | None] = {}
+    combine = merged_shard if layout.inner.partial else merged
 
     def encode(part: Part) -> None:
         entry = None if part.covers or index is None else layout.entry(index, part.coords)
         before = None if entry is None or old is None else StoredBytes(old.read(entry))
-        pieces = merged(layout.inner, before, part.local, part_of(value, part), keep_empty)
+        pieces = combine(layout.inner, before, part.local, part_of(value, part), keep_empty)
         chunks[part.coords] = None if pieces is None else _whole(pieces, before)
 
     parts = plan(where, inner_axes)
