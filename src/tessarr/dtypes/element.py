@@ -203,6 +203,11 @@ def fill_error(what: str, value: object, expected: str, hint: str | None = None)
     )
 
 
+def refused_fill(what: str, value: object, error: ValueError) -> MetadataValidationError:
+    """For a fill value that is of a permitted form and yet no value of the type, for the reason that `error` gives."""
+    return fill_error(what, value, f"a value of {what}: {error}")
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -121,7 +121,7 @@ class FloatLayout(NamedTuple):
         if isinstance(value, str):
             return self._parse_word(value, hexadecimal)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{_forms(self)} expected")
+            raise ValueError(f"it must be {_forms(self, hexadecimal)}")
         if isinstance(value, FloatLiteral):
             return self._parse_text(value.text)
         if isinstance(value, float) and not math.isfinite(value) and not bare:
@@ -138,7 +138,7 @@ class FloatLayout(NamedTuple):
             if bits >= self.limit:
                 raise ValueError(f"{self.name} has only {self.limit.bit_length() - 1} bits")
             return bits
-        raise ValueError(f"{_forms(self)} expected")
+        raise ValueError(f"it must be {_forms(self, hexadecimal)}")
 
     def _parse_text(self, text: str) -> int:
         sign, digits, exponent = _decimal(text)
@@ -224,10 +224,11 @@ def _number(value: object) -> float | int:
     return float(value)
 
 
-def _forms(layout: FloatLayout) -> str:
+def _forms(layout: FloatLayout, hexadecimal: bool) -> str:
     words = ["a number"] + ['"NaN"'] * (layout.nan is not None)
     words += ['"Infinity", "-Infinity"'] * (layout.infinity is not None)
-    return ", ".join(words) + f' or "0x" and {2 * layout.nbytes} hexadecimal digits'
+    words += [f'"0x" and {2 * layout.nbytes} hexadecimal digits'] * hexadecimal
+    return " or ".join([", ".join(words[:-1]), words[-1]][not words[:-1] :])
 
 
 def _ieee(name: str, exponent: int, mantissa: int) -> FloatLayout:

@@ -32,6 +32,7 @@ from tessarr.dtypes.element import (
     from_bytes,
     no_configuration,
     order_of,
+    refused_fill,
     same_type,
     to_bits,
 )
@@ -257,7 +258,7 @@ def parse_float(name: str, layout: floats.FloatLayout, value: JSON, zarr_format:
     try:
         return layout.parse(value, hexadecimal=zarr_format == 3, bare=zarr_format < 3)
     except ValueError as error:
-        raise fill_error(name, value, str(error)) from error
+        raise refused_fill(name, value, error) from error
 
 
 class _WideFloat(Floating, Ordered, Plain):

@@ -45,6 +45,7 @@ from tessarr.dtypes.element import (
     is_old_zero,
     length_bytes_of,
     no_configuration,
+    refused_fill,
     warn_old_zero,
 )
 from tessarr.errors import DataTypeValidationError
@@ -245,7 +246,7 @@ class FixedLengthUTF32(Ordered):
 
     def _make(self, text: str) -> Scalar:
         if len(check_text(text).rstrip("\0")) > self.length:
-            raise ValueError(f"at most {self.length} characters expected, got {len(text)}")
+            raise ValueError(f"it has {len(text)} characters, and at most {self.length} fit")
         scalar = np.array(text.rstrip("\0"), dtype=self.dtype)
         scalar.flags.writeable = False
         return scalar
@@ -267,7 +268,7 @@ class FixedLengthUTF32(Ordered):
             if isinstance(value, str):
                 return self._make(value)
         except ValueError as error:
-            raise fill_error(self.name, value, str(error)) from error
+            raise refused_fill(self.name, value, error) from error
         raise fill_error(self.name, value, "a JSON string")
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:

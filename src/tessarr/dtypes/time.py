@@ -132,9 +132,11 @@ class _Time(Ordered):
         return from_bits(to_bits(cast), self.dtype)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON integer of 64 bits, or ``"NaT"``."""
+        """A JSON integer of 64 bits, or ``"NaT"``; v1 and v2 also an integer written as a float."""
         if value == "NaT":
             return self._make(NAT)
+        if zarr_format < 3 and isinstance(value, float) and value.is_integer():
+            value = int(value)
         if type(value) is not int or not NAT <= value < 2**63:
             raise fill_error(self.name, value, 'a JSON integer of 64 bits, or "NaT"')
         return self._make(value)

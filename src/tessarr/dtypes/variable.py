@@ -38,6 +38,7 @@ from tessarr.dtypes.element import (
     encode_base64,
     fill_error,
     is_old_zero,
+    refused_fill,
 )
 from tessarr.dtypes.numeric import Plain
 from tessarr.dtypes.raw import byte_list
@@ -100,7 +101,7 @@ class VariableLengthUTF8(_Variable, Plain):
             if isinstance(value, str):
                 return self._box(check_text(value))
         except ValueError as error:
-            raise fill_error(self.name, value, str(error)) from error
+            raise refused_fill(self.name, value, error) from error
         raise fill_error(self.name, value, "a JSON string")
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:

@@ -49,22 +49,20 @@ class Document:
             raise MetadataValidationError(f"invalid {self.what}", self.problems, key=self.key)
 
     def require(self, names: Iterable[str]) -> None:
-        """Every one of `names` must be there; raises at once when some are not, as nothing else can be judged."""
-        missing = [name for name in names if name not in self.fields]
-        for name in missing:
-            self.add(name, "missing", "required and not there")
-        if missing:
-            self.finish()
+        """Every one of `names` must be there. What is there is judged all the same."""
+        for name in names:
+            if name not in self.fields:
+                self.add(name, "missing", "required and not there")
 
     def format(self, number: int) -> None:
         """``zarr_format`` must be the integer `number`."""
-        found = self.fields.get("zarr_format")
+        found = self.fields.get("zarr_format", number)
         if type(found) is not int or found != number:
             self.add("zarr_format", "value", f"must be the integer {number}, got {found!r}")
 
     def lengths(self, name: str) -> tuple[int, ...]:
-        """A list of non-negative integers; () after noting a problem."""
-        value = self.fields[name]
+        """A list of non-negative integers; () when it is missing, and after noting a problem."""
+        value = self.fields.get(name, [])
         if not isinstance(value, list | tuple):
             self.add(name, "type", f"must be a list of integers, got {value!r}")
             return ()

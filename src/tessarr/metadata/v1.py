@@ -38,8 +38,8 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
 
 def compressor_from_v1(doc: Document) -> JSONObject | None:
     """``compression`` and ``compression_opts`` as a v2 compressor configuration (UPG-01)."""
-    name = doc.fields["compression"]
-    options = doc.fields["compression_opts"]
+    name = doc.fields.get("compression")
+    options = doc.fields.get("compression_opts")
     if name in (None, "none"):
         return None
     if name in _LEVELLED:

@@ -24,7 +24,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, check_attributes
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
-from tessarr.types import JSONObject, ZarrFormat
+from tessarr.types import JSONObject, Shape, ZarrFormat
 
 ARRAY_KEY = ".zarray"
 GROUP_KEY = ".zgroup"
@@ -39,7 +39,7 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
     doc = Document(documents[ARRAY_KEY], "v2 array metadata", ARRAY_KEY)
     doc.require(_REQUIRED)
     doc.format(2)
-    compressor = _codec_config(doc, "compressor", doc.fields["compressor"])
+    compressor = _codec_config(doc, "compressor", doc.fields.get("compressor"))
     filters = _filters(doc)
     attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
     extra = {name: value for name, value in doc.fields.items() if name not in (*_REQUIRED, "dimension_separator")}
@@ -58,7 +58,7 @@ def _codec_config(doc: Document, name: str, value: Any) -> JSONObject | None:
 
 
 def _filters(doc: Document) -> tuple[JSONObject, ...] | None:
-    value = doc.fields["filters"]
+    value = doc.fields.get("filters")
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -83,22 +83,10 @@ def resolve_array(
     shape = doc.lengths("shape")
     order = doc.choice("order", ("C", "F"), "C")
     separator = doc.choice("dimension_separator", (".", "/"), ".") if zarr_format == 2 else "."
-    if any(problem.loc == ("shape",) for problem in doc.problems):
-        doc.finish()
-    grid = data_type = None
-    try:
-        grid = RegularGrid.from_json({"chunk_shape": doc.fields["chunks"]}, shape)
-    except TessarrError as error:
-        doc.adopt("chunks", error)
-    try:
-        data_type = from_v2(doc.fields["dtype"], filters)
-        _warn_of_orders(doc.fields["dtype"])
-    except TessarrError as error:
-        if error.kind == "pickle_refused":
-            raise
-        doc.adopt("dtype", error)
+    grid = _grid(doc, shape)
+    data_type = _data_type(doc, filters)
     fill = None
-    if data_type is not None and doc.fields["fill_value"] is not None:
+    if data_type is not None and doc.fields.get("fill_value") is not None:
         try:
             fill = data_type.parse_fill(doc.fields["fill_value"], zarr_format)
         except TessarrError as error:
@@ -129,6 +117,32 @@ def resolve_array(
         compressor=compressor,
         filters=filters,
     )
+
+
+def _grid(doc: Document, shape: Shape) -> RegularGrid | None:
+    if "chunks" not in doc.fields or any(problem.loc == ("shape",) for problem in doc.problems):
+        return None
+    try:
+        return RegularGrid.from_json({"chunk_shape": doc.fields["chunks"]}, shape)
+    except TessarrError as error:
+        found = len(doc.problems)
+        doc.adopt("chunks", error)  # which says chunks/chunk_shape, the name that v3 has
+        doc.problems[found:] = [item._replace(loc=(item.loc[0], *item.loc[2:])) for item in doc.problems[found:]]
+        return None
+
+
+def _data_type(doc: Document, filters: tuple[JSONObject, ...] | None) -> DataType | None:
+    if "dtype" not in doc.fields:
+        return None
+    try:
+        data_type = from_v2(doc.fields["dtype"], filters)
+    except TessarrError as error:
+        if error.kind == "pickle_refused":
+            raise
+        doc.adopt("dtype", error)
+        return None
+    _warn_of_orders(doc.fields["dtype"])
+    return data_type
 
 
 def _warn_of_orders(dtype: Any) -> None:

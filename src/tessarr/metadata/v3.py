@@ -51,14 +51,14 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
         raise NodeTypeValidationError("the node is a group, not an array", key=KEY, hint="Open it with open_group")
     doc.require(_REQUIRED)
     doc.format(3)
-    if doc.fields["node_type"] != "array":
+    if doc.fields.get("node_type", "array") != "array":
         doc.add("node_type", "value", f"must be 'array', got {doc.fields['node_type']!r}")
     shape = doc.lengths("shape")
     shape_ok = not any(problem.loc == ("shape",) for problem in doc.problems)
     data_type = _data_type(doc)
     grid = _extension(doc, "chunk_grid", shape) if shape_ok else None
     encoding = _extension(doc, "chunk_key_encoding")
-    codecs, ignored = parse_codecs(doc.fields["codecs"], ("codecs",), doc.problems)
+    codecs, ignored = _codecs(doc)
     _old_names(doc)
     fill = _fill(doc, data_type)
     attributes = _attributes(doc)
@@ -89,7 +89,7 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
 
 def _old_names(doc: Document) -> None:
     """Warn of names that were given up, and are read for the sake of what was written with them."""
-    data_type = doc.fields["data_type"]
+    data_type = doc.fields.get("data_type")
     if isinstance(data_type, Mapping) and data_type.get("name") == "structured":
         doc.tolerate("data_type", "is called structured, as zarr-python before 3.2 wrote it", "struct")
     for codecs in legacy.codec_lists(dict(doc.fields)):
@@ -98,7 +98,13 @@ def _old_names(doc: Document) -> None:
             return
 
 
+def _codecs(doc: Document) -> tuple[tuple[Codec, ...], list[str]]:
+    return parse_codecs(doc.fields["codecs"], ("codecs",), doc.problems) if "codecs" in doc.fields else ((), [])
+
+
 def _data_type(doc: Document) -> DataType | None:
+    if "data_type" not in doc.fields:
+        return None
     try:
         return from_v3(doc.fields["data_type"])
     except TessarrError as error:
@@ -108,6 +114,8 @@ def _data_type(doc: Document) -> DataType | None:
 
 def _extension(doc: Document, point: Any, *context: Any) -> Any:
     """A chunk grid or chunk key encoding; ``must_understand`` has no say there (V3-EXT-09)."""
+    if point not in doc.fields:
+        return None
     parsed = named_config(doc.fields[point], (point,), doc.problems)
     if parsed is None:
         return None
@@ -125,7 +133,7 @@ def _extension(doc: Document, point: Any, *context: Any) -> Any:
 
 
 def _fill(doc: Document, data_type: DataType | None) -> Scalar | None:
-    if data_type is None:
+    if data_type is None or "fill_value" not in doc.fields:
         return None
     value = doc.fields["fill_value"]
     if value is None:
@@ -252,7 +260,7 @@ def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
         raise NodeTypeValidationError("the node is an array, not a group", key=KEY, hint="Open it with open_array")
     doc.require(["zarr_format", "node_type"])
     doc.format(3)
-    if doc.fields["node_type"] != "group":
+    if doc.fields.get("node_type", "group") != "group":
         doc.add("node_type", "value", f"must be 'group', got {doc.fields['node_type']!r}")
     attributes = _attributes(doc)
     extra = _extra(doc, ("zarr_format", "node_type", "attributes", "consolidated_metadata"))
