@@ -115,47 +115,52 @@ def follow_change(
     With `replaced` everything that was below `path` is gone. `known`: where consolidated metadata is, at least above
     `path`; without it that costs one request, and nothing more where no group is consolidated.
     """
-    places = [(above, name) for above in [*nodes.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
-    places = [(above, name) for above, name in places if above != path or name == V2_KEY]
+    _follow(store, [path], known, [path] if replaced else [])
+
+
+def follow_changes(store: Store, paths: Sequence[str]) -> None:
+    """`follow_change` for many nodes: each document that holds consolidated metadata is changed once."""
+    _follow(store, paths, None, [])
+
+
+def _follow(store: Store, paths: Sequence[str], known: Sequence[nodes.Holder] | None, gone: Sequence[str]) -> None:
+    above = dict.fromkeys(place for path in paths for place in [*nodes.ancestors(path), path])
+    places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
     if known is None:
-        answers = store.fetch([Fetch(nodes.prefix_of(above) + name) for above, name in places])
+        answers = store.fetch([Fetch(nodes.prefix_of(place) + name) for place, name in places])
         known = [
-            place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])
+            where for where, answer in zip(places, answers, strict=True) if answer and is_holder(where[1], answer[0])
         ]
-    holders = [place for place in places if place in known]
-    for above, name in holders:
-        key = nodes.prefix_of(above) + name
-        relative = path[len(nodes.prefix_of(above)) :] if above != path else ""
+    for place, name in [where for where in places if where in known]:
+        prefix = nodes.prefix_of(place)
+        # v3 keeps nothing about the group itself
+        inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]
+        if not inside:
+            continue
+        left = [path[len(prefix) :] for path in gone if path != place]
 
-        def enter(old: Buffer | None, key: str = key, name: str = name, relative: str = relative) -> Buffer | None:
-            return old if old is None else _entered(store, path, old, key, name, relative, replaced)
+        def enter(
+            old: Buffer | None,
+            key: str = prefix + name,
+            name: str = name,
+            inside: Sequence[str] = inside,
+            left: Sequence[str] = left,
+        ) -> Buffer | None:
+            return old if old is None else _entered(store, old, key, name, inside, left)
 
-        store.update(key, enter)
+        store.update(prefix + name, enter)
 
 
-def _entered(store: Store, path: str, old: Buffer, key: str, name: str, relative: str, replaced: bool) -> Buffer:
-    """The document at `key` with the entry for the node at `path` (there called `relative`) brought up to date."""
+def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:
+    """The document at `key` with the entries for the nodes at `paths` brought up to date."""
     document = formats.loads(name, old, key=key)
-    block = document.get(FIELD) if name == "zarr.json" else document
-    if not isinstance(block, dict) or not isinstance(block.get("metadata"), dict):
-        return old
-    prefix = nodes.prefix_of(path)
     names = ("zarr.json",) if name == "zarr.json" else (".zarray", ".zgroup", ".zattrs")
-    answers = store.fetch([Fetch(prefix + n) for n in names])
-    now = {n: formats.loads(n, a[0], key=prefix + n) for n, a in zip(names, answers, strict=True) if a is not None}
-    inner = f"{relative}/" if relative else ""
-    gone = replaced or not now
-
-    def keeps(entry: str) -> bool:
-        own = {relative} if name == "zarr.json" else {inner + n for n in names}
-        return entry not in own and not (gone and entry.startswith(inner) and inner)
-
-    entries = {entry: value for entry, value in block["metadata"].items() if keeps(entry)}
-    if name == "zarr.json":
-        if now:
-            entries[relative] = {k: v for k, v in now["zarr.json"].items() if k != FIELD}
-        new = {**document, FIELD: {**block, "metadata": entries}}
-    else:
-        entries.update({inner + n: stored for n, stored in now.items()})
-        new = {**document, "metadata": entries}
-    return formats.dumps({name: new})[name]
+    start = len(key) - len(name)
+    answers = iter(store.fetch([Fetch(nodes.prefix_of(path) + part) for path in paths for part in names]))
+    now: dict[str, Any] = {}
+    for path in paths:
+        stored = {part: answer[0] for part in names if (answer := next(answers)) is not None}
+        prefix = nodes.prefix_of(path)
+        now[path[start:]] = {part: formats.loads(part, data, key=prefix + part) for part, data in stored.items()}
+    new = consolidated.entered(name, document, now, gone)
+    return old if new is None else formats.dumps({name: new})[name]

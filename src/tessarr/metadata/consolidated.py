@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from tessarr import _json
@@ -217,6 +217,52 @@ def dump_v2(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
                 document = {field: value for field, value in document.items() if field != FIELD}
             metadata[f"{path}/{name}" if path else name] = document
     return {"zarr_consolidated_format": 1, "metadata": metadata}
+
+
+def entered(
+    name: str, document: JSONObject, nodes: Mapping[str, Documents], gone: Collection[str] = ()
+) -> JSONObject | None:
+    """The document called `name` that holds consolidated metadata, with the entries of some nodes brought up to date.
+
+    `nodes`: path relative to the holder → what is stored there now, nothing for a node that is not there any more.
+    `gone`: paths below which nothing is left of what was there. The blocks of nested groups become part of the one map,
+    so that nothing stays in them. ``None`` when the document holds no block that we can read.
+
+    >>> held = {"metadata": {".zgroup": {}, "x/.zarray": {"shape": [1]}, "x/.zattrs": {}}}
+    >>> entered(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
+    {'metadata': {'.zgroup': {}, 'x/.zarray': {'shape': [2]}}}
+    """
+    block: Any = document.get(FIELD) if name == _V3_KEY else document
+    if not isinstance(block, Mapping) or not isinstance(block.get("metadata"), Mapping):
+        return None
+    if name == _V3_KEY and block.get("kind", "inline") != "inline":
+        return None
+    left = {*gone, *(path for path, documents in nodes.items() if not documents)} - {""}
+    entries: JSONObject = {}
+    if name == _V3_KEY:
+        raw: dict[str, Documents] = {}
+        _collect(block["metadata"], "", raw)
+        entries = {path: own[_V3_KEY] for path, own in raw.items() if path not in nodes and not _below(path, left)}
+        for path, own in nodes.items():
+            if path and _V3_KEY in own:
+                entries[path] = {field: value for field, value in own[_V3_KEY].items() if field != FIELD}
+        return {**document, FIELD: {**block, "metadata": entries}}
+    for key, value in block["metadata"].items():
+        path, _, last = key.strip("/").rpartition("/")
+        if not (last in _V2_NAMES and path in nodes) and not _below(f"{path}/" if path in left else path, left):
+            entries[key.strip("/")] = value
+    for path, own in nodes.items():
+        entries |= {f"{path}/{last}" if path else last: value for last, value in own.items() if last in _V2_NAMES}
+    return {**document, "metadata": entries}
+
+
+def _below(path: str, groups: Collection[str]) -> bool:
+    """Whether any of `groups` is an ancestor of `path`."""
+    while groups and "/" in path:
+        path = path.rpartition("/")[0]
+        if path in groups:
+            return True
+    return False
 
 
 def _order(path: str) -> tuple[int, list[str], str]:

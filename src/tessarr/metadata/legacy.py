@@ -134,7 +134,7 @@ def codec_words(document: Document) -> Document | None:
     for codecs in codec_lists(new):
         for codec in codecs:
             inner = codec.get("configuration") if isinstance(codec, dict) else None
-            mend = _WORDS.get(codec["name"]) if isinstance(inner, dict) and isinstance(codec.get("name"), str) else None
+            mend = _WORDS.get(str(codec.get("name"))) if isinstance(inner, dict) else None
             if mend is not None:
                 codec["configuration"] = mend(inner)
     return changed(document, new)

@@ -8,7 +8,8 @@ Source: ZEP 6, "Motivation and Scope": create a hierarchy from a definition; eva
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from tessarr.errors import (
@@ -46,6 +47,9 @@ class WritableStore(ReadableStore, Protocol):
 
     def set(self, key: str, value: Buffer) -> Any:
         """Replace a value."""
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> Any:
+        """Change a value, whatever another writer made of it in the meantime."""
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """Replace all that is under a prefix; nothing old goes before everything new is stored."""
@@ -242,9 +246,38 @@ def to_store(
             error = ContainsGroupError if _is_group(existing, kind) else ContainsArrayError
             raise error("a node is in the way", path=f"/{path}", hint="Choose another path, or overwrite=True")
         writable.replace_prefix(f"{path}/" if path else "", values)
+        _follow(writable, path, values)
         return
-    for key, value in {**_groups_above(store, path, spec.zarr_format), **values}.items():
+    values = {**_groups_above(store, path, spec.zarr_format), **values}
+    for key, value in values.items():
         writable.set(key, value)
+    _follow(writable, path, values)
+
+
+def _follow(store: WritableStore, path: str, values: Mapping[str, bytes]) -> None:
+    """Enter what was written at and below `path` into the consolidated metadata of the groups above."""
+    written: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        place, _, name = key.rpartition("/")
+        if name != consolidated.V2_KEY:
+            written.setdefault(place, {})[name] = formats.loads(name, value, key=key)
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        prefix = "".join(f"{name}/" for name in names[:depth])
+        own = {place[len(prefix) :]: found for place, found in written.items() if f"{place}/".startswith(prefix)}
+        for name in ("zarr.json", consolidated.V2_KEY):
+            old = store.get(prefix + name)
+            if old is None or (name == "zarr.json" and consolidated.FIELD.encode() not in bytes(old)):
+                continue
+            below = {place: found for place, found in own.items() if place or name == consolidated.V2_KEY}
+            store.update(prefix + name, partial(_entered, prefix + name, name, below, path[len(prefix) :]))
+
+
+def _entered(key: str, name: str, nodes: dict[str, dict[str, Any]], gone: str, old: Buffer | None) -> Buffer | None:
+    if old is None:
+        return None
+    new = consolidated.entered(name, formats.loads(name, old, key=key), nodes, [gone])
+    return old if new is None else formats.dumps({name: new})[name]
 
 
 def _groups_above(store: ReadableStore, path: str, zarr_format: Any) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ name that no node can have), from where `restore` brings it back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -89,8 +89,20 @@ def repair(
             step.outcome = "done" if _do(place, step.action, keeper) else "not needed"
         except (TessarrError, OSError, ValueError) as error:
             step.outcome, step.message = "failed", str(error)
+    _follow(place, (step.action.key for step in result.steps if step.outcome == "done"))
     result.backup = keeper.prefix if keeper.used else None
     return result
+
+
+def _follow(store: Store, keys: Iterable[str]) -> None:
+    """Keep consolidated metadata in step with documents that were changed or removed."""
+    from tessarr.core.consolidation import follow_changes
+
+    paths = [
+        key.rpartition("/")[0] for key in keys if key.rpartition("/")[2] in formats.DOCUMENT_NAMES - {".zmetadata"}
+    ]
+    if paths:
+        follow_changes(store, list(dict.fromkeys(paths)))
 
 
 _SEQUENCE = ("leftovers", "create_group", "rewrite", "separator", "delete", "quarantine", "consolidate")
@@ -181,7 +193,10 @@ def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
 def _create_group(store: Store, action: Action) -> bool:
     number: Any = int(action.detail)
     documents = formats.dumps(GroupMetadata(zarr_format=number).documents())
-    return all(store.set_if_not_exists(f"{action.key}/{name}", data) for name, data in documents.items())
+    prefix = f"{action.key}/" if action.key else ""
+    done = all(store.set_if_not_exists(prefix + name, data) for name, data in documents.items())
+    _follow(store, [prefix + name for name in documents])
+    return done
 
 
 def restore(store: Any, backup: str) -> list[str]:
@@ -193,4 +208,5 @@ def restore(store: Any, backup: str) -> list[str]:
         value = place.get(backup + key)
         if value is not None:
             place.set(key, value)
+    _follow(place, keys)
     return keys

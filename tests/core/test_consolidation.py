@@ -1,0 +1,172 @@
+"""Consolidated metadata is kept in step by every write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import model
+from tessarr.stores.base import Fetch
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.wrappers import WrapperStore
+from tessarr.tools.check import check
+from tessarr.tools.repair import repair, restore
+
+ARRAY = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [2],
+    "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 0,
+    "codecs": [{"name": "bytes"}],
+    "attributes": {},
+}
+
+
+def group(**members: Any) -> dict[str, Any]:
+    return {"zarr_format": 3, "node_type": "group", "attributes": {}, **members}
+
+
+def block(metadata: Any, kind: str = "inline") -> dict[str, Any]:
+    return {"kind": kind, "must_understand": False, "metadata": metadata}
+
+
+def stored(**documents: Any) -> MemoryStore:
+    keys = {
+        "root": "zarr.json",
+        **{name: f"{name.replace('_', '/')}/zarr.json" for name in documents if name != "root"},
+    }
+    return MemoryStore({keys[name]: json.dumps(document).encode() for name, document in documents.items()})
+
+
+def paths(store: Any) -> list[str]:
+    return sorted(path for path, _ in tessarr.open_group(store, mode="r").members(max_depth=None))
+
+
+def stale(store: Any) -> list[str]:
+    return [str(finding) for finding in check(store).findings if finding.rule.startswith("CONS-")]
+
+
+@pytest.fixture(params=[2, 3])
+def tree(request: pytest.FixtureRequest) -> Any:
+    root = tessarr.open_group(MemoryStore(), mode="w", zarr_format=request.param)
+    root.create_array("a", data=np.arange(4), chunks=(2,))
+    root.create_group("h").create_array("x", data=np.arange(4), chunks=(2,))
+    tessarr.consolidate_metadata(root.store)
+    return tessarr.open_group(root.store, mode="r+")
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "attributes of the group": lambda root: root.attrs.update(n=1),
+    "attributes of an array": lambda root: root["h/x"].attrs.update(n=1),
+    "a new array": lambda root: root.create_array("h/y", shape=(1,), dtype="u1"),
+    "a new group and those above it": lambda root: root.create_group("p/q/r"),
+    "another shape": lambda root: root["a"].resize((9,)),
+    "more values": lambda root: root["h/x"].append([1, 2]),
+    "another name": lambda root: root.move("h", "i"),
+    "a node less": lambda root: root.__delitem__("h"),
+    "an array in place of a group": lambda root: root.create_array("h", shape=(1,), dtype="u1", overwrite=True),
+    "a copy": lambda root: tessarr.copy(root["a"], root, name="b"),
+    "a model": lambda root: model.to_store(model.from_store(root.store, path="h"), root.store, path="s/t"),
+    "a model in place of a group": lambda root: model.to_store(
+        model.from_store(root.store, path="a"), root.store, path="h", overwrite=True
+    ),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_consolidated_metadata_follows_every_write(tree: Any, write: str) -> None:
+    before = paths(tree.store)
+    WRITES[write](tree)
+    assert stale(tree.store) == []
+    fresh = tessarr.open_group(tree.store, mode="r", use_consolidated=False)
+    assert paths(tree.store) == sorted(path for path, _ in fresh.members(max_depth=None))
+    assert (paths(tree.store) == before) is (
+        write.startswith("attributes") or write in ("another shape", "more values")
+    )
+
+
+def test_a_repair_and_its_undoing_are_followed(tree: Any) -> None:
+    store, name = tree.store, ".zarray" if tree.metadata.zarr_format == 2 else "zarr.json"
+    wrong = {"filters": []} if name == ".zarray" else {"storage_transformers": None}
+    for path in ("a", "h/x"):
+        document = json.loads(bytes(store.get(f"{path}/{name}")))
+        store.set(f"{path}/{name}", json.dumps({**document, **wrong}).encode())
+    tessarr.consolidate_metadata(store)
+    done = repair(check(store), store, dry_run=False)
+    assert [step.outcome for step in done.steps] == ["done", "done"]
+    assert stale(store) == []
+    restore(store, str(done.backup))
+    assert stale(store) == []
+    assert len(check(store).of("LEGACY-FILTERS", "LEGACY-NULL")) == 2
+
+
+def test_a_node_that_is_deleted_is_gone_from_the_blocks_of_nested_groups_too() -> None:
+    inner = block({"x": ARRAY, "y": ARRAY})
+    root = group(consolidated_metadata=block({"h": group(consolidated_metadata=inner)}))
+    store = stored(root=root, h=group(), h_x=ARRAY, h_y=ARRAY)
+    assert paths(store) == ["h", "h/x", "h/y"]
+    del tessarr.open_group(store, mode="r+")["h/x"]
+    assert paths(store) == ["h", "h/y"]
+    assert stale(store) == []
+
+
+def test_entries_that_begin_with_a_slash_are_followed() -> None:
+    root = group(consolidated_metadata=block({"/h": group(), "/h/x": ARRAY, "h/y": ARRAY}))
+    store = stored(root=root, h=group(), h_x=ARRAY, h_y=ARRAY)
+    writable = tessarr.open_group(store, mode="r+")
+    del writable["h/x"]
+    writable["h/y"].attrs["n"] = 1
+    assert paths(store) == ["h", "h/y"]
+    assert stale(store) == []
+
+
+def test_consolidated_metadata_of_a_kind_that_we_do_not_know_is_left_as_it_is() -> None:
+    root = group(consolidated_metadata=block({}, "elsewhere"))
+    store = stored(root=root)
+    tessarr.open_group(store, mode="r+").create_group("z")
+    assert json.loads(bytes(store.get("zarr.json") or b"")) == root
+    assert paths(store) == ["z"]
+
+
+class Counting(WrapperStore):
+    """Counts what is asked of a store."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.asked: list[Any] = []
+
+    def get(self, key: str, byte_range: Any = None) -> Any:
+        self.asked.append(key)
+        return self.store.get(key, byte_range)
+
+    def fetch(self, requests: list[Fetch]) -> Any:  # type: ignore[override]
+        self.asked.append([request.key for request in requests])
+        return self.store.fetch(requests)
+
+    def list_dir(self, prefix: str) -> Any:
+        self.asked.append(prefix)
+        return self.store.list_dir(prefix)
+
+
+def test_a_hierarchy_of_ten_thousand_nodes_opens_with_one_read_and_nothing_more() -> None:
+    array = model.ArraySpecV2(shape=[4], chunks=[2], dtype="<i4", compressor=None)
+    members = {f"g{i}": model.GroupSpec(zarr_format=2, members={f"x{j}": array for j in range(99)}) for i in range(100)}
+    spec = model.to_v3(model.GroupSpec(zarr_format=2, members=members)).spec
+    store = MemoryStore()
+    model.to_store(spec, store, consolidate=True)
+    counting = Counting(store)
+    root = tessarr.open_group(counting, mode="r", zarr_format=3)
+    assert counting.asked == [["zarr.json"]]
+    assert root["g7/x5"].shape == (4,)
+    assert (len(root), len(root["g99"])) == (100, 99)
+    assert "g3/x98" in root
+    assert len(list(root.members(max_depth=None))) == 10_000
+    assert counting.asked == [["zarr.json"]]
