@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core import nodes
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation import array_config
 from tessarr.core.grouping import Grouping
+from tessarr.core.making import Making
 from tessarr.core.node import Node
 from tessarr.core.nodes import NodeMetadata
-from tessarr.core.twins import twin
+from tessarr.core.twins import Steps, ask, finish, steps_of, stepwise, twin
 from tessarr.errors import (
     ArrayNotFoundError,
+    ArrayInsteadError,
     ContainsArrayError,
-    ContainsGroupError,
+    GroupInsteadError,
     GroupNotFoundError,
+    NodeTypeValidationError,
     ReadOnlyError,
     UnsupportedOperationError,
 )
+from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 Member = "Array | Group"
 
 
-class Group(Node, Grouping):
+class Group(Node, Making, Grouping):
     """A node that holds arrays and groups, and attributes; a mapping from names to them.
 
     Made by `tessarr.open_group`, `tessarr.create_group` and their kin; ``Group(store, path)`` opens an existing one.
@@ -53,6 +57,10 @@ class Group(Node, Grouping):
         from tessarr.core.hierarchy import open_group
 
         mode = "r" if read_only else None if getattr(store, "read_only", False) else "r+"
+        held = getattr(store, "_node", store)  # of an `AsyncGroup`
+        if isinstance(held, Group) and not path:
+            self.__dict__.update(held.__dict__)
+            return
         opened = open_group(store, path=path or None, mode=mode, chunk_store=legacy.get("chunk_store"))
         self.__dict__.update(opened.__dict__)
 
@@ -120,23 +128,29 @@ class Group(Node, Grouping):
         order = metadata.order if metadata.zarr_format != 3 else chosen.order
         return Array._make(self._store, path, metadata, chosen.options, read_only=self._read_only, order=order)
 
-    def _read_member(self, path: str) -> NodeMetadata | None:
+    def _reading_member(self, path: str) -> Steps[NodeMetadata | None]:
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             relative = path[len(nodes.prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.metadata(relative)
             return node
-        return nodes.read_node(self._store, path, self._metadata.zarr_format)
+        return (yield from nodes.reading(self._store, [path], self._metadata.zarr_format))[0]
 
-    def __getitem__(self, path: str) -> Array | Group:
+    def _getting(self, path: str) -> Steps[Array | Group | None]:
+        """The member at `path`, or ``None``."""
+        whole = self._join(path)
+        metadata = yield from self._reading_member(whole)
+        return None if metadata is None else self._open(whole, metadata)
+
+    @stepwise
+    def __getitem__(self, path: str) -> Steps[Array | Group]:
         """The member at `path`, which may lead down several groups. Raises `KeyError`."""
         if not isinstance(path, str):
             raise TypeError(f"a member's path is a string, got {path!r}")
-        whole = self._join(path)
-        metadata = self._read_member(whole)
-        if metadata is None:
+        found = yield from self._getting(path)
+        if found is None:
             raise KeyError(f"no member {path!r} in group {self.name}")
-        return self._open(whole, metadata)
+        return found
 
     def get(self, path: str, default: Any = None) -> Any:
         """The member at `path`, or `default`."""
@@ -152,17 +166,20 @@ class Group(Node, Grouping):
         found = self.get(path)
         if isinstance(found, Array):
             return found
-        raise ArrayNotFoundError("no array here", store=self._store.url, path=f"/{self._join(path)}")
+        wrong = ArrayNotFoundError if found is None else GroupInsteadError
+        raise wrong("no array here", store=self._store.url, path=f"/{self._join(path)}")
 
     def get_group(self, path: str) -> Group:
         """The group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
         found = self.get(path)
         if isinstance(found, Group):
             return found
-        raise GroupNotFoundError("no group here", store=self._store.url, path=f"/{self._join(path)}")
+        wrong = GroupNotFoundError if found is None else ArrayInsteadError
+        raise wrong("no group here", store=self._store.url, path=f"/{self._join(path)}")
 
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and self._read_member(self._join(path)) is not None
+    @stepwise
+    def __contains__(self, path: object) -> Steps[bool]:
+        return isinstance(path, str) and (yield from self._reading_member(self._join(path))) is not None
 
     def __delitem__(self, path: str) -> None:
         """Remove a member and everything below it. Raises `KeyError`."""
@@ -175,27 +192,16 @@ class Group(Node, Grouping):
         """Store an array-like as the array `name`, replacing a member of that name."""
         self.create_array(name, data=value, overwrite=True)
 
-    def _children(self) -> Iterator[tuple[str, NodeMetadata]]:
+    def _children(self) -> Steps[list[tuple[str, NodeMetadata]]]:
         """Names and metadata of the direct members, by name."""
+        return (yield from _children_of([self]))[0]
+
+    def _known_children(self) -> list[tuple[str, NodeMetadata]] | None:
+        """`_children` out of consolidated metadata, if it is used."""
         consolidated = self._metadata.consolidated_metadata
-        if consolidated is not None:
-            for name in sorted(consolidated.children("")):
-                yield name, consolidated.metadata(name)
-            return
-        prefix = nodes.prefix_of(self._path)
-        if not self._store.supports_listing:
-            raise UnsupportedOperationError(
-                "this store cannot list, so the members of a group are unknown",
-                store=self._store.url,
-                path=self.name,
-                hint="Open the group by its consolidated metadata, or name the member",
-            )
-        names = [child[len(prefix) : -1] for child in self._store.list_dir(prefix).prefixes]
-        # "__" is for extensions in v3; a listing that names the prefix itself gives "", which is nobody
-        hidden = "__" if self._metadata.zarr_format == 3 else "\0"
-        names = [name for name in names if name and not name.startswith(hidden)]
-        found = nodes.read_nodes(self._store, [prefix + name for name in names], self._metadata.zarr_format)
-        yield from ((name, metadata) for name, metadata in zip(names, found, strict=True) if metadata is not None)
+        if consolidated is None:
+            return None
+        return [(name, consolidated.metadata(name)) for name in sorted(consolidated.children(""))]
 
     def non_members(self) -> tuple[str, ...]:
         """Names with something stored below them that are no members: no document of this format describes them.
@@ -205,35 +211,36 @@ class Group(Node, Grouping):
         prefix = nodes.prefix_of(self._path)
         return tuple(sorted({child[len(prefix) : -1] for child in self._store.list_dir(prefix).prefixes} - {*self}))
 
+    @stepwise
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
-    ) -> tuple[tuple[str, Array | Group], ...]:
+    ) -> Steps[tuple[tuple[str, Array | Group], ...]]:
         """``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all)."""
-        return tuple(self._walk(max_depth))
+        return (yield from self._walking(max_depth))
 
-    def _walk(self, max_depth: int | None) -> Iterator[tuple[str, Array | Group]]:
-        prefix = nodes.prefix_of(self._path)
-        below = []
-        for name, metadata in self._children():
-            member = self._open(prefix + name, metadata)
-            yield name, member
-            if isinstance(member, Group):
-                below.append((name, member))
-        if max_depth is None or max_depth > 0:
-            deeper = None if max_depth is None else max_depth - 1
-            for name, member in below:
-                for path, node in member._walk(deeper):
-                    yield f"{name}/{path}", node
+    def _walking(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
+        """All members down to `max_depth`: every level in one wave of listings and one of documents."""
+        below: dict[str, list[tuple[str, Array | Group]]] = {}
+        level: list[Group] = [self]
+        depth = 0
+        while level and (max_depth is None or depth <= max(max_depth, 0)):
+            for group, children in zip(level, (yield from _children_of(level)), strict=True):
+                prefix = nodes.prefix_of(group.path)
+                below[group.path] = [(name, group._open(prefix + name, metadata)) for name, metadata in children]
+            level = [member for group in level for _, member in below[group.path] if isinstance(member, Group)]
+            depth += 1
+        return tuple(_in_order(self, below))
 
-    def nmembers(self, max_depth: int | None = 0) -> int:
+    @stepwise
+    def nmembers(self, max_depth: int | None = 0) -> Steps[int]:
         """Number of members down to `max_depth`."""
-        return sum(1 for _ in self._walk(max_depth))
+        return len((yield from self._walking(max_depth)))
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._children())
+        return (name for name, _ in finish(self._children()))
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._children())
+        return len(finish(self._children()))
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -259,9 +266,10 @@ class Group(Node, Grouping):
         self.attrs.update(new_attributes)
         return self
 
-    def refresh(self) -> None:
+    @stepwise
+    def refresh(self) -> Steps[None]:
         """Read the metadata anew, consolidated metadata included where it was used."""
-        node = nodes.require_node(self._store, self._path, self._metadata.zarr_format, GroupMetadata)
+        node = yield from nodes.requiring(self._store, self._path, self._metadata.zarr_format, GroupMetadata)
         assert isinstance(node, GroupMetadata)
         consolidated = self._metadata.consolidated_metadata is not None
         self._metadata = node
@@ -284,68 +292,25 @@ class Group(Node, Grouping):
         self._metadata = self._metadata.with_(consolidated_metadata=found)
         return self
 
-    def create_group(self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None) -> Group:
+    @stepwise
+    def create_group(
+        self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None
+    ) -> Steps[Group]:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         from tessarr.core.hierarchy import create_group
 
         self._will_change()
-        return create_group(
-            self._store,
-            path=self._join(name),
-            zarr_format=self.zarr_format,
-            overwrite=overwrite,
-            attributes=attributes,
-        )
+        place: dict[str, Any] = {"path": self._join(name), "zarr_format": self.zarr_format}
+        return (yield from steps_of(create_group)(self._store, overwrite=overwrite, attributes=attributes, **place))
 
-    def require_group(self, name: str, *, overwrite: bool = False, **kwargs: Any) -> Group:
+    @stepwise
+    def require_group(self, name: str, *, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
         """The group `name`, created if it is missing. Raises `ContainsArrayError` when an array is there."""
-        found = None if overwrite else self.get(name)
+        found = None if overwrite else (yield from self._getting(name))
         if found is None:
-            return self.create_group(name, overwrite=overwrite, **kwargs)
+            return (yield from steps_of(Group.create_group)(self, name, overwrite=overwrite, **kwargs))
         if not isinstance(found, Group):
             raise ContainsArrayError("an array is in the way", store=self._store.url, path=f"/{self._join(name)}")
-        return found
-
-    def create_array(self, name: str, *, compressor: Any = None, **kwargs: Any) -> Array:
-        """Create an array below this group; the keywords are those of `tessarr.create_array`."""
-        from tessarr.core.hierarchy import create_array
-
-        self._will_change()
-        if compressor is not None:
-            kwargs["compressors"] = compressor
-        kwargs.setdefault("zarr_format", self.zarr_format)
-        return create_array(self._store, name=self._join(name), **kwargs)
-
-    def create(self, name: str, **kwargs: Any) -> Array:
-        """`create_array`, also with the older keywords of `tessarr.create`."""
-        from tessarr.core.hierarchy import create
-
-        self._will_change()
-        kwargs.setdefault("zarr_format", self.zarr_format)
-        return create(store=self._store, path=self._join(name), **kwargs)
-
-    def require_array(self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
-        """The array `name`, created if it is missing.
-
-        Raises `TypeError` when the array there has another shape or a dtype that cannot hold `dtype` (with `exact`:
-        another dtype), `ContainsGroupError` when a group is there.
-        """
-        import numpy as np
-
-        from tessarr.core.array import Array
-
-        found = self.get(name)
-        if found is None:
-            return self.create(name, shape=shape, dtype=dtype, **kwargs)
-        if not isinstance(found, Array):
-            raise ContainsGroupError("a group is in the way", store=self._store.url, path=f"/{self._join(name)}")
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
-        if found.shape != wanted:
-            raise TypeError(f"array {found.name} has shape {found.shape}, not {wanted}")
-        if dtype is not None and (
-            found.dtype != np.dtype(dtype) if exact else not np.can_cast(np.dtype(dtype), found.dtype)
-        ):
-            raise TypeError(f"array {found.name} has dtype {found.dtype}, not {np.dtype(dtype)}")
         return found
 
     def move(self, source: str, dest: str) -> None:
@@ -378,6 +343,22 @@ class Group(Node, Grouping):
         return open_group(store, mode="r+", zarr_format=zarr_format)
 
     @classmethod
+    def from_dict(cls, store_path: Any, data: Any) -> Group:
+        """A group with the metadata `data` (`GroupMetadata` or one document); nothing is read or written."""
+        from tessarr.core.hierarchy import locate
+
+        where, here, _ = locate(store_path, None, None)
+        document = data if isinstance(data, Mapping) else data.to_dict()
+        number = document.get("zarr_format", 3)
+        documents = {"zarr.json": {"node_type": "group", **document}}
+        if number == 2:
+            documents = {".zgroup": {"zarr_format": 2}, ".zattrs": document.get("attributes") or {}}
+        metadata = formats.parse_node(number, documents)
+        if not isinstance(metadata, GroupMetadata):
+            raise NodeTypeValidationError("the document describes an array, not a group")
+        return Group._make(where, here, metadata, read_only=False)
+
+    @classmethod
     def from_store(
         cls, store: Any, *, attributes: Mapping[str, Any] | None = None, zarr_format: int = 3, overwrite: bool = False
     ) -> Group:
@@ -398,13 +379,58 @@ class Group(Node, Grouping):
     getitem_async = twin(__getitem__)
     contains_async = twin(__contains__)
     delitem_async = twin(__delitem__)
+    setitem_async = twin(__setitem__)
+    get_async = twin(get)
+    get_array_async = twin(get_array)
+    get_group_async = twin(get_group)
+    non_members_async = twin(non_members)
     members_async = twin(members)
     nmembers_async = twin(nmembers)
     create_group_async = twin(create_group)
     require_group_async = twin(require_group)
-    create_array_async = twin(create_array)
-    require_array_async = twin(require_array)
     update_attributes_async = twin(update_attributes)
     refresh_async = twin(refresh)
     move_async = twin(move)
     info_complete_async = twin(info_complete)
+
+
+def _children_of(groups: Sequence[Group]) -> Steps[list[list[tuple[str, NodeMetadata]]]]:
+    """Per group the names and metadata of its direct members: one wave of listings, and one of documents."""
+    known = [group._known_children() for group in groups]
+    asked = [group for group, children in zip(groups, known, strict=True) if children is None]
+    if not asked:
+        return [children or [] for children in known]
+    store, zarr_format = asked[0].store, asked[0].metadata.zarr_format
+    if not store.supports_listing:
+        raise UnsupportedOperationError(
+            "this store cannot list, so the members of a group are unknown",
+            store=store.url,
+            path=asked[0].name,
+            hint="Open the group by its consolidated metadata, or name the member",
+        )
+    listings = yield [ask(store, "list_dir", nodes.prefix_of(group.path)) for group in asked]
+    # "__" is for extensions in v3; a listing that names the prefix itself gives "", which is nobody
+    hidden = "__" if zarr_format == 3 else "\0"
+    paths = [
+        path
+        for group, listing in zip(asked, listings, strict=True)
+        for path in (prefix[:-1] for prefix in listing.prefixes)
+        if (name := path[len(nodes.prefix_of(group.path)) :]) and not name.startswith(hidden)
+    ]
+    read = yield from nodes.reading(store, paths, zarr_format)
+    found: dict[str, list[tuple[str, NodeMetadata]]] = {group.path: [] for group in asked}
+    for path, metadata in zip(paths, read, strict=True):
+        above, _, name = path.rpartition("/")
+        if metadata is not None:
+            found[above].append((name, metadata))
+    return [found[group.path] if children is None else children for group, children in zip(groups, known, strict=True)]
+
+
+def _in_order(
+    group: Group, below: Mapping[str, Sequence[tuple[str, Array | Group]]]
+) -> Iterator[tuple[str, Array | Group]]:
+    """Members of a group, then those of each of its groups, with paths relative to it."""
+    yield from below.get(group.path, ())
+    for name, member in below.get(group.path, ()):
+        if isinstance(member, Group):
+            yield from ((f"{name}/{path}", node) for path, node in _in_order(member, below))

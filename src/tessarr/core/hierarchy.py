@@ -16,6 +16,7 @@ staged, and ``a``, ``r`` and ``r+`` never delete anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
 from tessarr.core.group import Group
 from tessarr.core.legacy import check_chunk_store, creation_arguments
 from tessarr.core.nodes import NodeMetadata
-from tessarr.core.twins import twin
+from tessarr.core.sync import synchronous
+from tessarr.core.twins import Steps, steps_of, stepwise, twin
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
 from tessarr.metadata import formats
@@ -51,6 +53,7 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
         base, here = store.store, store.path
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
+        base = synchronous(base)
     whole = "/".join(part for part in (here, normalize_path(path or "")) if part)
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only:
@@ -89,6 +92,7 @@ def _order(config: Any, metadata: ArrayMetadata) -> str | None:
 # -- opening -------------------------------------------------------------------------------------------------------------
 
 
+@stepwise
 def open(  # noqa: A001 - zarr-python's name
     store: Any = None,
     mode: str | None = None,
@@ -98,7 +102,7 @@ def open(  # noqa: A001 - zarr-python's name
     storage_options: Mapping[str, Any] | None = None,
     config: Any = None,
     **kwargs: Any,
-) -> Array | Group:
+) -> Steps[Array | Group]:
     """Open whatever is at a place: an array or a group.
 
     `store` is a store, a path, a URL, a mapping, or ``None`` for a new store in memory. `mode` is explained at the head of
@@ -117,14 +121,17 @@ def open(  # noqa: A001 - zarr-python's name
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
-        found, beside = nodes.read_node_and_key(where, here, number, key_of_consolidated(where, here, number, use))
+        beside_it = key_of_consolidated(where, here, number, use)
+        found, beside = yield from nodes.reading_with(where, here, number, None, beside_it)
         if found is not None or mode != "a":
-            node = _node(where, here, nodes.expect(found, where, here, number, None), mode, _config_of(config, kwargs))
+            found = yield from nodes.expecting(found, where, here, number, None)
+            node = _node(where, here, found, mode, _config_of(config, kwargs))
             return node._with_consolidated(use, beside) if isinstance(node, Group) else node
         mode = "w-"
     if wants_array:
-        return open_array(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
-    return open_group(where, mode=mode, path=here, zarr_format=number, **kwargs)
+        creating = steps_of(open_array)(where, mode=mode, path=here, zarr_format=number, config=config, **kwargs)
+        return (yield from creating)
+    return (yield from steps_of(open_group)(where, mode=mode, path=here, zarr_format=number, **kwargs))
 
 
 def _config_of(config: Any, legacy: Mapping[str, Any]) -> Any:
@@ -133,6 +140,7 @@ def _config_of(config: Any, legacy: Mapping[str, Any]) -> Any:
     return config
 
 
+@stepwise
 def open_array(
     store: Any = None,
     mode: str | None = None,
@@ -142,7 +150,7 @@ def open_array(
     storage_options: Mapping[str, Any] | None = None,
     config: Any = None,
     **kwargs: Any,
-) -> Array:
+) -> Steps[Array]:
     """Open the array at a place, or create one where the mode allows it.
 
     The other keywords are those of `tessarr.create` and are used only to create.
@@ -154,15 +162,15 @@ def open_array(
     number = _format(zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
-        found = nodes.require_node(where, here, number, ArrayMetadata)
+        found = yield from nodes.requiring(where, here, number, ArrayMetadata)
     elif mode == "a":
-        found = nodes.read_node(where, here, number)
+        (found,) = yield from nodes.reading(where, [here], number, ArrayMetadata)
         if found is not None or ("shape" not in kwargs and "data" not in kwargs):
-            found = nodes.expect(found, where, here, number, ArrayMetadata)
+            found = yield from nodes.expecting(found, where, here, number, ArrayMetadata)
     if found is not None:
         return _node(where, here, _separated(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
-    return create(store=where, path=here, zarr_format=number, config=config, **arguments)
+    return (yield from steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments))
 
 
 def _separated(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
@@ -175,6 +183,7 @@ def _separated(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
     return found.with_(chunk_key_encoding=V2KeyEncoding(separator))
 
 
+@stepwise
 def open_group(
     store: Any = None,
     mode: str | None = None,
@@ -188,8 +197,8 @@ def open_group(
     meta_array: Any = None,
     attributes: Mapping[str, Any] | None = None,
     use_consolidated: bool | str | None = None,
-    **legacy: Any,
-) -> Group:
+    zarr_version: int | None = None,
+) -> Steps[Group]:
     """Open the group at a place, or create one where the mode allows it.
 
     `use_consolidated`: ``None`` uses consolidated metadata if it is there, ``True`` requires it (`ValueError`), ``False``
@@ -199,27 +208,29 @@ def open_group(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
-    number = _format(zarr_format or legacy.pop("zarr_version", None))
+    number = _format(zarr_format or zarr_version)
     if mode in ("r", "r+", "a"):
         wanted = key_of_consolidated(where, here, number, use_consolidated)
-        found, beside = nodes.read_node_and_key(where, here, number, wanted)
+        found, beside = yield from nodes.reading_with(where, here, number, GroupMetadata, wanted)
         if found is not None or mode != "a":
-            found = nodes.expect(found, where, here, number, GroupMetadata)
+            found = yield from nodes.expecting(found, where, here, number, GroupMetadata)
             assert isinstance(found, GroupMetadata)
             return Group._make(where, here, found, read_only=mode == "r")._with_consolidated(use_consolidated, beside)
     metadata = GroupMetadata(zarr_format=_new_format(number), attributes=_json.plain(dict(attributes or {})))
-    nodes.create_node(where, here, metadata, overwrite=mode == "w")
+    yield from nodes.creating(where, here, metadata, overwrite=mode == "w")
     return Group._make(where, here, metadata, read_only=False)
 
 
-def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Group:
+@stepwise
+def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Steps[Group]:
     """Open a group by its consolidated metadata. Raises `ValueError` when it has none."""
-    return open_group(*args, use_consolidated=use_consolidated, **kwargs)
+    return (yield from steps_of(open_group)(*args, use_consolidated=use_consolidated, **kwargs))
 
 
 # -- creating ------------------------------------------------------------------------------------------------------------
 
 
+@stepwise
 def create_array(
     store: Any = None,
     *,
@@ -244,7 +255,7 @@ def create_array(
     write_data: bool = True,
     storage_transformers: Any = (),
     object_codec: Any = None,
-) -> Array:
+) -> Steps[Array]:
     """Create an array of `shape` and `dtype`, or of `data` (array-like), which is then written.
 
     `chunks`: a shape (-1: a whole axis), "auto", a size such as "8MB", or a list of sizes per axis (a rectilinear grid).
@@ -274,7 +285,8 @@ def create_array(
         shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, order=order, **cut, **coded, **told
     )
     layout = order or chosen.order
-    return _create(where, here, metadata, chosen.options, overwrite, data if write_data else None, layout)
+    values = data if write_data else None
+    return (yield from _create(where, here, metadata, chosen.options, overwrite, values, layout))
 
 
 def _described(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
@@ -310,10 +322,10 @@ def _create(
     overwrite: bool,
     data: Any,
     order: str | None,
-) -> Array:
+) -> Steps[Array]:
     if isinstance(data, Array):
         _refuse_aliasing(data, store, path, overwrite)
-    nodes.create_node(store, path, metadata, overwrite=overwrite)
+    yield from nodes.creating(store, path, metadata, overwrite=overwrite)
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
         from tessarr.core.copying import write_values
@@ -335,36 +347,70 @@ def _refuse_aliasing(source: Array, store: Store, path: str, overwrite: bool) ->
         )
 
 
+@stepwise
 def create(
     shape: Any = None,
     *,
+    chunks: Any = None,
+    dtype: Any = None,
+    compressor: Any = "auto",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
     store: Any = None,
-    path: str | None = None,
+    synchronizer: Any = None,
     overwrite: bool = False,
+    path: str | None = None,
+    chunk_store: Any = None,
+    filters: Any = None,
+    cache_metadata: bool | None = None,
+    cache_attrs: bool | None = None,
+    read_only: bool | None = None,
+    object_codec: Any = None,
+    dimension_separator: str | None = None,
+    write_empty_chunks: bool | None = None,
     zarr_format: int | None = None,
-    data: Any = None,
-    config: Any = None,
+    meta_array: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_shape: Any = None,
+    chunk_key_encoding: Any = None,
+    codecs: Any = None,
+    dimension_names: Any = None,
     storage_options: Mapping[str, Any] | None = None,
-    **kwargs: Any,
-) -> Array:
-    """Create an array by the keywords of zarr-python's older maker.
+    config: Any = None,
+    mode: str | None = None,
+    data: Any = None,
+    **more: Any,
+) -> Steps[Array]:
+    """Create an array by the keywords of zarr-python's older maker, and those of `create_array`.
 
-    Beside those of `create_array`: `chunks` (``True`` or ``None``: automatic, ``False``: one chunk), `compressor`, `filters`,
-    `object_codec`, `dimension_separator`, `order`, `codecs`, `chunk_shape`, `write_empty_chunks`; `synchronizer`,
-    `chunk_store`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no effect.
+    `chunks`: also ``True`` or ``None`` (automatic) and ``False`` (one chunk). The type is float64 when neither `dtype` nor
+    `data` say another. `synchronizer`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no
+    effect; `chunk_store` must be `store`.
+
+    Raises what `create_array` raises, and `TypeError` for a keyword that nobody knows.
     """
-    number = _new_format(zarr_format or kwargs.pop("zarr_version", None))
-    arguments, runtime = creation_arguments(number, kwargs)
-    mode = kwargs.get("mode")
-    where, here, _ = locate(store, path, None, storage_options)
-    check_chunk_store(where, kwargs.get("chunk_store"))
-    overwrite = overwrite or mode == "w"
+    given = {**locals(), **more}
+    del given["more"]
+    return (yield from _create_as_given(given))
+
+
+def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
+    """`create`, its arguments in a dict."""
+    store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
+    shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
+    write_data = given.pop("write_data", True)
+    number = _new_format(zarr_format or given.pop("zarr_version", None))
+    arguments, runtime = creation_arguments(number, given)
+    where, here, _ = locate(store, path, None, given["storage_options"])
+    check_chunk_store(where, given["chunk_store"])
     if data is not None:
         data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
         shape = data.shape if shape is None else shape
-        if arguments.get("dtype") is None:
+        if arguments["dtype"] is None:
             arguments["dtype"] = data.dtype
-    if arguments.get("dtype") is None:
+    if shape is None:
+        raise TypeError("the shape of the new array is missing: give shape, or data")
+    if arguments["dtype"] is None:
         arguments["dtype"] = "float64"
     if number == 1:
         _warn_v1()
@@ -373,9 +419,12 @@ def create(
     metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
     chosen = array_config(config, **runtime)
     layout = arguments.get("order") or chosen.order
-    return _create(where, here, metadata, chosen.options, overwrite, data, layout)
+    replace = overwrite or given["mode"] == "w"
+    values = data if write_data else None
+    return (yield from _create(where, here, metadata, chosen.options, replace, values, layout))
 
 
+@stepwise
 def create_group(
     store: Any = None,
     *,
@@ -384,39 +433,41 @@ def create_group(
     overwrite: bool = False,
     attributes: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> Group:
+) -> Steps[Group]:
     """Create a group; raises `ContainsGroupError` or `ContainsArrayError` when something is there and not `overwrite`."""
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
     metadata = GroupMetadata(zarr_format=_new_format(zarr_format), attributes=_json.plain(dict(attributes or {})))
-    nodes.create_node(where, here, metadata, overwrite=overwrite)
+    yield from nodes.creating(where, here, metadata, overwrite=overwrite)
     return Group._make(where, here, metadata, read_only=False)
 
 
+@stepwise
 def group(
     store: Any = None,
     overwrite: bool = False,
     *,
+    chunk_store: Any = None,
+    cache_attrs: bool | None = None,
+    synchronizer: Any = None,
     path: str | None = None,
     zarr_format: int | None = None,
+    meta_array: Any = None,
     attributes: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **legacy: Any,
-) -> Group:
+    zarr_version: int | None = None,
+) -> Steps[Group]:
     """Open a group, creating it if it is missing; with `overwrite` replace what is there.
 
-    `cache_attrs`, `synchronizer`, `chunk_store` and `meta_array` are accepted and have no effect.
+    `cache_attrs`, `synchronizer` and `meta_array` are accepted and have no effect; `chunk_store` must be `store`.
     """
-    number = zarr_format or legacy.get("zarr_version")
-    if overwrite:
-        return create_group(
-            store, path=path, zarr_format=number, overwrite=True, attributes=attributes, storage_options=storage_options
-        )
-    try:
-        return open_group(store, mode="r+", path=path, zarr_format=number, storage_options=storage_options)
-    except GroupNotFoundError:
-        return create_group(
-            store, path=path, zarr_format=number, attributes=attributes, storage_options=storage_options
-        )
+    if chunk_store is not None:
+        check_chunk_store(locate(store, path, None, storage_options)[0], chunk_store)
+    number = zarr_format or zarr_version
+    place: dict[str, Any] = {"path": path, "zarr_format": number, "storage_options": storage_options}
+    if not overwrite:
+        with suppress(GroupNotFoundError):
+            return (yield from steps_of(open_group)(store, mode="r+", **place))
+    return (yield from steps_of(create_group)(store, overwrite=overwrite, attributes=attributes, **place))
 
 
 def array_from_document(store_path: Any, document: Mapping[str, Any]) -> Array:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from tessarr.core.twins import Steps, ask, finish
 from tessarr.engine.pool import for_each
 from tessarr.errors import (
     ArrayNotFoundError,
@@ -30,8 +31,11 @@ from tessarr.stores.path import check_node_name
 from tessarr.types import Buffer, ZarrFormat
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
+Kind: TypeAlias = type[ArrayMetadata] | type[GroupMetadata]
 Holder: TypeAlias = tuple[str, str]
 """Path of a group, and the name of a document there that may hold consolidated metadata."""
+
+_V3, _V2, _V1 = formats.KEYS[3], formats.KEYS[2], formats.KEYS[1]
 
 
 def prefix_of(path: str) -> str:
@@ -45,41 +49,57 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
     All documents a node may have are asked for at once. Without `zarr_format`, v3 wins over v2 over v1 (which is looked
     for at a store's root only), with a warning when several are there.
     """
-    return read_nodes(store, [path], zarr_format)[0]
+    return finish(reading(store, [path], zarr_format))[0]
 
 
-def read_nodes(store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None) -> list[NodeMetadata | None]:
-    """`read_node` for several paths, in one request to the store."""
-    return _read(store, paths, zarr_format, [])[0]
+def reading(
+    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None, kind: Kind | None = None
+) -> Steps[list[NodeMetadata | None]]:
+    """`read_node` for several paths, in one request to the store; `kind`: see `reading_with`."""
+    return (yield from _reading(store, paths, zarr_format, kind, []))[0]
 
 
-def read_node_and_key(
-    store: Store, path: str, zarr_format: ZarrFormat | None, key: str | None
-) -> tuple[NodeMetadata | None, dict[str, Buffer | None]]:
-    """`read_node`, and what is at `key` (full; ``None``: nothing is asked for), in one request to the store."""
+def reading_with(
+    store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None, key: str | None
+) -> Steps[tuple[NodeMetadata | None, dict[str, Buffer | None]]]:
+    """`read_node`, and what is at `key` (full; ``None``: nothing is asked for), in one request to the store.
+
+    With `kind` a remote store is not asked for documents that only a node of the other kind has.
+    """
     keys = [key] if key else []
-    found, beside = _read(store, [path], zarr_format, keys)
+    found, beside = yield from _reading(store, [path], zarr_format, kind, keys)
     return found[0], dict(zip(keys, beside, strict=True))
 
 
-def _read(
-    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, beside: list[str]
-) -> tuple[list[NodeMetadata | None], list[Buffer | None]]:
-    wanted: list[tuple[str, list[str]]] = []
-    for path in paths:
-        candidates = (zarr_format,) if zarr_format else (3, 2, 1) if not path else (3, 2)
-        wanted.append((path, list(dict.fromkeys(name for n in candidates for name in formats.KEYS[n].all))))
+def _reading(
+    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
+) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
+    wanted = [(path, _names(path, zarr_format, kind if store.is_remote else None)) for path in paths]
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
-    answers = iter(store.fetch([*requests, *map(Fetch, beside)]))
+    (found,) = yield [ask(store, "fetch", [*requests, *map(Fetch, beside)])]
+    answers = iter(found)
     nodes: list[NodeMetadata | None] = []
     for path, names in wanted:
         stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
+        if _V1.array in stored and _V1.attributes not in names:
+            (late,) = yield [ask(store, "get", prefix_of(path) + str(_V1.attributes))]
+            stored.update({} if late is None else {str(_V1.attributes): late})
         try:
             nodes.append(_separated(store, _parse(prefix_of(path), stored)))
         except TessarrError as error:
             error.at(store=store.url, path=f"/{path}")
             raise
     return nodes, [None if answer is None else answer[0] for answer in answers]
+
+
+def _names(path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> list[str]:
+    """The documents to ask for. Those that v1 keeps beside an array are left for later: v1 is rare, a request is not free."""
+    if zarr_format is None and kind is ArrayMetadata:
+        return [_V3.array, _V2.array, str(_V2.attributes), *(() if path else (_V1.array,))]
+    if zarr_format is None and kind is GroupMetadata:
+        return [*_V3.all[:1], *_V2.all]
+    candidates = (zarr_format,) if zarr_format else (3, 2, 1) if not path else (3, 2)
+    return list(dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all))
 
 
 def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
@@ -130,25 +150,34 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
         warnings.warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning, 4)
 
 
-def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: type[Any] | None) -> NodeMetadata:
+def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:
     """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
-    return expect(read_node(store, path, zarr_format), store, path, zarr_format, kind)
+    return finish(requiring(store, path, zarr_format, kind))
 
 
-def expect(
-    node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: type[Any] | None
-) -> NodeMetadata:
+def requiring(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> Steps[NodeMetadata]:
+    """The steps of `require_node`."""
+    found = (yield from reading(store, [path], zarr_format, kind))[0]
+    return (yield from expecting(found, store, path, zarr_format, kind))
+
+
+def expecting(
+    node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
+) -> Steps[NodeMetadata]:
     """`node`, which was read there, or the error that says what is there instead."""
     if node is not None and (kind is None or isinstance(node, kind)):
         return node
     place = {"store": store.url, "path": f"/{path}"}
     wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, "node") if kind else "node"
     missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
-    if isinstance(node, ArrayMetadata):
-        raise missing(f"no {wanted} here", got="an array", hint="Open it with open_array", **place)
+    other = None
+    if node is None and (zarr_format or (kind and store.is_remote)):
+        other = (yield from reading(store, [path]))[0]
+        node = other if zarr_format is None else None
     if node is not None:
-        raise missing(f"no {wanted} here", got="a group", hint="Open it with open_group", **place)
-    other = read_node(store, path) if zarr_format else None
+        kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
+        got = f"{'an' if kind_there == 'array' else 'a'} {kind_there}"
+        raise missing(f"no {wanted} here", got=got, hint=f"Open it with open_{kind_there}", **place)
     if other is not None:
         hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"
         raise missing(f"no Zarr v{zarr_format} {wanted} here", hint=hint, **place)
@@ -162,6 +191,11 @@ def check_path(path: str, zarr_format: ZarrFormat) -> None:
 
 
 def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
+    """Write a new node, and groups at those of its ancestors that are missing. See `creating`."""
+    finish(creating(store, path, metadata, overwrite=overwrite))
+
+
+def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
     """Write a new node, and groups at those of its ancestors that are missing.
 
     With `overwrite` an existing node, and all below it, is replaced once the new documents are stored safely. Keys
@@ -172,7 +206,7 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     check_path(path, metadata.zarr_format)
     documents = _keyed(path, metadata)
     store._check_writable(path)
-    around = Surroundings(store, path)
+    around = yield from looking_around(store, path)
     existing = around.kinds[path]
     if existing is not None and not overwrite:
         raise _in_the_way(existing)(
@@ -181,36 +215,38 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
             path=f"/{path}",
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
-    _make_ancestors(store, path, metadata.zarr_format, around)
+    yield from _making_ancestors(store, path, metadata.zarr_format, around)
     if existing is not None:
-        store.replace_prefix(prefix_of(path), documents)
+        yield [ask(store, "replace_prefix", prefix_of(path), documents)]
     else:
         for key, data in documents.items():
-            store.set(key, data)
+            yield [ask(store, "set", key, data)]
     follow_change(store, path, around.holders, replaced=True)
 
 
-class Surroundings:
-    """What is stored at a path and at the groups above it, asked for in one wave."""
+class Surroundings(NamedTuple):
+    """What is stored at a path and at the groups above it."""
 
     kinds: dict[str, str | None]
     """Per path: "array" or "group" when any format has a document there, even one that cannot be parsed."""
     holders: list[Holder]
     """The consolidated documents at and above the path."""
 
-    def __init__(self, store: Store, path: str) -> None:
-        from tessarr.core.consolidation import is_holder
-        from tessarr.metadata.consolidated import V2_KEY
 
-        wanted = [
-            (at, name)
-            for at in [*ancestors(path), path]
-            for name in ("zarr.json", ".zarray", ".zgroup", V2_KEY, *(() if at else ("meta",)))
-        ]
-        answers = store.fetch([Fetch(prefix_of(at) + name) for at, name in wanted])
-        found = {where: None if answer is None else answer[0] for where, answer in zip(wanted, answers, strict=True)}
-        self.kinds = {at: _kind(at, found) for at in [*ancestors(path), path]}
-        self.holders = [where for where, data in found.items() if is_holder(where[1], data)]
+def looking_around(store: Store, path: str) -> Steps[Surroundings]:
+    """The surroundings of `path`, asked for in one wave."""
+    from tessarr.core.consolidation import is_holder
+    from tessarr.metadata.consolidated import V2_KEY
+
+    wanted = [
+        (at, name)
+        for at in [*ancestors(path), path]
+        for name in ("zarr.json", ".zarray", ".zgroup", V2_KEY, *(() if at else ("meta",)))
+    ]
+    (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(at) + name) for at, name in wanted])]
+    found = {where: None if answer is None else answer[0] for where, answer in zip(wanted, answers, strict=True)}
+    kinds = {at: _kind(at, found) for at in [*ancestors(path), path]}
+    return Surroundings(kinds, [where for where, data in found.items() if is_holder(where[1], data)])
 
 
 def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
@@ -259,10 +295,14 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
 
     Raises `ContainsArrayError` when one of them is an array.
     """
-    _make_ancestors(store, path, zarr_format, Surroundings(store, path))
+
+    def steps() -> Steps[None]:
+        yield from _making_ancestors(store, path, zarr_format, (yield from looking_around(store, path)))
+
+    finish(steps())
 
 
-def _make_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> None:
+def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> Steps[None]:
     if zarr_format == 1:
         return
     missing = [ancestor for ancestor in ancestors(path) if around.kinds[ancestor] is None]
@@ -275,11 +315,8 @@ def _make_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Su
     group = GroupMetadata(zarr_format=zarr_format)
     documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
     # Side by side only where a request takes long: elsewhere a crash should leave parents without children.
-    for_each(
-        lambda item: store.set_if_not_exists(*item),
-        documents,
-        waiting=min(len(documents), store.requests_at_once) if store.is_remote else 1,
-    )
+    if documents:
+        yield [ask(store, "set_if_not_exists", *item) for item in documents]
     for ancestor in missing:
         follow_change(store, ancestor, around.holders)
 
@@ -319,7 +356,7 @@ def change_attributes(
 def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
     """Replace some members of an array's stored document and leave all others as they are."""
     name = formats.KEYS[metadata.zarr_format].array
-    _change_document(store, path, name, lambda document: formats.put_right(name, {**document, **changes}))
+    _change_document(store, path, name, lambda document: {**formats.put_right(name, document), **changes})
 
 
 def _change_document(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -343,7 +380,7 @@ def _change_document(store: Store, path: str, name: str, change: Callable[[dict[
     around: list[Surroundings] = []
     steps: list[Callable[[], None]] = [
         lambda: store.update(key, rewrite),
-        lambda: around.append(Surroundings(store, path)),
+        lambda: around.append(finish(looking_around(store, path))),
     ]
     for_each(lambda step: step(), steps, waiting=2)  # both begin with a round trip
     follow_change(store, path, around[0].holders)

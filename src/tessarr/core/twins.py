@@ -1,25 +1,160 @@
-"""Asynchronous twins of synchronous functions.
+"""Functions that wait for stores, and their asynchronous twins.
 
-For calls whose work is short or on local storage, the twin runs the synchronous function in a thread: it does not block
-the event loop, belongs to no loop, and means the same by construction. Reading and writing data have twins of their own
-(`tessarr.engine.base.Engine.read_async`), which await remote stores.
+Opening, listing and creating nodes is written once, as a generator (*steps*): it yields the calls of a store that it
+waits for, all at once, and is sent their answers. `finish` makes the calls from this thread; `finish_async` awaits their
+``_async`` twins, so that nothing blocks the event loop, any number of them wait at the same time, and cancelling ends the
+requests. Between two waits the steps themselves (parsing a large document) run in a thread.
+
+What only rarely waits, or is about local storage, has a twin that runs the synchronous function in a thread. Reading and
+writing data have twins of their own (`tessarr.engine.base.Engine.read_async`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Call(NamedTuple):
+    """A call that steps wait for, in both forms."""
+
+    now: Callable[[], Any]
+    awaited: Callable[[], Awaitable[Any]]
+    waits: bool
+    """It takes a round trip: several go side by side, and are awaited."""
+
+
+Steps: TypeAlias = Generator[Sequence[Call], list[Any], R]
+"""A generator that yields calls to be made at once, is sent their answers in order, and returns a result."""
+
+
+def ask(store: Store, method: str, *arguments: Any) -> Call:
+    """The call of a method of a store, which has a twin."""
+    return Call(
+        lambda: getattr(store, method)(*arguments),
+        lambda: getattr(store, f"{method}_async")(*arguments),
+        store.is_remote,
+    )
+
+
+def finish(steps: Steps[R]) -> R:
+    """The result of `steps`, whose calls are made from this thread, several that wait side by side."""
+    return _go_on(steps, _begun(steps))
+
+
+async def finish_async(steps: Steps[R]) -> R:
+    """The result of `steps`, whose calls are awaited."""
+    import asyncio
+
+    from tessarr.stores.network import gather_or_cancel
+
+    at = await asyncio.to_thread(_begun, steps)
+    while not isinstance(at, _End):
+        if not all(call.waits for call in at):
+            return await asyncio.to_thread(_go_on, steps, at)
+        try:
+            answers = await gather_or_cancel([call.awaited() for call in at])
+        except Exception as error:
+            at = await asyncio.to_thread(_thrown, steps, error)
+        else:
+            at = await asyncio.to_thread(_sent, steps, answers)
+    return at.result  # type: ignore[no-any-return]
+
+
+class _End(NamedTuple):
+    result: Any
+
+
+_At: TypeAlias = "Sequence[Call] | _End"
+"""Where steps have come: to calls that they wait for, or to their end."""
+
+
+def _begun(steps: Steps[Any]) -> _At:
+    try:
+        return next(steps)
+    except StopIteration as end:
+        return _End(end.value)
+
+
+def _sent(steps: Steps[Any], answers: list[Any]) -> _At:
+    try:
+        return steps.send(answers)
+    except StopIteration as end:
+        return _End(end.value)
+
+
+def _thrown(steps: Steps[Any], error: Exception) -> _At:
+    try:
+        return steps.throw(error)
+    except StopIteration as end:
+        return _End(end.value)
+
+
+def _go_on(steps: Steps[R], at: _At) -> R:
+    while not isinstance(at, _End):
+        try:
+            answers = _made(at)
+        except Exception as error:
+            at = _thrown(steps, error)
+        else:
+            at = _sent(steps, answers)
+    return at.result  # type: ignore[no-any-return]
+
+
+def _made(calls: Sequence[Call]) -> list[Any]:
+    if len(calls) == 1 or not all(call.waits for call in calls):
+        return [call.now() for call in calls]
+    from tessarr.engine.pool import for_each
+
+    answers: list[Any] = [None] * len(calls)
+
+    def make(number: int) -> None:
+        answers[number] = calls[number].now()
+
+    for_each(make, range(len(calls)), waiting=min(len(calls), _AT_ONCE))
+    return answers
+
+
+_AT_ONCE = 64
+"""Calls side by side; the request budget of the store may allow fewer."""
+
+
+# -- making twins ----------------------------------------------------------------------------------------------------
+
+
+def stepwise(function: Callable[P, Steps[R]]) -> Callable[P, R]:
+    """The synchronous function of a generator function of steps; `twin` makes the other one of it."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return finish(function(*args, **kwargs))
+
+    # What it returns is what its steps return.
+    function.__annotations__["return"] = str(function.__annotations__["return"])[len("Steps[") : -1]
+    call.steps = function  # type: ignore[attr-defined]
+    return call
+
+
+def steps_of(function: Callable[P, R]) -> Callable[P, Steps[R]]:
+    """The generator function that `function`, made by `stepwise`, is of."""
+    return function.steps  # type: ignore[attr-defined, no-any-return]
+
+
 def twin(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     """The ``_async`` form of `function`: the same arguments, result and errors."""
+    steps = getattr(function, "steps", None)
 
     @functools.wraps(function)
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if steps is not None:
+            return await finish_async(steps(*args, **kwargs))
         import asyncio
 
         return await asyncio.to_thread(function, *args, **kwargs)

@@ -46,8 +46,11 @@ class _ShardChangedError(Exception):
     """The shard is not the one whose index is at hand."""
 
 
-def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
-    """Read `part` of a selection into its place in `out` (the full-rank result of the whole selection)."""
+def read_part(bound: BoundArray, part: Part, out: Target, *, small: int = 0) -> Reading:
+    """Read `part` of a selection into its place in `out` (the full-rank result of the whole selection).
+
+    A shard of at most `small` decoded bytes is fetched whole, instead of its index first and what is wanted then.
+    """
     shape = bound.chunk_shape(part.coords)
     chain = bound.chain(shape)
     key = bound.key(part.coords)
@@ -55,7 +58,7 @@ def read_part(bound: BoundArray, part: Part, out: Target) -> Reading:
         if chain.partial:
             for _ in range(_ROUNDS):
                 with suppress(_ShardChangedError):
-                    yield from _read_shard(key, None, None, chain, part, out, bound)
+                    yield from _read_shard(key, None, None, chain, part, out, bound, small)
                     return
                 if bound.indexes is not None:
                     bound.indexes.forget(key)
@@ -95,6 +98,7 @@ def _read_shard(
     part: Part,
     out: Target,
     bound: BoundArray,
+    small: int = 0,
 ) -> Reading:
     """Read `part` of a shard, which is the whole value of `key` or, nested in the shard of `outer`, the range `within`."""
     layout = chain.shard
@@ -104,6 +108,7 @@ def _read_shard(
     parts = list(plan(selection, inner_axes))
     whole = part.covers or 2 * len(parts) >= prod(layout.grid)
     known = None if whole else _known_index(bound, key, within, outer, parts)
+    whole = whole or (known is None and 0 < (chain.spec.nbytes or 0) <= small)
     found: Answer = []
     if known is None:
         found = yield Fetch(key, _ranges(within, None if whole else layout.index_range))

@@ -18,10 +18,14 @@ from tessarr.engine.reading import Answer, Found, Reading, read_part
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Fetch, Store, Version
+from tessarr.stores.waves import GAP
 from tessarr.types import Buffer
 
 _WAVE_NBYTES = 256 << 20
 """Decoded bytes that one wave may be for: bounds the encoded bytes held at once."""
+
+_SPARE_NBYTES = 4 << 20
+"""What all small shards of a wave may bring too much: at 50 ms and 100 MB/s a round trip costs as much as 5 MB."""
 
 
 class Piece(NamedTuple):
@@ -91,18 +95,24 @@ class _Waves:
 
 def _groups(pieces: Iterable[Piece]) -> Iterator[list[Reading]]:
     """The readings of all pieces, in runs whose chunks decode to at most `_WAVE_NBYTES` together."""
-    group: list[Reading] = []
+    group: list[tuple[BoundArray, Part, npt.NDArray[Any]]] = []
     nbytes = 0
     for bound, selection, out in pieces:
         for part in plan(selection, bound.axes):
             size = _chunk_nbytes(bound, part)
             if group and nbytes + size > _WAVE_NBYTES:
-                yield group
+                yield _readings(group)
                 group, nbytes = [], 0
-            group.append(read_part(bound, part, out))
+            group.append((bound, part, out))
             nbytes += size
     if group:
-        yield group
+        yield _readings(group)
+
+
+def _readings(group: Sequence[tuple[BoundArray, Part, npt.NDArray[Any]]]) -> list[Reading]:
+    """A shard is fetched whole where that saves a wave for what a wave costs, shared by all that are read together."""
+    small = min(GAP, _SPARE_NBYTES // len(group))
+    return [read_part(bound, part, out, small=small) for bound, part, out in group]
 
 
 def at_once(bound: BoundArray, parts: Items[Part]) -> int:

@@ -111,12 +111,21 @@ _PROCESS_KEY = os.urandom(16)
 """Makes fingerprints useless for guessing secrets. A forked child shares it, and the table."""
 
 
-def build(recipe: Recipe) -> Any:
-    """The obstore object of `recipe`. Raises `StoreError` when this process lacks its credentials."""
+def build(recipe: Recipe, place: str) -> Any:
+    """The obstore object of `recipe`, for a store at `place`. Raises `StoreError` when this process lacks its credentials.
+
+    Stores that are made of the same recipe share the object.
+    """
+    from tessarr.stores.clients import shared_client
+
+    secrets = _secrets.get(recipe.fingerprint) or _from_elsewhere(recipe, place)
+    return shared_client(recipe.kind, recipe.url, {**recipe._asdict(), **secrets}, lambda: _built(recipe, secrets))
+
+
+def _built(recipe: Recipe, secrets: dict[str, dict[str, Any]]) -> Any:
     from tessarr.stores.remote import obstore_stores
 
     stores = obstore_stores()
-    secrets = _secrets.get(recipe.fingerprint) or _from_elsewhere(recipe)
     options: dict[str, Any] = {
         "client_options": {**recipe.client_options, **secrets["client_options"]},
         "retry_config": recipe.retry_config,
@@ -127,17 +136,17 @@ def build(recipe: Recipe) -> Any:
     return kind(config={**recipe.config, **secrets["config"]}, prefix=recipe.prefix, **options)
 
 
-def _from_elsewhere(recipe: Recipe) -> dict[str, dict[str, Any]]:
+def _from_elsewhere(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
     """What `provide_credentials` gave, or nothing where the environment has it."""
     for url_prefix, secrets in _provided.items():
-        if recipe.url.startswith(url_prefix):
+        if place.startswith(url_prefix):
             return {"config": secrets, "client_options": {}}
     start = _ENVIRONMENT.get(recipe.kind)
     given = start is not None and any(name.startswith(start) and _GIVES_CREDENTIALS(name) for name in os.environ)
     if recipe.secret_names and not given:
         raise StoreError(
             "a pickled store carries no credentials, and this process has none",
-            store=recipe.url,
+            store=place,
             expected=", ".join(recipe.secret_names),
             hint=f"Set {start}… in the environment, or call tessarr.stores.credentials.provide_credentials",
         )

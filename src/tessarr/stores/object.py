@@ -49,7 +49,8 @@ _CONDITIONAL = (*_REMOTE, "MemoryStore")
 class ObjectStore(NetworkStore):
     """A store over `store`, an obstore object or anything with obspec's methods.
 
-    `url` names the place; without it a name is made from what the object tells. `retry` comes on top of the object's
+    `url` names the place; without it a name is made from what the object tells. `prefix` (``""`` or ending with ``/``) is
+    where in the object the keys begin; such stores share the object and its connections. `retry` comes on top of the object's
     own retries: an object that tessarr opened has none, any other is tried twice.
 
     Example:
@@ -63,11 +64,18 @@ class ObjectStore(NetworkStore):
     supports_conditional_deletes = False
 
     def __init__(
-        self, store: Obstore, *, read_only: bool = False, url: str | None = None, retry: RetryPolicy | None = None
+        self,
+        store: Obstore,
+        *,
+        read_only: bool = False,
+        url: str | None = None,
+        retry: RetryPolicy | None = None,
+        prefix: str = "",
     ) -> None:
         from tessarr.stores.credentials import url_of
 
         self.store: Any = store
+        self._prefix = prefix
         self.read_only = read_only
         self._kind = type(store).__name__
         self._url = url or url_of(store)
@@ -95,23 +103,29 @@ class ObjectStore(NetworkStore):
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import recipe_of
 
-        return {"recipe": recipe_of(self.store), "url": self._url, "read_only": self.read_only, "retry": self.retry}
+        state = {"recipe": recipe_of(self.store), "url": self._url, "prefix": self._prefix}
+        return {**state, "read_only": self.read_only, "retry": self.retry}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from tessarr.stores.credentials import build
 
-        store = build(state["recipe"])
-        self.__init__(  # type: ignore[misc]
-            store, read_only=state["read_only"], url=state["url"], retry=RetryPolicy(*state["retry"])
-        )
+        store = build(state["recipe"], state["url"])
+        place = {"url": state["url"], "prefix": state["prefix"]}
+        self.__init__(store, read_only=state["read_only"], retry=RetryPolicy(*state["retry"]), **place)  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObjectStore) or self.read_only != other.read_only:
             return False
-        return self.store is other.store or (self._kind != "MemoryStore" and self.url == other.url)
+        if self.store is other.store and self._prefix == other._prefix:
+            return True
+        return self._kind != "MemoryStore" and self.url == other.url
 
     def __hash__(self) -> int:
         return hash(self._url)
+
+    def _at(self, key: str) -> str:
+        """What `key` is called in the object."""
+        return self._prefix + key
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -119,12 +133,12 @@ class ObjectStore(NetworkStore):
         check_key(key)
         span = byte_range
         if byte_range is not None and self._needs_head(byte_range):
-            meta = self.store.head(key)
+            meta = self.store.head(self._at(key))
             span = ByteRange(*byte_range.bounds(meta["size"]))
             if span.start >= (span.stop or 0):
                 return _head_answer(meta)
         try:
-            result = self.store.get(key, options=_options(span))
+            result = self.store.get(self._at(key), options=_options(span))
             if span is None and result.meta["size"] >= 2 * PIECE:
                 return _answer(result, next(iter(_stream(result))))
             return _answer(result, result.buffer())
@@ -133,7 +147,7 @@ class ObjectStore(NetworkStore):
                 raise
             if _is_past_the_end(error):
                 return Answer(b"", max(span.start, 0), None, None)
-        whole = self.store.get(key)
+        whole = self.store.get(self._at(key))
         self._ranges_work = whole.meta["size"] == 0
         return _answer(whole, whole.buffer())
 
@@ -141,12 +155,12 @@ class ObjectStore(NetworkStore):
         check_key(key)
         span = byte_range
         if byte_range is not None and self._needs_head(byte_range):
-            meta = await self.store.head_async(key)
+            meta = await self.store.head_async(self._at(key))
             span = ByteRange(*byte_range.bounds(meta["size"]))
             if span.start >= (span.stop or 0):
                 return _head_answer(meta)
         try:
-            result = await self.store.get_async(key, options=_options(span))
+            result = await self.store.get_async(self._at(key), options=_options(span))
             if span is None and result.meta["size"] >= 2 * PIECE:
                 return _answer(result, await anext(aiter(_stream(result))))
             return _answer(result, await result.buffer_async())
@@ -155,7 +169,7 @@ class ObjectStore(NetworkStore):
                 raise
             if _is_past_the_end(error):
                 return Answer(b"", max(span.start, 0), None, None)
-        whole = await self.store.get_async(key)
+        whole = await self.store.get_async(self._at(key))
         self._ranges_work = whole.meta["size"] == 0
         return _answer(whole, await whole.buffer_async())
 
@@ -193,7 +207,7 @@ class ObjectStore(NetworkStore):
         def call() -> Mapping[str, str | None]:
             nonlocal sent
             sent += 1
-            return self.store.put(key, self._readable(value), **options)  # type: ignore[no-any-return]
+            return self.store.put(self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
 
         try:
             result = self._send(key, "PUT", call)
@@ -213,7 +227,7 @@ class ObjectStore(NetworkStore):
         async def call() -> Mapping[str, str | None]:
             nonlocal sent
             sent += 1
-            return await self.store.put_async(key, self._readable(value), **options)  # type: ignore[no-any-return]
+            return await self.store.put_async(self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
 
         try:
             result = await self._send_async(key, "PUT", call)
@@ -242,7 +256,7 @@ class ObjectStore(NetworkStore):
 
     def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
         """The version of `key` if it is the write that `options` marked."""
-        found = self.store.get(key)
+        found = self.store.get(self._at(key))
         attributes = {str(name).lower(): value for name, value in found.attributes.items()}
         return _version(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
 
@@ -254,12 +268,12 @@ class ObjectStore(NetworkStore):
     def delete(self, key: str) -> None:
         self._check_writable(key)
         check_key(key)
-        self._send(key, "DELETE", lambda: self.store.delete(key))
+        self._send(key, "DELETE", lambda: self.store.delete(self._at(key)))
 
     async def delete_async(self, key: str) -> None:
         self._check_writable(key)
         check_key(key)
-        await self._send_async(key, "DELETE", lambda: self.store.delete_async(key))
+        await self._send_async(key, "DELETE", lambda: self.store.delete_async(self._at(key)))
 
     def delete_many(self, keys: Iterable[str]) -> None:
         pages = self._pages(keys)
@@ -280,7 +294,7 @@ class ObjectStore(NetworkStore):
     def _delete_page(self, keys: _List[str]) -> None:
         if len(keys) == 1:
             self.delete(keys[0])
-        elif self._send(keys[0], "bulk DELETE", lambda: self.store.delete(keys) or True) is None:
+        elif self._send(keys[0], "bulk DELETE", lambda: self.store.delete([*map(self._at, keys)]) or True) is None:
             for key in keys:  # Azure stops at a key that is missing
                 self.delete(key)
 
@@ -290,7 +304,7 @@ class ObjectStore(NetworkStore):
             return
 
         async def call() -> bool:
-            await self.store.delete_async(keys)
+            await self.store.delete_async([*map(self._at, keys)])
             return True
 
         if await self._send_async(keys[0], "bulk DELETE", call) is None:
@@ -305,13 +319,13 @@ class ObjectStore(NetworkStore):
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix`, in the order of the place."""
         for meta in self._list_objects(prefix):
-            yield meta["path"]
+            yield self._own(meta)
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         self._check_listing(prefix)
 
         async def call() -> _List[str]:
-            return [meta["path"] async for page in self.store.list_async(prefix or None) for meta in page]
+            return [self._own(meta) async for page in self.store.list_async(self._at(prefix) or None) for meta in page]
 
         if not hasattr(self.store, "list_async"):
             return await super().list_prefix_async(prefix)
@@ -319,23 +333,35 @@ class ObjectStore(NetworkStore):
 
     def list_dir(self, prefix: str) -> Listing:
         self._check_listing(prefix)
-        found = self._send(prefix, "LIST", lambda: self.store.list_with_delimiter(prefix or None))
-        return _listing(found)
+        found = self._send(prefix, "LIST", lambda: self.store.list_with_delimiter(self._at(prefix) or None))
+        return self._listing(found)
 
     async def list_dir_async(self, prefix: str) -> Listing:
         self._check_listing(prefix)
-        return _listing(
-            await self._send_async(prefix, "LIST", lambda: self.store.list_with_delimiter_async(prefix or None))
+        return self._listing(
+            await self._send_async(
+                prefix, "LIST", lambda: self.store.list_with_delimiter_async(self._at(prefix) or None)
+            )
         )
 
     def getsize_prefix(self, prefix: str) -> int:
         return sum(meta["size"] for meta in self._list_objects(prefix))
 
+    def _listing(self, found: Any) -> Listing:
+        if found is None:
+            return Listing([], [])
+        prefixes = sorted(f"{prefix}/"[len(self._prefix) :] for prefix in found["common_prefixes"])
+        return Listing(sorted(map(self._own, found["objects"])), prefixes)
+
+    def _own(self, meta: Mapping[str, Any]) -> str:
+        """The key of a listed object."""
+        return str(meta["path"])[len(self._prefix) :]
+
     def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
         self._check_listing(prefix)
 
         def call() -> _List[Mapping[str, Any]]:
-            return [meta for page in self.store.list(prefix or None) for meta in page]
+            return [meta for page in self.store.list(self._at(prefix) or None) for meta in page]
 
         return self._send(prefix, "LIST", call) or []
 
@@ -392,14 +418,6 @@ def _is_past_the_end(error: Exception) -> bool:
 def _is_range_refused(error: Exception) -> bool:
     text = str(error)
     return "non-partial response" in text or "Range request not supported" in text or "CONTENT_RANGE header" in text
-
-
-def _listing(found: Any) -> Listing:
-    if found is None:
-        return Listing([], [])
-    return Listing(
-        sorted(meta["path"] for meta in found["objects"]), sorted(prefix + "/" for prefix in found["common_prefixes"])
-    )
 
 
 def _readable(value: Buffer) -> Buffer:

@@ -20,14 +20,17 @@ usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``) mean the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import Store
+from tessarr.stores.clients import shared_client
 from tessarr.stores.retry import RetryPolicy, scrub
 
+_PLAIN = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9._~!$'()+,;=@-]+)*").fullmatch
 Options: TypeAlias = dict[str, Any]
 
 TIMEOUTS = {"connect_timeout": "5s", "read_timeout": "20s", "timeout": "120s"}
@@ -149,12 +152,17 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
         client["default_headers"] = headers
     if options:
         raise _unknown_options("http", options)
-    host = parts.netloc.rpartition("@")[2]
-    place = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
-    stores = obstore_stores()
-    return ObjectStore(
-        stores.HTTPStore.from_url(place, client_options=client, retry_config=retry), url=place, retry=policy
+    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    path = parts.path.rstrip("/")
+    # A path that no key can spell (encoded characters, doubled slashes) gets a client of its own.
+    root, prefix = (origin, f"{path[1:]}/" if path else "") if _PLAIN(path) else (origin + path, "")
+    store = shared_client(
+        "HTTPStore",
+        root,
+        client,
+        lambda: obstore_stores().HTTPStore.from_url(root, client_options=client, retry_config=retry),
     )
+    return ObjectStore(store, url=origin + path, retry=policy, prefix=prefix)
 
 
 def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Options, read_only: bool) -> Store:
@@ -175,15 +183,19 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
         url = _canonical("abfss", "", host, prefix)
     name = "container_name" if scheme == "az" else "bucket"
     stores = obstore_stores()
+    config = {name: bucket, **options}
     try:
-        store = getattr(stores, kind)(
-            config={name: bucket, **options}, prefix=prefix or None, client_options=client, retry_config=retry
+        store = shared_client(
+            kind,
+            bucket,
+            {**config, "client_options": client},
+            lambda: getattr(stores, kind)(config=config, client_options=client, retry_config=retry),
         )
     except Exception as error:
         raise StoreError(
             "the options do not make a store", store=url, got=scrub(str(error)), hint="See obstore's option names"
         ) from None
-    return ObjectStore(store, url=url, read_only=read_only, retry=policy)
+    return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=f"{prefix}/" if prefix else "")
 
 
 def _client_options(scheme: str, options: Options) -> tuple[Options, Options, RetryPolicy]:

@@ -65,6 +65,7 @@ class Proxy:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     most_at_once: int = 0
+    connections: int = 0
     _at_once: int = 0
     _times: list[tuple[float, float]] = field(default_factory=list)
     """When each request came and when its latency had passed."""
@@ -77,15 +78,17 @@ class Proxy:
         """Forgets what came by, and all faults."""
         self.seen.clear()
         self.faults.clear()
-        self.most_at_once = 0
+        self.most_at_once = self.connections = 0
         self._times.clear()
 
     def rounds(self) -> int:
-        """How many times the latency passed from the first request to the last answer: round trips after one another."""
-        if not self._times:
-            return 0
-        elapsed = max(ended for _, ended in self._times) - min(began for began, _ in self._times)
-        return int(elapsed / self.latency_s)
+        """How many round trips came after one another: the longest row of requests that each began when the one before
+        had its latency behind it. A busy machine takes longer, and gives the same answer."""
+        rounds, last = 0, 0.0
+        for began, ended in sorted(self._times, key=lambda times: times[1]):
+            if began >= last:
+                rounds, last = rounds + 1, ended
+        return rounds
 
     def counts(self) -> dict[str, int]:
         """Requests by method; listings count as LIST."""
@@ -98,6 +101,7 @@ class Proxy:
     # -- one connection ----------------------------------------------------------------------------------------
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         try:
             while (request := await _read_message(reader, is_request=True)) is not None:
                 if not await self._answer(request, writer):

@@ -69,6 +69,38 @@ def test_opening_a_known_path_lists_nothing_and_takes_one_round_trip(store: Stor
     assert rounds == 1
 
 
+@pytest.mark.parametrize("kind", ["array", "group"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_opening_asks_for_the_documents_of_that_kind_of_node_only(
+    store: Store, s3_proxy: Proxy, kind: str, zarr_format: int
+) -> None:
+    if kind == "array":
+        tessarr.create_array(store, shape=(4,), dtype="u1", zarr_format=zarr_format, attributes={"a": 1})
+    else:
+        tessarr.create_group(store, zarr_format=zarr_format, attributes={"a": 1})
+    opens = tessarr.open_array if kind == "array" else tessarr.open_group
+    s3_proxy.clear()
+    node = opens(store, mode="r")
+    assert dict(node.attrs) == {"a": 1}
+    asked = sorted(request.key.rpartition("/")[2] for request in s3_proxy.seen)
+    wanted = {
+        "array": [".zarray", ".zattrs", "meta", "zarr.json"],
+        "group": [".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json"],
+    }
+    assert asked == wanted[kind]
+    other = tessarr.open_group if kind == "array" else tessarr.open_array
+    with pytest.raises(tessarr.errors.NodeNotFoundError, match=f"got: an? {kind}|an? {kind}"):
+        other(store, mode="r")
+
+
+@pytest.mark.filterwarnings("ignore:Zarr v1")
+def test_a_v1_array_opens_with_its_attributes(store: Store) -> None:
+    tessarr.create_array(store, shape=(4,), dtype="u1", zarr_format=1, attributes={"units": "K"})
+    assert tessarr.open_array(store, mode="r").attrs["units"] == "K"
+    assert tessarr.open_array(store, mode="r", zarr_format=1).attrs["units"] == "K"
+    assert tessarr.open(store, mode="r").attrs["units"] == "K"
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_opening_a_group_takes_one_round_trip_whatever_the_mode(store: Store, cost: Any, zarr_format: int) -> None:
     tessarr.create_group(store, path="g", zarr_format=zarr_format)
@@ -138,6 +170,35 @@ def test_writing_part_of_a_chunk_or_shard_reads_it_once_and_swaps_it(store: Stor
     assert cost(lambda: array.__setitem__((0, 0), 1)) == ({"GET": 1, "PUT": 1}, 2)
     array = sharded_array(store)
     assert cost(lambda: array.__setitem__((0, 0), 1)) == ({"GET": 1, "PUT": 1}, 2)
+
+
+def test_a_tree_costs_two_waves_per_level_whatever_its_breadth(store: Store, cost: Any) -> None:
+    paths = ["a/x", "a/y", "b/c/x", "b/c/y", "d/x"]
+    for path in paths:
+        tessarr.create_array(store, name=path, shape=(4,), dtype="u1")
+    group = tessarr.open_group(store, mode="r")
+    found: list[Any] = []
+    _, rounds = cost(lambda: found.extend(name for name, _ in group.members(None)))
+    assert found == ["a", "b", "d", "a/x", "a/y", "b/c", "b/c/x", "b/c/y", "d/x"]
+    assert rounds == 2 * 3
+    assert [name for name, _ in group.members(1)] == ["a", "b", "d", "a/x", "a/y", "b/c", "d/x"]
+    assert group.nmembers(None) == len(found)
+
+
+def test_small_shards_are_read_in_one_wave(store: Store, cost: Any) -> None:
+    array = tessarr.create_array(
+        store, name="few", shape=(1024, 512), shards=(128, 512), chunks=(32, 512), dtype="u2", compressors=None
+    )
+    values = np.arange(1024 * 512, dtype="u2").reshape(1024, 512)
+    array[...] = values
+    array = tessarr.open_array(store, path="few", mode="r")
+    assert cost(lambda: array[5]) == ({"GET": 1}, 1)  # a shard of 128 KiB
+    assert cost(lambda: asyncio.run(array.read_async(np.s_[120:140]))) == ({"GET": 2}, 1)
+    np.testing.assert_array_equal(array[120:140, 3], values[120:140, 3])
+    tiny = tessarr.create_array(store, name="many", shape=(256, 256), shards=(16, 256), chunks=(2, 256), dtype="f8")
+    tiny[...] = 1.0
+    tiny = tessarr.open_array(store, path="many", mode="r")
+    assert cost(lambda: tiny.oindex[::16])[1] == 1  # 16 shards of 32 KiB
 
 
 def test_members_cost_one_listing_and_one_wave(store: Store, cost: Any) -> None:

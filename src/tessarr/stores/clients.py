@@ -1,0 +1,65 @@
+"""One obstore client for everything of one place that is opened with the same options.
+
+A client holds the kept-alive connections, and loads the certificates; to make one anew for every array that is opened
+costs some milliseconds, and with a server far away the round trips of new connections (one, and one or two more for
+TLS). Stores at different paths of one bucket or host share the client of its root, so that the second array of a place
+is opened over connections that are there already.
+
+The table holds at most `_MOST` clients, those used last. What decides about a client is its key: kind, place, options,
+and the environment variables that the client reads. It is forgotten in a forked child.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_MOST = 64
+_clients: dict[tuple[object, ...], Any] = {}
+_guard = threading.Lock()
+_READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+def shared_client(kind: str, place: str, options: Mapping[str, Any], make: Callable[[], Any]) -> Any:
+    """The client for `place` with `options`, made by `make` unless there is one."""
+    key = (kind, place, _frozen(options), _environment())
+    with _guard:
+        client = _clients.pop(key, None)
+        if client is not None:
+            _clients[key] = client
+            return client
+    client = make()
+    with _guard:
+        client = _clients.setdefault(key, client)
+        while len(_clients) > _MOST:
+            del _clients[next(iter(_clients))]
+    return client
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(item for item in os.environ.items() if item[0].upper().startswith(_READ_BY_CLIENTS)))
+
+
+def _frozen(value: Any) -> object:
+    """`value` as something that can be compared and hashed; what cannot be is itself alone."""
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(name), _frozen(item)) for name, item in value.items()))
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    return (
+        value
+        if isinstance(value, str | bytes | int | float | bool | None)
+        else (type(value).__name__, repr(value), id(value))
+    )
+
+
+def _forget() -> None:
+    global _guard
+    _guard = threading.Lock()
+    _clients.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
