@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import PickleCodecDisabledError
+from tessarr.errors import BaseZarrError, PickleCodecDisabledError
 
 
 def ragged(*rows: Any) -> Any:
@@ -50,3 +50,34 @@ def test_broadcast_texts_and_bytes_are_written(dtype: type) -> None:
     z = tessarr.create_array({}, shape=(3,), chunks=(3,), dtype=dtype)
     z[:] = dtype("x", "ascii") if dtype is bytes else "x"
     assert z[:].tolist() == [z[0]] * 3
+
+
+@pytest.mark.parametrize(
+    ("codec", "values"),
+    [
+        ("json2", np.array([{"a": 1}, [1, "x"], None], object)),
+        ("msgpack2", np.array(["a", {"b": 2}, None], object)),
+        ("vlen-utf8", np.array(["", "añb", "c"], object)),
+        ("vlen-bytes", np.array([b"", b"\x00\xff", b"c"], object)),
+        ("vlen-array:<i4", ragged([1], [], [2, 3])),
+    ],
+)
+def test_object_codecs_may_be_named(codec: str, values: Any) -> None:
+    store: dict[str, bytes] = {}
+    z = tessarr.create_array(store, shape=(3,), dtype=object, object_codec=codec, zarr_format=2, compressors="zlib")
+    z[:] = values
+    assert z.metadata.compressor == {"id": "zlib", "level": 1}
+    back = tessarr.open_array(store, mode="r")[:]
+    for found, expected in zip(back, values, strict=True):
+        assert np.array_equal(found, expected) if isinstance(expected, np.ndarray) else found == expected
+
+
+@pytest.mark.parametrize("codec", ["vlen-array", "categorize"])
+def test_a_name_that_says_too_little_is_a_typed_error(codec: str) -> None:
+    with pytest.raises(BaseZarrError, match="Give its parameters"):
+        tessarr.create_array({}, shape=(3,), dtype=object, object_codec=codec, zarr_format=2)
+
+
+def test_records_may_be_described_as_numpy_does() -> None:
+    z = tessarr.create_array({}, shape=(3,), dtype={"names": ["a"], "formats": ["i4"]})
+    assert z.dtype == np.dtype([("a", "i4")])

@@ -382,8 +382,9 @@ def _v2_config(codec: Any) -> JSONObject:
     from tessarr.codecs.numcodecs import v2_config
     from tessarr.codecs.numcodecs.v2 import config_of_v3
 
-    if isinstance(codec, str):
-        return {"id": codec}
+    if isinstance(codec, str):  # "zlib", or with the type of ragged rows "vlen-array:<i4"
+        name, _, argument = codec.partition(":")
+        codec = {"id": name, "dtype": argument} if argument else {"id": name}
     if isinstance(codec, Mapping) and "name" in codec and "id" not in codec:
         codec = codec_from(codec)
     if isinstance(codec, Codec) and not hasattr(codec, "to_v2"):

@@ -232,7 +232,7 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
     """
     if isinstance(dtype, DataType):
         return dtype
-    if isinstance(dtype, Mapping):
+    if isinstance(dtype, Mapping) and "formats" not in dtype:  # NumPy describes records by a dict with formats
         return from_v3(dtype)  # type: ignore[arg-type]
     if dtype is str or dtype is bytes:
         return _object_type(_OBJECT_CODECS["vlen-utf8" if dtype is str else "vlen-bytes"], {})

@@ -232,11 +232,27 @@ def _whole_config(value: Any) -> dict[str, Any]:
         codec_id = config_id(value)
         members = {name: item for name, item in value.items() if name != "id"}
         if codec_id in OBJECT_CODECS:
-            from numcodecs import get_codec
-
-            return dict(get_codec({"id": codec_id, **members}).get_config())
+            return _object_config(codec_id, members)
         return {"id": codec_id, **make_coder(codec_id, members).canonical()}
     raise TypeError(f"a numcodecs codec or its configuration is needed, got {type(value).__name__}: {value!r}")
+
+
+def _object_config(codec_id: str, members: dict[str, Any]) -> dict[str, Any]:
+    from numcodecs import get_codec
+
+    try:
+        return dict(get_codec({"id": codec_id, **members}).get_config())
+    except TypeError as error:
+        example = {
+            "vlen-array": '"vlen-array:<i4"',
+            "categorize": "numcodecs.Categorize(labels=['a', 'b'], dtype=object)",
+        }
+        raise CodecError(
+            f"the {codec_id} codec cannot be made of these members",
+            codec=codec_id,
+            got=str(error),
+            hint=f"Give its parameters, for example {example[codec_id]}" if codec_id in example else None,
+        ) from error
 
 
 def as_codec(value: Any, *, zarr_format: int = 3) -> Codec:
