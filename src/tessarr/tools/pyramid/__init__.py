@@ -17,7 +17,8 @@ length along an axis is the length before divided by the factor, rounded up. Wha
 3. the group's attributes, which make it a pyramid; then the note is removed
 
 A run that was stopped is taken up by calling again with the same arguments: pieces that the note counts are not done
-again. Nothing of it is left behind once the pyramid is complete.
+again, unless the array's stored values have changed since. Nothing of it is left behind once the pyramid is complete. In a
+ZIP archive, which cannot delete, levels are put only when they are complete (`tessarr.tools.pyramid.aside`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from tessarr.conventions import ome
 from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.errors import ArrayNotFoundError, ReadOnlyError, UnsupportedOperationError
+from tessarr.errors import ArrayNotFoundError, ReadOnlyError
+from tessarr.tools.pyramid.aside import aside, publish, put_into
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
 from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Note, build_level
@@ -90,16 +92,31 @@ def build_pyramid(
         where.attrs.asdict(), base, made, convention, chosen, name=name, labels=labels, axes=axes, scale=scale,
         translation=translation,
     )  # fmt: skip
-    note = Note.of(where, base, made, chosen, missing, memory)
-    if not (resume and note.recall()):
-        _create(where, base, made, chosen, overwrite=overwrite, note=note)
-    _fill(where, made, chosen, missing, note, memory, jobs, progress)
-    added = {key: value for key, value in described.items() if where.attrs.get(key) != value}
-    if added:
-        where.update_attributes(added)
-    _list_label(where, labels, convention)
-    note.forget()
+    with aside(where, base) as built:
+        note = Note.of(built, base, made, chosen, missing, memory, jobs)
+        _make(where, built, base, made, chosen, missing, note, overwrite, resume, memory, jobs, progress)
+        added = {key: value for key, value in described.items() if where.attrs.get(key) != value}
+        if added:
+            where.update_attributes(added)
+        _list_label(where, labels, convention)
+        publish(where, built)
+        note.forget()
     return made
+
+
+def _make(
+    where: Group, built: Group, base: Array, levels: Sequence[Level], method: Method, missing: float | int | None,
+    note: Note, overwrite: bool, resume: bool, memory: int, jobs: int, progress: Progress | None,
+) -> None:  # fmt: skip
+    """The levels, complete and in their place."""
+    begun = resume and note.recall()
+    if not overwrite and not (begun and (built is where or note.putting)):
+        _refuse_taken(where, levels, note.owned() if built is where else set())
+    if not begun:
+        _create(built, base, levels, method, note)
+    _fill([base, *(built[level.name] for level in levels[1:])], levels, method, missing, note, memory, jobs, progress)
+    note.put()
+    put_into(where, built, levels[1:])
 
 
 def _opened(group: Any) -> Group:
@@ -112,26 +129,24 @@ def _opened(group: Any) -> Group:
         raise ReadOnlyError(
             "the group is read-only", store=group.store.url, path=group.name, hint="Open it with mode='r+'"
         )
-    if not group.store.supports_deletes:
-        raise UnsupportedOperationError(
-            "the note of what is done could not be removed from this store", store=group.store.url,
-            hint="Build the pyramid in a directory, then copy it",
-        )  # fmt: skip
     return group
 
 
-def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, *, overwrite: bool, note: Note) -> None:
-    """The metadata of all levels. Nothing is written when one of them is in the way."""
+def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
+    """Raise when something is where a level would be, unless a stopped run made it."""
+    for level in levels[1:]:
+        path = group._join(level.name)
+        found = nodes._kind_at(group.store, path)
+        if found is not None and path not in own:
+            raise nodes._in_the_way(found)(
+                "something is where a level would be", store=group.store.url, path=f"/{path}",
+                hint="Replace it with overwrite=True, or choose other names",
+            )  # fmt: skip
+
+
+def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, note: Note) -> None:
+    """The metadata of all levels."""
     metadata = {group._join(level.name): level_metadata(base, level, method) for level in levels[1:]}
-    if not overwrite:
-        own = note.owned()
-        for path in metadata:
-            found = nodes._kind_at(group.store, path)
-            if found is not None and path not in own:
-                raise nodes._in_the_way(found)(
-                    "something is where a level would be", store=group.store.url, path=f"/{path}",
-                    hint="Replace it with overwrite=True, or choose other names",
-                )  # fmt: skip
     group._will_change()
     note.begin()
     for path, document in metadata.items():
@@ -139,10 +154,9 @@ def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, 
 
 
 def _fill(
-    group: Group, levels: Sequence[Level], method: Method, missing: float | int | None, note: Note, memory: int, jobs: int,
-    progress: Progress | None,
+    arrays: Sequence[Any], levels: Sequence[Level], method: Method, missing: float | int | None, note: Note, memory: int,
+    jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
-    arrays = [group[level.name] for level in levels]
     total = sum(array.nbytes for array in arrays[1:] if isinstance(array, Array))
     done = 0
 

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 
 from tessarr.conventions import spatial
 from tessarr.core.array import Array
-from tessarr.errors import UnsupportedOperationError
-from tessarr.grids.regular import RegularGrid
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.tools.pyramid.grid import level_grid
 from tessarr.tools.pyramid.reduce import Method
 from tessarr.types import Shape
 
@@ -109,17 +108,8 @@ def _name(first: str, number: int, names: Sequence[str] | None) -> str:
 
 
 def level_metadata(base: Array, level: Level, method: Method) -> ArrayMetadata:
-    """The metadata of a level: those of the array with another shape; what its attributes say of places is adapted.
-
-    Raises `UnsupportedOperationError` for chunks that differ in shape.
-    """
-    chunks = base.metadata.chunk_grid.chunk_shape
-    if chunks is None:
-        raise UnsupportedOperationError(
-            "levels take over their array's chunks, which differ in shape here",
-            path=base.name, hint="Rechunk the array to a regular grid first",
-        )  # fmt: skip
-    changed = base.metadata.with_(shape=level.shape, chunk_grid=RegularGrid(chunks))
+    """The metadata of a level: those of the array with another shape; what its attributes say of places is adapted."""
+    changed = base.metadata.with_(shape=level.shape, chunk_grid=level_grid(base, level.total))
     return changed.with_attributes(_attributes(base, level, method))
 
 

@@ -1,8 +1,8 @@
 """A level in pieces of whole stored chunks, and the note of which pieces are done.
 
-The note is one JSON value beside the array; it names the work (shapes, factors, method …) and how many pieces of each
-level are done, counted from the first. It is written about once a second and when a run stops, so a killed run repeats
-at most what it did in its last second; a piece that is done twice gives the same values.
+The note is one JSON value beside the array; it names the work (shapes, factors, method, the state of the array's values …)
+and how many pieces of each level are done, counted from the first. It is written about once a second and when a run stops,
+so a killed run repeats at most what it did in its last second; a piece that is done twice gives the same values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from math import prod
@@ -24,6 +24,8 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.nodes import prefix_of
 from tessarr.stores.base import Store
+from tessarr.stores.zip import ZipStore
+from tessarr.tools.pyramid.grid import varied_boxes
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
 from tessarr.tools.rechunk import Box, boxes
@@ -38,15 +40,32 @@ class Note:
     def __init__(self, store: Store, key: str, work: str, paths: Sequence[str]) -> None:
         self.store, self.key, self.work, self.paths = store, key, work, list(paths)
         self.done: dict[str, int] = {}
+        self.putting = False
+        """Whether complete levels are being put where they belong."""
         self._written = 0.0
 
     @classmethod
-    def of(cls, group: Group, base: Array, levels: Sequence[Level], method: Method, missing: Any, memory: int) -> Note:
-        """The note of this work; `recall` reads what an earlier run left. `memory` decides where pieces are cut."""
+    def of(
+        cls,
+        group: Group,
+        base: Array,
+        levels: Sequence[Level],
+        method: Method,
+        missing: Any,
+        memory: int,
+        jobs: int = 1,
+    ) -> Note:
+        """The note of this work, in the store of `group`; `recall` reads what an earlier run left there.
+
+        `memory` decides where pieces are cut. What is stored of `base` is part of the work: where that has changed since
+        (`state_of`), the work is another.
+        """
         folder, _, last = levels[0].name.rpartition("/")
         place = group._join(folder) if folder else group.path
         stated = [[level.name, level.shape, level.factors] for level in levels]
-        work = json.dumps([stated, method, str(missing), memory, base.metadata.to_dict()], sort_keys=True, default=str)
+        state = state_of(base, jobs)
+        parts = [stated, method, str(missing), memory, base.metadata.to_dict(), state]
+        work = json.dumps(parts, sort_keys=True, default=str)
         digest = hashlib.sha256(work.encode()).hexdigest()
         paths = [group._join(level.name) for level in levels[1:]]
         return cls(group.store, f"{prefix_of(place)}.{last}.pyramid.partial", digest, paths)
@@ -69,11 +88,12 @@ class Note:
         if noted.get("work") != self.work or noted.get("created") is not True:
             return False
         self.done = {str(name): int(count) for name, count in noted.get("done", {}).items()}
+        self.putting = noted.get("putting") is True
         return True
 
     def begin(self) -> None:
         """Say that the levels of this work are being created."""
-        self.done = {}
+        self.done, self.putting = {}, False
         self._write(created=False)
 
     def advance(self, level: str) -> None:
@@ -86,14 +106,51 @@ class Note:
         """Write it down."""
         self._write(created=True)
 
+    def put(self) -> None:
+        """Say that every piece is done."""
+        self.putting = True
+        self.keep()
+
     def forget(self) -> None:
         """Remove the note: everything is done."""
         self.store.delete(self.key)
 
     def _write(self, *, created: bool) -> None:
-        noted = {"work": self.work, "paths": self.paths, "created": created, "done": self.done}
+        noted = {"work": self.work, "paths": self.paths, "created": created, "done": self.done, "putting": self.putting}
         self.store.set(self.key, json.dumps(noted).encode())
         self._written = time.monotonic()
+
+
+def state_of(array: Array, jobs: int = 1) -> str:
+    """A digest that changes when a stored value of `array` changes: of all keys and their versions.
+
+    Where a store knows no versions the values themselves are read for it, which costs about as much as a level does.
+    """
+    store = array.store
+    entries = store._archive.entries() if isinstance(store, ZipStore) else None
+
+    def stamp(key: str) -> bytes:
+        if entries is not None:  # whose versions are of one process only
+            known: str | None = f"{entries[key].header_offset}:{entries[key].CRC}:{entries[key].file_size}"
+        else:
+            known = store.version(key)
+        if known is None:
+            value = store.get(key)
+            known = hashlib.sha256(value if value is not None else b"-").hexdigest()
+        return f"{key}\0{known}\n".encode()
+
+    digest = hashlib.sha256()
+    with ThreadPoolExecutor(max(8 if store.is_remote else 1, jobs)) as pool:
+        for keys in batched(sorted(store.list_prefix(prefix_of(array.path))), 10_000):
+            for line in pool.map(stamp, keys):
+                digest.update(line)
+    return digest.hexdigest()
+
+
+def batched(items: Sequence[str], count: int) -> Iterator[Sequence[str]]:
+    """`items` in lists of `count`."""
+    for first in range(0, len(items), count):
+        yield items[first : first + count]
 
 
 def build_level(
@@ -112,7 +169,8 @@ def build_level(
     chunks = source.metadata.chunk_grid.chunk_shape
     read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
     budget = max(1, memory // prod(level.factors))
-    pieces = boxes(target, read, budget)
+    varied = target.metadata.chunk_grid.chunk_shape is None
+    pieces = varied_boxes(target, budget) if varied else boxes(target, read, budget)
     for box in islice(pieces, note.done.get(level.name, 0)):
         done(_nbytes(box, target))
 

@@ -1,0 +1,77 @@
+"""Levels of an array in an archive that cannot delete: built beside it, and put into it when they are complete.
+
+Until then nothing is set in the archive, so a run that fails or is killed leaves it as it was. The levels and the note of
+what is done stand in a directory, ``.ARCHIVE.ARRAY.pyramid.partial`` beside the archive, where the next run goes on. An
+archive that is no file (in memory, remote) gets a temporary directory, which a stopped run does not leave behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tessarr.core import nodes
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.nodes import prefix_of
+from tessarr.stores.local import LocalStore
+from tessarr.stores.zip import ZipStore
+from tessarr.tools.pyramid.levels import Level
+
+
+@contextmanager
+def aside(group: Group, base: Array) -> Iterator[Group]:
+    """The group that levels are built in: `group`, or for a store that cannot delete one in a directory beside it.
+
+    The directory is removed when the block ends without an error; else it is kept, if the next run can find it.
+    """
+    if group.store.supports_deletes:
+        yield group
+        return
+    file = group.store.path if isinstance(group.store, ZipStore) else None
+    if file is None:
+        place = tempfile.mkdtemp(suffix=".pyramid.partial")
+    else:
+        folder, name = os.path.split(file)
+        last = hashlib.sha256(base.path.encode()).hexdigest()[:8]
+        place = os.path.join(folder, f".{name}.{last}.pyramid.partial")
+        os.makedirs(place, exist_ok=True)
+    with LocalStore(place) as store:
+        if nodes._kind_at(store, group.path) is None:
+            nodes.create_node(store, group.path, group.metadata.with_attributes({}))
+        try:
+            yield Group(store, group.path)
+        except BaseException:
+            if file is None:
+                shutil.rmtree(place, ignore_errors=True)
+            raise
+    shutil.rmtree(place)
+
+
+def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
+    """Copy complete levels from where they were built into the archive; nodes that they replace are gone then."""
+    if built is group:
+        return
+    group._will_change()
+    for level in levels:
+        path = group._join(level.name)
+        array = built[level.name]
+        assert isinstance(array, Array)
+        nodes.create_node(group.store, path, array.metadata, overwrite=True)
+        documents = set(array.metadata.documents())
+        prefix = prefix_of(path)
+        for key in built.store.list_prefix(prefix):
+            if key.removeprefix(prefix) not in documents:
+                value = built.store.get(key)
+                assert value is not None
+                group.store.set(key, value)
+
+
+def publish(group: Group, built: Group) -> None:
+    """Make what was put into an archive last: the directory beside it can go then."""
+    if built is not group and isinstance(group.store, ZipStore):
+        group.store.flush()
