@@ -27,7 +27,7 @@ from tessarr.core.array import Array
 from tessarr.core.consolidation import key_of_consolidated
 from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
 from tessarr.core.group import Group
-from tessarr.core.legacy import check_chunk_store, creation_arguments
+from tessarr.core.legacy import check_chunk_store, check_keywords, creation_arguments
 from tessarr.core.nodes import NodeMetadata
 from tessarr.core.sync import synchronous
 from tessarr.core.twins import Steps, steps_of, stepwise, twin
@@ -66,14 +66,22 @@ def _owns(store: Any) -> bool:
     return not isinstance(store, Store | Group | Array) and not hasattr(store, "store")
 
 
-def _format(zarr_format: int | None) -> ZarrFormat | None:
+def _format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
+    """The format that is asked for, by the argument or by the end of a URL (``…|zarr2:``); ``None``: any."""
     if zarr_format not in (None, 1, 2, 3):
         raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
-    return zarr_format  # type: ignore[return-value]
+    told = None
+    if isinstance(store, str) and "|" in store:
+        from tessarr.stores.pipeline import format_of
+
+        told = format_of(store)
+    if told is not None and zarr_format not in (None, told):
+        raise ValueError(f"the URL asks for Zarr v{told}, and zarr_format for v{zarr_format}: {store!r}")
+    return told or zarr_format  # type: ignore[return-value]
 
 
-def _new_format(zarr_format: int | None) -> ZarrFormat:
-    return _format(zarr_format) or settings.get("default_zarr_format", 3)
+def _new_format(store: Any, zarr_format: int | None) -> ZarrFormat:
+    return _format(store, zarr_format) or settings.get("default_zarr_format", 3)
 
 
 def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: Any = None) -> Array | Group:
@@ -117,14 +125,16 @@ def open(  # noqa: A001 - zarr-python's name
     """
     where, here, mode = locate(store, path, mode, storage_options)
     legacy_format = kwargs.pop("zarr_version", None)
-    number = _format(zarr_format or legacy_format)
+    number = _format(store, zarr_format or legacy_format)
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
         beside_it = key_of_consolidated(where, here, number, use)
         found, beside = yield from nodes.reading_with(where, here, number, None, beside_it)
         if found is not None or mode != "a":
-            found = yield from nodes.expecting(found, where, here, number, None)
+            kind = ArrayMetadata if wants_array else None
+            found = yield from nodes.expecting(found, where, here, number, kind)
+            check_keywords(kwargs)
             node = _node(where, here, found, mode, _config_of(config, kwargs))
             return node._with_consolidated(use, beside) if isinstance(node, Group) else node
         mode = "w-"
@@ -159,7 +169,7 @@ def open_array(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, kwargs.get("chunk_store"))
-    number = _format(zarr_format or kwargs.pop("zarr_version", None))
+    number = _format(store, zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
         found = yield from nodes.requiring(where, here, number, ArrayMetadata)
@@ -168,6 +178,7 @@ def open_array(
         if found is not None or ("shape" not in kwargs and "data" not in kwargs):
             found = yield from nodes.expecting(found, where, here, number, ArrayMetadata)
     if found is not None:
+        check_keywords(kwargs)
         return _node(where, here, _separated(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
     return (yield from steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments))
@@ -208,7 +219,7 @@ def open_group(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
-    number = _format(zarr_format or zarr_version)
+    number = _format(store, zarr_format or zarr_version)
     if mode in ("r", "r+", "a"):
         wanted = key_of_consolidated(where, here, number, use_consolidated)
         found, beside = yield from nodes.reading_with(where, here, number, GroupMetadata, wanted)
@@ -216,7 +227,7 @@ def open_group(
             found = yield from nodes.expecting(found, where, here, number, GroupMetadata)
             assert isinstance(found, GroupMetadata)
             return Group._make(where, here, found, read_only=mode == "r")._with_consolidated(use_consolidated, beside)
-    metadata = GroupMetadata(zarr_format=_new_format(number), attributes=_json.plain(dict(attributes or {})))
+    metadata = GroupMetadata(zarr_format=_new_format(None, number), attributes=_json.plain(dict(attributes or {})))
     yield from nodes.creating(where, here, metadata, overwrite=mode == "w")
     return Group._make(where, here, metadata, read_only=False)
 
@@ -273,7 +284,7 @@ def create_array(
     """
     where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
     data, shape, dtype = _described(data, shape, dtype)
-    number = _new_format(zarr_format)
+    number = _new_format(store, zarr_format)
     if number == 1:
         _warn_v1()
     chosen = array_config(config)
@@ -399,7 +410,7 @@ def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
     write_data = given.pop("write_data", True)
-    number = _new_format(zarr_format or given.pop("zarr_version", None))
+    number = _new_format(store, zarr_format or given.pop("zarr_version", None))
     arguments, runtime = creation_arguments(number, given)
     where, here, _ = locate(store, path, None, given["storage_options"])
     check_chunk_store(where, given["chunk_store"])
@@ -436,7 +447,9 @@ def create_group(
 ) -> Steps[Group]:
     """Create a group; raises `ContainsGroupError` or `ContainsArrayError` when something is there and not `overwrite`."""
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
-    metadata = GroupMetadata(zarr_format=_new_format(zarr_format), attributes=_json.plain(dict(attributes or {})))
+    metadata = GroupMetadata(
+        zarr_format=_new_format(store, zarr_format), attributes=_json.plain(dict(attributes or {}))
+    )
     yield from nodes.creating(where, here, metadata, overwrite=overwrite)
     return Group._make(where, here, metadata, read_only=False)
 

@@ -29,9 +29,10 @@ from tessarr.errors import StoreError, UnsupportedOperationError
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
+    from tessarr.types import ZarrFormat
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)|\.\.(?=:)")
-_FORMATS = {"zarr2": 2, "zarr3": 3, "zarr": None}
+_FORMATS: dict[str, ZarrFormat | None] = {"zarr2": 2, "zarr3": 3, "zarr": None}
 _CONTAINERS = ("zip", *_FORMATS, "icechunk")
 """Adapters whose path lies inside something that holds many names."""
 
@@ -62,7 +63,7 @@ class Opened(NamedTuple):
     store: Store
     path: str
     """Of the node in `store`."""
-    zarr_format: int | None
+    zarr_format: ZarrFormat | None
     """Which the URL asks for; ``None``: whichever is there."""
 
 
@@ -86,6 +87,16 @@ def parse(url: str) -> Pipeline:
         else:
             steps.append(Step(scheme.lower(), _normal(path)))
     return Pipeline(root, tuple(steps))
+
+
+def format_of(url: str) -> ZarrFormat | None:
+    """The Zarr format that `url` asks for at its end; ``None``: whichever is there, or `url` is no pipeline.
+
+    >>> format_of("s3://bucket/a.zip|zip:x|zarr2:"), format_of("s3://bucket/a|zarr:"), format_of("a|b")
+    (2, None, None)
+    """
+    steps = parse(url).steps if _SCHEME.match(url) is not None and "|" in url else ()
+    return _FORMATS.get(steps[-1].scheme) if steps else None
 
 
 def _leave(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tessarr
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.memory import ManagedMemoryStore
 from tessarr.stores.pipeline import join, open_pipeline, parse
@@ -100,3 +102,29 @@ def test_a_path_may_have_a_bar_in_it(tmp_path: Path) -> None:
 
     tessarr.create_array(str(tmp_path / "a|b"), data=[1])
     assert (tmp_path / "a|b" / "zarr.json").is_file()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_format_at_the_end_of_a_url_is_the_only_one_opened_and_created(tmp_path: Path, zarr_format: int) -> None:
+    other = 5 - zarr_format
+    url = f"{tmp_path.as_uri()}/a"
+    made = tessarr.create_array(f"{url}|zarr{zarr_format}:", data=np.arange(4))
+    assert made.zarr_format == zarr_format
+    for opens in (tessarr.open, tessarr.open_array):
+        assert opens(f"{url}|zarr{zarr_format}:", mode="r").zarr_format == zarr_format
+        assert opens(f"{url}|zarr:", mode="r").zarr_format == zarr_format
+        with pytest.raises(tessarr.errors.NodeNotFoundError, match=f"no Zarr v{other}"):
+            opens(f"{url}|zarr{other}:", mode="r")
+    with pytest.raises(ValueError, match="the URL asks for"):
+        tessarr.open(f"{url}|zarr{zarr_format}:", mode="r", zarr_format=other)
+    group = tessarr.open_group(f"{tmp_path.as_uri()}/g|zarr{zarr_format}:", mode="a")
+    assert group.zarr_format == zarr_format
+    assert tessarr.group(f"{tmp_path.as_uri()}/h|zarr{zarr_format}:").zarr_format == zarr_format
+
+
+def test_the_format_at_the_end_decides_where_both_are_stored(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "a", data=np.zeros(4), zarr_format=2)
+    new = tessarr.create_array(tmp_path / "b", data=np.ones(4), zarr_format=3)
+    (tmp_path / "a" / "zarr.json").write_bytes(bytes(new.store.get("zarr.json")))
+    for zarr_format in (2, 3):
+        assert tessarr.open(f"{tmp_path.as_uri()}/a|zarr{zarr_format}:", mode="r").zarr_format == zarr_format
