@@ -19,6 +19,7 @@ mod pool;
 mod python;
 mod read;
 pub mod region;
+mod replace;
 mod scratch;
 pub mod store;
 mod write;

@@ -1,13 +1,11 @@
 //! Stored values: local files, and bytes that were fetched.
 
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use crate::error::{Error, Result};
 use crate::scratch::{self, Scratch};
@@ -35,6 +33,11 @@ impl Version {
         Version { device, inode, mtime_ns, size: metadata.len() }
     }
 
+    /// Whether both are of one file, changed or not.
+    pub fn same_file(&self, other: &Version) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Length of the file in bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -47,12 +50,12 @@ fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+pub fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         let n = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
         bytes = &bytes[n..];
@@ -206,7 +209,7 @@ impl Deref for Bytes<'_> {
 /// The file was replaced between two looks at it.
 pub const STALE: &str = "stale";
 
-fn is_missing(error: &io::Error) -> bool {
+pub fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
@@ -325,178 +328,7 @@ impl Object {
     }
 }
 
-// -- writing ---------------------------------------------------------------------------------------------------------
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{suffix}"))
-}
-
-fn unique() -> String {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
-    format!("{:x}-{number:x}-{time:x}", std::process::id())
-}
-
-/// How often a directory that other processes keep removing is made again.
-const TRIES: usize = 100;
-
-/// Runs `work`, and again after making the directory of `path` as long as that is missing.
-fn in_directory<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    for _ in 0..TRIES {
-        match work() {
-            Err(error) if is_missing(&error) => match path.parent().map(fs::create_dir_all) {
-                Some(Err(error)) if !is_missing(&error) => return Err(error),
-                _ => {}
-            },
-            done => return done,
-        }
-    }
-    work()
-}
-
 /// What is at `path` now; `None` when there is no file.
 pub fn version_at(path: &Path) -> Option<Version> {
     fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| Version::of(&metadata))
-}
-
-/// A temporary file that becomes the value when finished and is removed when not.
-pub struct Replacement {
-    path: Arc<Path>,
-    temporary: PathBuf,
-    file: File,
-    done: AtomicBool,
-}
-
-impl Replacement {
-    pub fn begin(path: &Arc<Path>) -> Result<Replacement> {
-        let temporary = beside(path, &format!("{}.tessarr-tmp", unique()));
-        let file = in_directory(path, || OpenOptions::new().write(true).create_new(true).open(&temporary));
-        match file {
-            Ok(file) => Ok(Replacement { path: path.clone(), temporary, file, done: AtomicBool::new(false) }),
-            Err(error) => Err(Error::store(format!("cannot write beside {}", path.display()), &error)),
-        }
-    }
-
-    /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
-    /// the error is `STALE`.
-    pub fn finish(&self, durable: bool, over: Option<Option<Version>>) -> Result<()> {
-        let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
-        // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
-        self.file.set_modified(SystemTime::now()).map_err(failed)?;
-        if durable {
-            self.file.sync_all().map_err(failed)?;
-        }
-        if over.is_some_and(|over| over != version_at(&self.path)) {
-            return Err(Error::new(STALE, "the value was replaced meanwhile"));
-        }
-        fs::rename(&self.temporary, &self.path).map_err(failed)?;
-        self.done.store(true, Ordering::Relaxed);
-        #[cfg(unix)]
-        if durable && let Some(parent) = self.path.parent() {
-            File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// Writes `bytes` at `offset`; several threads may do so at once.
-    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        write_all_at(&self.file, bytes, offset)
-            .map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
-    }
-
-    /// Copies bytes `from..from + len` of `source` to `offset`, in the kernel where it can.
-    pub fn copy_from(&self, source: &File, from: u64, len: u64, offset: u64) -> Result<()> {
-        let copied = (|| {
-            let (mut source, mut target) = (source, &self.file);
-            source.seek(SeekFrom::Start(from))?;
-            target.seek(SeekFrom::Start(offset))?;
-            let n = io::copy(&mut source.take(len), &mut target)?;
-            if n == len { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-        })();
-        copied.map_err(|error| Error::store(format!("cannot copy into {}", self.path.display()), &error))
-    }
-}
-
-impl Drop for Replacement {
-    fn drop(&mut self) {
-        if !self.done.load(Ordering::Relaxed) {
-            let _ = fs::remove_file(&self.temporary);
-        }
-    }
-}
-
-/// Removes a value and the directories below `root` that are empty then; a missing value is no error.
-pub fn remove(path: &Path, root: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Ok(()) => prune(path, root),
-        Err(error) if is_missing(&error) => {}
-        Err(_) if path.is_dir() => {}
-        Err(error) => return Err(Error::store(format!("cannot remove {}", path.display()), &error)),
-    }
-    Ok(())
-}
-
-/// Removes the directories on the way from `root` to `path` that are empty.
-pub fn prune(path: &Path, root: &Path) {
-    for folder in path.ancestors().skip(1) {
-        if folder == root || !folder.starts_with(root) || fs::remove_dir(folder).is_err() {
-            return;
-        }
-    }
-}
-
-/// The lock of one stored value, over threads and processes: `.{name}.tessarr-lock` in its directory, locked with
-/// `flock`, removed by its holder. A waiter that gets the lock of a removed file tries again.
-pub struct Lock<'a> {
-    path: PathBuf,
-    root: &'a Path,
-    file: File,
-}
-
-/// The longest time between two looks at a lock that another has.
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-impl<'a> Lock<'a> {
-    /// `wait` is called now and then while another has the lock, and ends the waiting with its error.
-    pub fn hold(value: &Path, root: &'a Path, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
-        let path = beside(value, "tessarr-lock");
-        let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
-        loop {
-            let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let file = in_directory(&path, open).map_err(failed)?;
-            let mut pause = Duration::from_micros(100);
-            // Not by waiting in the kernel: a thread that helps would not learn there that its caller was interrupted.
-            while let Err(error) = file.try_lock() {
-                match error {
-                    TryLockError::WouldBlock => {}
-                    TryLockError::Error(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    TryLockError::Error(error) => return Err(failed(error)),
-                }
-                wait()?;
-                thread::sleep(pause);
-                pause = LOCK_PAUSE.min(2 * pause);
-            }
-            let held = Version::of(&file.metadata().map_err(failed)?);
-            match fs::metadata(&path) {
-                Ok(there) => {
-                    let there = Version::of(&there);
-                    if (there.device, there.inode) == (held.device, held.inode) {
-                        return Ok(Lock { path, root, file });
-                    }
-                }
-                Err(error) if is_missing(&error) => {}
-                Err(error) => return Err(failed(error)),
-            }
-        }
-    }
-}
-
-impl Drop for Lock<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path); // while it is held
-        let _ = self.file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
-        prune(&self.path, self.root);
-    }
 }

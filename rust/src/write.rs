@@ -18,7 +18,8 @@ use crate::part::{Part, Spread};
 use crate::pool::{Gate, Job, POLL, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
-use crate::store::{Local, Lock, Object, Replacement, STALE, Source, Version, remove};
+use crate::replace::{LARGE, Lock, Replacement, remove};
+use crate::store::{Local, Object, STALE, Source, Version};
 
 thread_local! {
     static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -26,8 +27,6 @@ thread_local! {
 
 /// Encoded inner chunks that a thread collects before it writes them.
 const ARENA: usize = 512 << 10;
-/// Files of this many bytes are worth closing on another thread.
-const LARGE: u64 = 1 << 20;
 
 /// A shard that is being made, for others to help with.
 struct OpenShard {
@@ -159,6 +158,7 @@ impl WriteJob {
             // The elements are the file: they go there from where they are.
             let store = |chunk: &[u8]| {
                 let file = Replacement::begin(path)?;
+                file.reserve(chunk.len() as u64)?;
                 file.write_at(chunk, 0)?;
                 file.finish(self.array.durable, over)
             };
@@ -171,6 +171,7 @@ impl WriteJob {
                 return remove(path, self.root()?);
             }
             let file = Replacement::begin(path)?;
+            file.reserve(encoded.len() as u64)?;
             file.write_at(encoded, 0)?;
             if encoded.capacity() > 16 << 20 {
                 *encoded = Vec::new();
@@ -224,6 +225,7 @@ impl WriteJob {
         };
         let index = encode::encode_index(shard, made.index.clone())?;
         file.write_at(&index, if shard.at_start { 0 } else { made.end })?;
+        file.trim(made.end + if shard.at_start { 0 } else { index.len() as u64 })?;
         file.finish(self.array.durable, over)
     }
 
@@ -345,6 +347,20 @@ impl OpenShard {
                 kept.push(chunk);
             }
         }
+        let live: u64 = kept.iter().map(|chunk| chunk.len as u64).sum();
+        let fresh = (self.spread.len() * (shard.inner.nbytes + shard.inner.nbytes / 64 + 256)) as u64;
+        if source.len() as u64 >= LARGE && !kept.is_empty() {
+            // A shared file keeps the bytes of what is replaced; they are left behind when they are a third of it.
+            if 2 * (source.len() as u64 - live.min(source.len() as u64)) < live && self.share(&object)? {
+                for chunk in &kept {
+                    set_entry(&mut made.index, chunk.number, chunk.offset, chunk.len as u64);
+                }
+                (made.end, made.any) = (source.len() as u64, true);
+                self.old = Some((object, by_number));
+                return Ok(());
+            }
+            self.file()?.reserve(made.end + live + fresh + made.index.len() as u64)?;
+        }
         kept.sort_by_key(|chunk| chunk.offset);
         // Runs of touching ranges are copied as one; overlapping ones (legal, if odd) only once.
         let mut rest = &kept[..];
@@ -366,6 +382,14 @@ impl OpenShard {
         }
         self.old = Some((object, by_number));
         Ok(())
+    }
+
+    /// Makes the new file share all bytes of the old one, where the file system can; tells whether.
+    fn share(&self, object: &Object) -> Result<bool> {
+        match object.local() {
+            Some(local) => Ok(self.file()?.share(local.open()?)),
+            None => Ok(false),
+        }
     }
 
     fn copy_run(&self, object: &Object, from: u64, len: u64, to: u64) -> Result<()> {

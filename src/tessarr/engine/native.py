@@ -222,7 +222,7 @@ def describe(bound: BoundArray) -> JSONObject:
 
 def _is_local(store: Store) -> bool:
     """Whether the store is files that may be read and written as `LocalStore` does."""
-    names = ("get", "get_ranges", "set", "delete", "lock", "update")
+    names = ("get", "get_ranges", "set", "delete", "lock", "update", "splice")
     return isinstance(store, LocalStore) and all(getattr(type(store), n) is getattr(LocalStore, n) for n in names)
 
 

@@ -1,0 +1,228 @@
+//! Replacing and removing files: temporary files that are renamed, the locks of values, and empty directories.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::{Error, Result};
+use crate::store::{STALE, Version, is_missing, version_at, write_all_at};
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{suffix}"))
+}
+
+fn unique() -> String {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
+    format!("{:x}-{number:x}-{time:x}", std::process::id())
+}
+
+/// Files from this many bytes on are worth more than the fewest system calls.
+pub const LARGE: u64 = 1 << 20;
+
+#[cfg(target_os = "linux")]
+fn preallocate(file: &File, len: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    Ok(fallocate(file, FallocateFlags::KEEP_SIZE, 0, len)?)
+}
+
+#[cfg(target_os = "linux")]
+fn reflink(target: &File, source: &File) -> bool {
+    rustix::fs::ioctl_ficlone(target, source).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn preallocate(_file: &File, _len: u64) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reflink(_target: &File, _source: &File) -> bool {
+    false
+}
+
+/// How often a directory that other processes keep removing is made again.
+const TRIES: usize = 100;
+
+/// Runs `work`, and again after making the directory of `path` as long as that is missing.
+fn in_directory<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..TRIES {
+        match work() {
+            Err(error) if is_missing(&error) => match path.parent().map(fs::create_dir_all) {
+                Some(Err(error)) if !is_missing(&error) => return Err(error),
+                _ => {}
+            },
+            done => return done,
+        }
+    }
+    work()
+}
+
+/// A temporary file that becomes the value when finished and is removed when not.
+pub struct Replacement {
+    path: Arc<Path>,
+    temporary: PathBuf,
+    file: File,
+    done: AtomicBool,
+}
+
+impl Replacement {
+    pub fn begin(path: &Arc<Path>) -> Result<Replacement> {
+        let temporary = beside(path, &format!("{}.tessarr-tmp", unique()));
+        let file = in_directory(path, || OpenOptions::new().write(true).create_new(true).open(&temporary));
+        match file {
+            Ok(file) => Ok(Replacement { path: path.clone(), temporary, file, done: AtomicBool::new(false) }),
+            Err(error) => Err(Error::store(format!("cannot write beside {}", path.display()), &error)),
+        }
+    }
+
+    /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
+    /// the error is `STALE`.
+    pub fn finish(&self, durable: bool, over: Option<Option<Version>>) -> Result<()> {
+        let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
+        // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
+        self.file.set_modified(SystemTime::now()).map_err(failed)?;
+        if durable {
+            self.file.sync_all().map_err(failed)?;
+        }
+        if over.is_some_and(|over| over != version_at(&self.path)) {
+            return Err(Error::new(STALE, "the value was replaced meanwhile"));
+        }
+        fs::rename(&self.temporary, &self.path).map_err(failed)?;
+        self.done.store(true, Ordering::Relaxed);
+        #[cfg(unix)]
+        if durable && let Some(parent) = self.path.parent() {
+            File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` at `offset`; several threads may do so at once.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        write_all_at(&self.file, bytes, offset)
+            .map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
+    }
+
+    /// Asks for room for `len` bytes at once, which makes a large file faster to write and, on ext4, far faster to
+    /// rename over another. The size stays; `trim` gives back what was not used.
+    pub fn reserve(&self, len: u64) -> Result<()> {
+        if len < LARGE {
+            return Ok(());
+        }
+        match preallocate(&self.file, len) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                Err(Error::store(format!("cannot write {}", self.path.display()), &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the file at `len`, where its bytes end.
+    pub fn trim(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
+    }
+
+    /// Makes the new file share all bytes of `source`, where the file system can; tells whether.
+    pub fn share(&self, source: &File) -> bool {
+        reflink(&self.file, source)
+    }
+
+    /// Copies bytes `from..from + len` of `source` to `offset`, in the kernel where it can.
+    pub fn copy_from(&self, source: &File, from: u64, len: u64, offset: u64) -> Result<()> {
+        let copied = (|| {
+            let (mut source, mut target) = (source, &self.file);
+            source.seek(SeekFrom::Start(from))?;
+            target.seek(SeekFrom::Start(offset))?;
+            let n = io::copy(&mut source.take(len), &mut target)?;
+            if n == len { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        })();
+        copied.map_err(|error| Error::store(format!("cannot copy into {}", self.path.display()), &error))
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if !self.done.load(Ordering::Relaxed) {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Removes a value and the directories below `root` that are empty then; a missing value is no error.
+pub fn remove(path: &Path, root: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Ok(()) => prune(path, root),
+        Err(error) if is_missing(&error) => {}
+        Err(_) if path.is_dir() => {}
+        Err(error) => return Err(Error::store(format!("cannot remove {}", path.display()), &error)),
+    }
+    Ok(())
+}
+
+/// Removes the directories on the way from `root` to `path` that are empty.
+pub fn prune(path: &Path, root: &Path) {
+    for folder in path.ancestors().skip(1) {
+        if folder == root || !folder.starts_with(root) || fs::remove_dir(folder).is_err() {
+            return;
+        }
+    }
+}
+
+/// The lock of one stored value, over threads and processes: `.{name}.tessarr-lock` in its directory, locked with
+/// `flock`, removed by its holder. A waiter that gets the lock of a removed file tries again.
+pub struct Lock<'a> {
+    path: PathBuf,
+    root: &'a Path,
+    file: File,
+}
+
+/// The longest time between two looks at a lock that another has.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+impl<'a> Lock<'a> {
+    /// `wait` is called now and then while another has the lock, and ends the waiting with its error.
+    pub fn hold(value: &Path, root: &'a Path, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
+        let path = beside(value, "tessarr-lock");
+        let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
+        loop {
+            let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            let file = in_directory(&path, open).map_err(failed)?;
+            let mut pause = Duration::from_micros(100);
+            // Not by waiting in the kernel: a thread that helps would not learn there that its caller was interrupted.
+            while let Err(error) = file.try_lock() {
+                match error {
+                    TryLockError::WouldBlock => {}
+                    TryLockError::Error(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    TryLockError::Error(error) => return Err(failed(error)),
+                }
+                wait()?;
+                thread::sleep(pause);
+                pause = LOCK_PAUSE.min(2 * pause);
+            }
+            let held = Version::of(&file.metadata().map_err(failed)?);
+            match fs::metadata(&path) {
+                Ok(there) => {
+                    if Version::of(&there).same_file(&held) {
+                        return Ok(Lock { path, root, file });
+                    }
+                }
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+impl Drop for Lock<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // while it is held
+        let _ = self.file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
+        prune(&self.path, self.root);
+    }
+}
