@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr
@@ -143,3 +144,36 @@ sys.exit(main({arguments!r}))
 def test_storage_options_are_pairs(run: Run, data: Path) -> None:
     ran = run("info", data, "--storage", "anon")
     assert (ran.code, "NAME=VALUE" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("verb", ["info", "tree", "cat", "check"])
+def test_with_json_an_error_is_a_document_too(run, tmp_path, verb):
+    ran = run(verb, tmp_path / "nothing", "--json")
+    assert ran.code == 2
+    assert "no such" in ran.json["error"]["message"]
+    assert ran.json["error"]["store"].endswith("nothing")
+    assert "error:" in ran.err
+
+
+def test_json_errors_carry_the_facts(run, place):
+    ran = run("cat", place, "below", "--json")
+    assert ran.code == 2
+    assert ran.json["error"]["path"] == "/below"
+    assert "table" in ran.json["error"]["hint"]
+
+
+def test_check_decodes_every_chunk_with_data(run, place):
+    ran = run("check", place, "--data", "--json")
+    assert ran.code == 0
+    assert ran.json["data"] == "decode"
+
+
+@pytest.mark.parametrize("words", [["-s", "-1,:2"], ["-s-1,:2"], ["-s", "-1, :2"]])
+def test_values_may_begin_with_a_minus(run, place, words):
+    assert run("cat", place, "temperature", *words).out == "[2340. 2341.]\n"
+
+
+def test_a_layout_may_begin_with_a_whole_axis(run, tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(12).reshape(3, 4))
+    assert run("convert", tmp_path / "a.npy", tmp_path / "a.zarr", "--chunks", "-1,2").code == 0
+    assert tessarr.open_array(str(tmp_path / "a.zarr")).chunks == (3, 2)

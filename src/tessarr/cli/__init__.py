@@ -1,20 +1,22 @@
 """The command ``tessarr``: one verb per file of this package.
 
 Exit codes: 0 all is well, 1 problems were found in data, 2 wrong use or an error. With ``--json`` a verb prints one JSON
-document on standard output; messages, warnings and progress go to standard error.
+document on standard output, which is ``{"error": …}`` when there was one; messages, warnings and progress go to standard
+error.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from tessarr.cli.printing import ERROR, OK, note
+from tessarr.cli.printing import ERROR, OK, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
 
 VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff", "pyramid", "doctor")
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _use_utf8()
     top = parser()
     try:
-        arguments = top.parse_args(argv)
+        arguments = top.parse_args(_attached(sys.argv[1:] if argv is None else argv))
     except SystemExit as leaving:  # argparse has printed what is wrong, or the help
         return leaving.code if isinstance(leaving.code, int) else ERROR
     if arguments.verb is None:
@@ -66,6 +68,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("default", ZarrUserWarning)
         warnings.showwarning = _show_warning
         return _run(arguments)
+
+
+def _attached(argv: Sequence[str]) -> list[str]:
+    """`argv` with values such as ``-1,2`` and ``-3:`` attached to their options, as argparse takes them for options."""
+    words: list[str] = []
+    for word in argv:
+        before = words[-1] if words else ""
+        if re.match(r"-\d", word) and re.fullmatch(r"--[a-z-]+|-[a-z]", before):
+            words[-1] = f"{before}={word}" if before.startswith("--") else before + word
+        else:
+            words.append(word)
+    return words
 
 
 def _use_utf8() -> None:
@@ -92,6 +106,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.debug:
             raise
         note(f"error: {explain(error)}")
+        if getattr(arguments, "json", False):
+            print_json({"error": _facts(error)})
         if not isinstance(error, TessarrError | OSError | ValueError):
             note("This may be a mistake in tessarr; with --debug it shows where.")
         return ERROR
@@ -104,6 +120,19 @@ def explain(error: BaseException) -> str:
     if isinstance(error, TessarrError) or (isinstance(error, OSError | ValueError) and text):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _facts(error: BaseException) -> dict[str, object]:
+    """The error as JSON: its kind, its words, and the facts that a `TessarrError` carries."""
+    names = ("store", "path", "chunk", "key", "codec", "expected", "got", "hint")
+    known = {name: getattr(error, name, None) for name in names}
+    plain = {
+        name: value if isinstance(value, str | int) else str(value)
+        for name, value in known.items()
+        if value is not None
+    }
+    kind = error.kind if isinstance(error, TessarrError) else type(error).__name__
+    return {"kind": kind, "message": explain(error), **plain}
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

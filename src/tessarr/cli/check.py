@@ -23,10 +23,10 @@ def add(verbs: Any) -> None:
         "The exit code is 1 when there are errors or warnings.",
         examples="""
 tessarr check data.zarr
-tessarr check data.zarr --level decode --jobs 8
+tessarr check data.zarr --data --jobs 8
 tessarr check data.zarr group/temperature --json
 tessarr check s3://bucket/data.zarr --level documents
-tessarr check huge.zarr --level decode --resume check.journal
+tessarr check huge.zarr --data --resume check.journal
 """,
     )
     add_place(verb)
@@ -36,6 +36,9 @@ tessarr check huge.zarr --level decode --resume check.journal
         default="size",
         help="how far to look: metadata only; also which keys there are; also the size of every chunk (default); "
         "also decode everything",
+    )
+    verb.add_argument(
+        "--data", action="store_const", const="decode", dest="level", help="decode every chunk (as --level decode)"
     )
     verb.add_argument("--jobs", type=int, metavar="N", help="chunks looked at at once (default: 4)")
     verb.add_argument("--resume", metavar="FILE", help="remember in FILE what is done, and go on from there")
