@@ -67,7 +67,7 @@ class Image(NamedTuple):
     omero: Mapping[str, JSON] | None = None
     """Rendering: channels, colours, windows."""
     coordinate_systems: tuple[str, ...] = ()
-    """0.6: the names of its coordinate systems; the first one's axes are `axes`."""
+    """0.6: the names of its coordinate systems; the axes of the one that levels lead to are `axes`."""
 
 
 def content(attributes: Attributes) -> tuple[str | None, Mapping[str, Any]]:
@@ -83,8 +83,12 @@ def _bare_version(attributes: Attributes) -> str | None:
     for name in ("multiscales", "plate", "well", "image-label"):
         value = attributes.get(name)
         first = value[0] if isinstance(value, list | tuple) and value else value
-        if isinstance(first, Mapping) and isinstance(first.get("version"), str):
+        if not isinstance(first, Mapping) or isinstance(value, Mapping) == (name == "multiscales"):
+            continue
+        if isinstance(first.get("version"), str):
             return str(first["version"])
+        if name != "multiscales" or isinstance(first.get("axes"), list | tuple):  # the version only should be there
+            return "0.4"
     return "0.4" if "bioformats2raw.layout" in attributes else None
 
 
@@ -117,7 +121,7 @@ def _listed(entry: Mapping[str, Any]) -> bool:
 def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, Any]) -> Image:
     systems = entry.get("coordinateSystems")
     systems = [item for item in systems if isinstance(item, Mapping)] if isinstance(systems, list | tuple) else []
-    axes = _axes(systems[0].get("axes") if systems else entry.get("axes"))
+    axes = _axes(intrinsic(entry, systems).get("axes") if systems else entry.get("axes"))
     whole = _simple(entry.get("coordinateTransformations"), len(axes)) if not systems else None
     metadata, omero = entry.get("metadata"), inner.get("omero")
     return Image(
@@ -130,6 +134,20 @@ def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, Any]) -> 
         omero=omero if isinstance(omero, Mapping) else None,
         coordinate_systems=tuple(str(item.get("name")) for item in systems),
     )
+
+
+def intrinsic(entry: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """0.6: the coordinate system that the levels lead to (by the first one that says so), else the first of all."""
+    datasets = entry.get("datasets")
+    for item in datasets if isinstance(datasets, list | tuple) else ():
+        steps = item.get("coordinateTransformations") if isinstance(item, Mapping) else None
+        for step in steps if isinstance(steps, list | tuple) else ():
+            target = step.get("output") if isinstance(step, Mapping) else None
+            named = target.get("name") if isinstance(target, Mapping) else target
+            found = next((system for system in systems if system.get("name") == named), None)
+            if found is not None:
+                return found
+    return systems[0]
 
 
 def _axes(value: Any) -> tuple[Axis, ...]:
@@ -207,9 +225,7 @@ def write(
     entry: JSONObject = {"version": "0.4"} if version == "0.4" else {}
     if name is not None:
         entry["name"] = name
-    entry["axes"] = [
-        {key: value for key, value in axis._asdict().items() if value is not None} for axis in axes
-    ]  # fmt: skip
+    entry["axes"] = _stated(axes)
     entry["datasets"] = [_dataset(level, len(axes)) for level in levels]
     if type is not None:
         entry["type"] = type
@@ -221,6 +237,10 @@ def write(
     old = (attributes or {}).get(KEY)
     kept = dict(old) if isinstance(old, Mapping) else {}
     return {**(attributes or {}), KEY: {**kept, "version": "0.5", **members}}
+
+
+def _stated(axes: Sequence[Axis]) -> list[JSON]:
+    return [{key: value for key, value in axis._asdict().items() if value is not None} for axis in axes]
 
 
 def _dataset(level: Level, ndim: int) -> JSONObject:
@@ -235,7 +255,7 @@ def _refuse(axes: Sequence[Axis], levels: Sequence[Level], version: str) -> None
         raise ValueError(f"OME-Zarr 0.4 and 0.5 are written, not {version}")
     from tessarr.conventions.omecheck import axis_problems
 
-    wrong = [message for _, message in axis_problems([axis._asdict() for axis in axes])]
+    wrong = [message for _, message in axis_problems(_stated(axes))]
     if not levels:
         wrong.append("there must be a level")
     for level in levels:

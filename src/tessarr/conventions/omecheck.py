@@ -10,16 +10,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tessarr.conventions.base import Hierarchy, Node, Problem, join, numbers
+from tessarr.conventions.base import Hierarchy, Node, Problem, join, numbers, parent
 from tessarr.conventions.multiscales import check_levels
-from tessarr.conventions.ome import KEY, NAME, content
+from tessarr.conventions.ome import KEY, NAME, content, intrinsic
+from tessarr.conventions.ometransform import between_systems, members, of_dataset, unique
 
 _ORDER = {"time": 0, "channel": 1, "space": 2}
 _WORD = re.compile(r"[A-Za-z0-9]+")
-_TRANSFORMATIONS = (
-    "identity", "mapAxis", "projectAxis", "scale", "translation", "affine", "rotation", "bijection", "sequence",
-    "byDimension", "displacements", "coordinates",
-)  # fmt: skip
+_WELL = re.compile(r"[A-Za-z0-9]+/[A-Za-z0-9]+")
+_ANY_WELL = re.compile(r"[^/]+/[^/]+")
+_ACQUISITION = {
+    "id": "count", "maximumfieldcount": "positive", "name": "string", "description": "string", "starttime": "count",
+    "endtime": "count",
+}  # fmt: skip
 _Loc = tuple[str | int, ...]
 
 
@@ -34,15 +37,19 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         yield Problem(NAME, (*base, "version"), "0.4 stands in the attributes themselves, not under ome", "OME-VERSION")
     if base and node.zarr_format != 3:
         yield Problem(NAME, base, "belongs to Zarr v3", "OME-VERSION")
-    if not version.startswith(("0.4", "0.5", "0.6")):
+    if not base and version == "0.5":  # the release candidate's own examples have 0.6 without ome
+        yield Problem(NAME, (), f"{version} stands under ome, with one version for all", "OME-VERSION")
+    if version not in ("0.4", "0.5") and not version.startswith("0.6"):
         yield Problem(
             NAME, (*base, "version"), f"version {version} is not checked here (0.4, 0.5, 0.6 are)", "OME-UNKNOWN"
         )
         return
+    if version == "0.4":
+        yield from _versions(inner, base)
     if "multiscales" in inner:
         yield from _images(inner["multiscales"], version, (*base, "multiscales"), path, hierarchy)
     if "omero" in inner:
-        yield from _omero(inner["omero"], (*base, "omero"))
+        yield from _omero(inner["omero"], version, (*base, "omero"))
     if "image-label" in inner:
         yield from _label(inner["image-label"], (*base, "image-label"))
     if "plate" in inner:
@@ -51,6 +58,67 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         yield from _well(inner["well"], (*base, "well"), path, hierarchy)
     if "labels" in inner:
         yield from _labels(inner["labels"], (*base, "labels"), path, hierarchy)
+    if "scene" in inner and version.startswith("0.6"):
+        yield from _scene(inner["scene"], (*base, "scene"))
+    yield from _series(inner, base, path, hierarchy)
+
+
+def _versions(inner: Mapping[str, Any], base: _Loc) -> Iterator[Problem]:
+    """0.4: each object has a version of its own, and all the same."""
+    listed = inner.get("multiscales")
+    named: list[tuple[_Loc, Any]] = [((name,), inner.get(name)) for name in ("image-label", "plate", "well")]
+    named += [(("multiscales", n), item) for n, item in enumerate(listed if isinstance(listed, list | tuple) else ())]
+    for loc, value in named:
+        if isinstance(value, Mapping) and value.get("version", "0.4") != "0.4":
+            message = f"must be 0.4 as elsewhere in the group, got {value['version']!r}"
+            yield Problem(NAME, (*base, *loc, "version"), message, "OME-VERSION")
+
+
+def _scene(value: Any, loc: _Loc) -> Iterator[Problem]:
+    if not isinstance(value, Mapping):
+        yield Problem(NAME, loc, f"must be an object, got {value!r}", "OME-FORM")
+        return
+    found: list[Problem] = []
+    if "coordinateSystems" in value:
+        _systems(value["coordinateSystems"], (*loc, "coordinateSystems"), found)
+    yield from found
+    yield from between_systems(value.get("coordinateTransformations"), (*loc, "coordinateTransformations"), exact=True)
+
+
+def _series(inner: Mapping[str, Any], base: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    """A bioformats2raw layout: 3 at the root, and in its group OME the paths of the images from the root."""
+    name = "bioformats2raw.layout"
+    if name in inner and not (numbers([inner[name]]) and inner[name] == 3):
+        yield Problem(NAME, (*base, name), f"must be 3, got {inner[name]!r}", "OME-FORM")
+    beside = hierarchy.get(join(path, "OME")) if name in inner and not base else None
+    if beside is not None and "series" in beside.attributes:  # 0.4 has nothing there that says what it is
+        yield from _series({"series": beside.attributes["series"]}, ("OME",), join(path, "OME"), hierarchy)
+    listed = inner.get("series")
+    if "series" not in inner:
+        return
+    if not isinstance(listed, list | tuple) or not listed or not all(isinstance(item, str) for item in listed):
+        yield Problem(NAME, (*base, "series"), f"must be a list of at least one path, got {listed!r}", "OME-FORM")
+        return
+    for number, item in enumerate(listed):
+        place = join(parent(path), item)
+        if len(hierarchy) > 1 and place not in hierarchy:
+            yield Problem(NAME, (*base, "series", number), f"no group at /{place}", "OME-MISSING")
+
+
+def _systems(value: Any, loc: _Loc, found: list[Problem]) -> list[Mapping[str, Any]]:
+    """0.6: named systems of axes."""
+    listed = [item for _, item in _objects(value, loc, found)]
+    for number, system in enumerate(listed):
+        if not isinstance(system.get("name"), str) or not system["name"]:
+            found.append(Problem(NAME, (*loc, number, "name"), "must be a string", "OME-FORM"))
+        found.extend(
+            Problem(NAME, (*loc, number, "axes", *at), said, "OME-AXES")
+            for at, said in axis_problems(system.get("axes"), 0.6)
+        )
+    names = [str(system.get("name")) for system in listed]
+    if len(set(names)) < len(names):
+        found.append(Problem(NAME, loc, f"names must be unique, got {names}", "OME-FORM"))
+    return listed
 
 
 def _objects(value: Any, loc: _Loc, found: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
@@ -68,25 +136,22 @@ def _images(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy
     found: list[Problem] = []
     for number, entry in _objects(value, loc, found):
         here = (*loc, number)
-        systems = entry.get("coordinateSystems")
         axes: Any = entry.get("axes")
+        found += members(entry, {"name": "string"}, here, "OME-FORM")
         if version.startswith("0.6"):
-            listed = _objects(systems, (*here, "coordinateSystems"), found)
-            axes = listed[0][1].get("axes") if listed else None
-            for position, system in listed:
-                place = (*here, "coordinateSystems", position)
-                if not isinstance(system.get("name"), str):
-                    found.append(Problem(NAME, (*place, "name"), "must be a string", "OME-FORM"))
-                found += [
-                    Problem(NAME, (*place, "axes", *at), said, "OME-AXES")
-                    for at, said in axis_problems(system.get("axes"), 0.6)
-                ]
+            listed = _systems(entry.get("coordinateSystems"), (*here, "coordinateSystems"), found)
+            axes = intrinsic(entry, listed).get("axes") if listed else None
+            if "coordinateTransformations" in entry:
+                place = (*here, "coordinateTransformations")
+                found += between_systems(entry["coordinateTransformations"], place)
         else:
             found += [Problem(NAME, (*here, "axes", *at), message, "OME-AXES") for at, message in axis_problems(axes)]
         ndim = len(axes) if isinstance(axes, list | tuple) else None
         found += _datasets(entry, version, ndim, here, path, hierarchy)
         if version.startswith("0.5") and isinstance(axes, list | tuple):
             found += _names(entry, axes, here, path, hierarchy)
+    if isinstance(value, list | tuple):
+        found += unique(value, loc, "OME-FORM")
     yield from found
 
 
@@ -100,9 +165,18 @@ def axis_problems(axes: Any, version: float = 0.5) -> list[tuple[_Loc, str]]:
         found.append(((), "every axis needs a name"))
     elif len(set(names)) < len(names):
         found.append(((), f"names must be unique, got {names}"))
-    if version >= 0.6:
-        return found
     types = [axis.get("type") for axis in axes]
+    kinds = {"type": "string", "unit": "string"}
+    if version >= 0.6:
+        kinds |= {"longName": "string", "discrete": "boolean"}
+    for number, axis in enumerate(axes):
+        found += [(problem.loc, problem.message) for problem in members(axis, kinds, (number,), "OME-AXES")]
+    if version >= 0.6:
+        if not 1 <= len(axes) <= 5:
+            found.append(((), f"there must be 1 to 5 axes, got {len(axes)}"))
+        if (2 <= types.count("space") <= 3) == (types.count("array") >= 2):
+            found.append(((), f"2 or 3 axes must be of type space, or 2 and more of type array; got {types}"))
+        return found
     if not 2 <= len(axes) <= 5:
         found.append(((), f"there must be 2 to 5 axes, got {len(axes)}"))
     if not 2 <= types.count("space") <= 3:
@@ -130,7 +204,7 @@ def _datasets(
         steps = item.get("coordinateTransformations")
         place = (*here, "coordinateTransformations")
         if version.startswith("0.6"):
-            found += _steps_of_06(steps, place, ndim, item["path"])
+            found += of_dataset(steps, place, ndim, item["path"])
         else:
             found += _steps(steps, place, ndim)
     if "coordinateTransformations" in entry and not version.startswith("0.6"):
@@ -161,40 +235,6 @@ def _steps(steps: Any, loc: _Loc, ndim: int | None) -> list[Problem]:
     return found
 
 
-def _steps_of_06(steps: Any, loc: _Loc, ndim: int | None, path: str) -> list[Problem]:
-    found: list[Problem] = []
-    for number, step in _objects(steps, loc, found):
-        here = (*loc, number)
-        source, target = step.get("input"), step.get("output")
-        if isinstance(source, str):  # development versions, and the conformance suite of the release candidate
-            source = {"path": source}
-        if isinstance(target, str):
-            target = {"name": target}
-        if not isinstance(source, Mapping) or source.get("path") != path:
-            found.append(
-                Problem(NAME, (*here, "input"), f'must be {{"path": "{path}"}}, got {source!r}', "OME-TRANSFORM")
-            )
-        if not isinstance(target, Mapping) or not isinstance(target.get("name"), str):
-            found.append(
-                Problem(NAME, (*here, "output"), f"must name a coordinate system, got {target!r}", "OME-TRANSFORM")
-            )
-        found += _transformation(step, here, ndim)
-    return found
-
-
-def _transformation(step: Mapping[str, Any], loc: _Loc, ndim: int | None) -> list[Problem]:
-    kind = step.get("type")
-    if kind not in _TRANSFORMATIONS:
-        return [Problem(NAME, (*loc, "type"), f"unknown transformation {kind!r}", "OME-TRANSFORM")]
-    if kind in ("scale", "translation") and not numbers(step.get(kind), ndim):
-        return [Problem(NAME, (*loc, kind), f"must be {ndim} numbers, got {step.get(kind)!r}", "OME-TRANSFORM")]
-    found: list[Problem] = []
-    if kind == "sequence":
-        for number, item in _objects(step.get("transformations"), (*loc, "transformations"), found):
-            found += _transformation(item, (*loc, "transformations", number), None)
-    return found
-
-
 def _names(entry: Mapping[str, Any], axes: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> list[Problem]:
     """0.5: the dimension names of every level are the axes'."""
     wanted = [axis.get("name") for axis in axes if isinstance(axis, Mapping)]
@@ -209,15 +249,27 @@ def _names(entry: Mapping[str, Any], axes: Any, loc: _Loc, path: str, hierarchy:
     return found
 
 
-def _omero(value: Any, loc: _Loc) -> Iterator[Problem]:
+def _omero(value: Any, version: str, loc: _Loc) -> Iterator[Problem]:
     channels = value.get("channels") if isinstance(value, Mapping) else None
     if not isinstance(channels, list | tuple):
         yield Problem(NAME, (*loc, "channels"), f"must be a list, got {channels!r}", "OME-OMERO")
         return
+    ends = ("start", "min", "end", "max")
     for number, channel in enumerate(channels):
-        window = channel.get("window") if isinstance(channel, Mapping) else None
-        if window is not None and not (isinstance(window, Mapping) and {"start", "min", "end", "max"} <= window.keys()):
-            yield Problem(NAME, (*loc, "channels", number, "window"), "needs start, min, end and max", "OME-OMERO")
+        here = (*loc, "channels", number)
+        if not isinstance(channel, Mapping):
+            yield Problem(NAME, here, f"must be an object, got {channel!r}", "OME-OMERO")
+            continue
+        kinds = {"label": "string", "family": "string", "color": "string", "active": "boolean"}
+        yield from members(channel, kinds, here, "OME-OMERO")
+        for name in ("color", "window") if version == "0.4" else ():
+            if name not in channel:
+                yield Problem(NAME, (*here, name), "is required in 0.4", "OME-OMERO")
+        window = channel.get("window")
+        if isinstance(window, Mapping) and window.keys() >= set(ends):
+            yield from members(window, dict.fromkeys(ends, "number"), (*here, "window"), "OME-OMERO")
+        elif "window" in channel:
+            yield Problem(NAME, (*here, "window"), "needs start, min, end and max", "OME-OMERO")
 
 
 def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
@@ -225,25 +277,25 @@ def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
         yield Problem(NAME, loc, f"must be an object, got {value!r}", "OME-LABEL")
         return
     found: list[Problem] = []
-    seen: list[Any] = []
-    for name in ("colors", "properties"):
-        for number, item in _objects(value[name], (*loc, name), found) if name in value else ():
+    for name, kind in (("colors", "number"), ("properties", "integer")):
+        here = (*loc, name)
+        listed = _objects(value[name], here, found) if name in value else []
+        for number, item in listed:
             if "label-value" not in item:
-                found.append(Problem(NAME, (*loc, name, number, "label-value"), "is required", "OME-LABEL"))
-            rgba = item.get("rgba")
-            if name == "colors" and rgba is not None and not _is_rgba(rgba):
-                found.append(
-                    Problem(
-                        NAME,
-                        (*loc, name, number, "rgba"),
-                        f"must be 4 integers from 0 to 255, got {rgba!r}",
-                        "OME-LABEL",
-                    )
-                )
-            if name == "colors":
-                seen.append(item.get("label-value"))
-    if len(set(map(str, seen))) < len(seen):
-        found.append(Problem(NAME, (*loc, "colors"), "a label value occurs twice", "OME-LABEL"))
+                found.append(Problem(NAME, (*here, number, "label-value"), "is required", "OME-LABEL"))
+            found += members(item, {"label-value": kind}, (*here, number), "OME-LABEL")
+            if name == "colors" and "rgba" in item and not _is_rgba(item["rgba"]):
+                message = f"must be 4 integers from 0 to 255, got {item['rgba']!r}"
+                found.append(Problem(NAME, (*here, number, "rgba"), message, "OME-LABEL"))
+        seen = [str(item.get("label-value")) for _, item in listed]
+        if name == "colors" and len(set(seen)) < len(seen):
+            found.append(Problem(NAME, here, "a label value occurs twice", "OME-LABEL"))
+        found += unique([item for _, item in listed], here, "OME-LABEL")
+    source = value.get("source", {})
+    if not isinstance(source, Mapping):
+        found.append(Problem(NAME, (*loc, "source"), f"must be an object, got {source!r}", "OME-LABEL"))
+    else:
+        found += members(source, {"image": "string"}, (*loc, "source"), "OME-LABEL")
     yield from found
 
 
@@ -260,6 +312,11 @@ def _plate(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy)
     for kind in ("rows", "columns"):
         listed = _objects(value.get(kind), (*loc, kind), found)
         names[kind] = [str(item.get("name")) for _, item in listed]
+        found += [
+            Problem(NAME, (*loc, kind, number, "name"), f"must be a string, got {item.get('name')!r}", "OME-PLATE")
+            for number, item in listed
+            if not isinstance(item.get("name"), str)
+        ]
         if len(set(names[kind])) < len(names[kind]):
             found.append(Problem(NAME, (*loc, kind), f"names must be unique, got {names[kind]}", "OME-PLATE"))
         if not version.startswith("0.6"):
@@ -270,14 +327,31 @@ def _plate(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy)
                             NAME, (*loc, kind, number, "name"), f"must be letters and digits, got {name!r}", "OME-PLATE"
                         )
                     )
-    for number, item in (
-        _objects(value["acquisitions"], (*loc, "acquisitions"), found) if value.get("acquisitions") else ()
-    ):
-        if type(item.get("id")) is not int:
-            found.append(Problem(NAME, (*loc, "acquisitions", number, "id"), "must be an integer", "OME-PLATE"))
+    found += members(value, {"name": "string", "field_count": "positive"}, loc, "OME-PLATE")
+    found += _acquisitions(value.get("acquisitions", []), (*loc, "acquisitions"))
+    wells = value.get("wells")
+    found += unique(wells if isinstance(wells, list | tuple) else (), (*loc, "wells"), "OME-PLATE")
     for number, item in _objects(value.get("wells"), (*loc, "wells"), found):
         found += _plate_well(item, version, (*loc, "wells", number), names, path, hierarchy)
     yield from found
+
+
+def _acquisitions(value: Any, loc: _Loc) -> list[Problem]:
+    if not isinstance(value, list | tuple):
+        return [Problem(NAME, loc, f"must be a list, got {value!r}", "OME-PLATE")]
+    found: list[Problem] = []
+    for number, item in enumerate(value):
+        here = (*loc, number)
+        if not isinstance(item, Mapping):
+            found.append(Problem(NAME, here, f"must be an object, got {item!r}", "OME-PLATE"))
+            continue
+        if "id" not in item:
+            found.append(Problem(NAME, (*here, "id"), "is required", "OME-PLATE"))
+        found += members(item, _ACQUISITION, here, "OME-PLATE")
+    ids = [str(item.get("id")) for item in value if isinstance(item, Mapping)]
+    if len(set(ids)) < len(ids):
+        found.append(Problem(NAME, loc, f"ids must be unique, got {ids}", "OME-PLATE"))
+    return found
 
 
 def _plate_well(
@@ -289,7 +363,7 @@ def _plate_well(
     hierarchy: Hierarchy,
 ) -> list[Problem]:
     place = item.get("path")
-    if not isinstance(place, str) or place.count("/") != 1:
+    if not isinstance(place, str) or not (_WELL if not version.startswith("0.6") else _ANY_WELL).fullmatch(place):
         return [Problem(NAME, (*loc, "path"), f"must be a row and a column, such as A/1, got {place!r}", "OME-PLATE")]
     found = []
     for kind, index, name in zip(("rows", "columns"), ("rowIndex", "columnIndex"), place.split("/"), strict=True):
@@ -306,8 +380,10 @@ def _plate_well(
 def _well(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     found: list[Problem] = []
     images = value.get("images") if isinstance(value, Mapping) else None
+    found += unique(images if isinstance(images, list | tuple) else (), (*loc, "images"), "OME-PLATE")
     for number, item in _objects(images, (*loc, "images"), found):
         place = item.get("path")
+        found += members(item, {"acquisition": "integer"}, (*loc, "images", number), "OME-PLATE")
         if not isinstance(place, str) or not _WORD.fullmatch(place):
             found.append(
                 Problem(
