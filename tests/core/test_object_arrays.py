@@ -81,3 +81,11 @@ def test_a_name_that_says_too_little_is_a_typed_error(codec: str) -> None:
 def test_records_may_be_described_as_numpy_does() -> None:
     z = tessarr.create_array({}, shape=(3,), dtype={"names": ["a"], "formats": ["i4"]})
     assert z.dtype == np.dtype([("a", "i4")])
+
+
+def test_ragged_arrays_are_made_of_their_data_type() -> None:
+    dtype = tessarr.create_array({}, shape=(1,), dtype=object, object_codec="vlen-array:<i4", zarr_format=2).metadata
+    z = tessarr.create_array({}, shape=(2,), dtype=dtype.data_type, zarr_format=2)
+    assert z.metadata.filters == ({"id": "vlen-array", "dtype": "<i4"},)
+    z[:] = ragged([1], [2, 3])
+    assert [row.tolist() for row in z[:]] == [[1], [2, 3]]

@@ -400,7 +400,8 @@ def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | N
     configs = [_v2_config(f) for f in given]
     needed = data_type.object_codec
     if needed and not any(config["id"] == needed for config in configs):
-        configs.insert(0, {"id": needed})
+        rows = getattr(data_type, "data_type", None)  # of ragged arrays
+        configs.insert(0, _v2_config(needed if rows is None else f"{needed}:{rows.to_v2()}"))
     return tuple(configs) or None
 
 

@@ -15,6 +15,7 @@ from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
 from tessarr.tools.check import open_place
 from tessarr.tools.digest import blocks
+from tessarr.tools.rechunk import same_value
 from tessarr.tools.walk import Progress
 from tessarr.types import JSONObject
 
@@ -147,7 +148,7 @@ def equal_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.b
     """
     if a.dtype.kind in "OTU" or b.dtype.kind in "OTU" or a.dtype.kind != b.dtype.kind:
         pairs = zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True)
-        return np.array([one == other for one, other in pairs], bool).reshape(a.shape)
+        return np.array([same_value(one, other) for one, other in pairs], bool).reshape(a.shape)
     if a.dtype.itemsize == 0 or a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         return np.asarray(a == b)
     raw = np.dtype((np.void, a.dtype.itemsize))

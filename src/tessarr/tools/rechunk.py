@@ -171,7 +171,7 @@ def identical(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
             return False
         return all(identical(a[one], b[other]) for one, other in zip(a.dtype.names, b.dtype.names, strict=True))
     if a.dtype.kind in "OT" or b.dtype.kind in "OT":
-        return all(_same(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True))
+        return all(same_value(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True))
     if a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         return False
     return _native(a).tobytes() == _native(b).tobytes()
@@ -181,7 +181,8 @@ def _native(a: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
 
 
-def _same(x: object, y: object) -> bool:
+def same_value(x: object, y: object) -> bool:
+    """Whether two elements of object arrays are the same; rows (arrays) to the bit."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return identical(x, y)
     return x == y or (x != x and y != y)  # only NaN differs from itself

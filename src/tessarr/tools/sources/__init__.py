@@ -23,7 +23,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.dtypes.base import DataType
+from tessarr.dtypes.parse import from_numpy
+from tessarr.errors import MissingDependencyError, StoreError, TessarrError
 from tessarr.stores.url import is_url
 from tessarr.types import Shape
 
@@ -148,8 +150,49 @@ def open_source(place: Any, kind: str | None = None, storage_options: Mapping[st
     if chosen not in KINDS:
         raise ValueError(f"the format must be one of {', '.join(KINDS)}; got {chosen!r}")
     module = import_module(f"tessarr.tools.sources.{'npy' if chosen == 'npz' else chosen}")
-    source: Source = module.open_source(place, storage_options) if chosen == "zarr" else module.open_source(place)
+    if chosen == "zarr":
+        source: Source = module.open_source(place, storage_options)
+        return source
+    try:
+        source = module.open_source(place)
+    except Exception as error:
+        raise _typed(error, chosen, place) from error
+    for node in source.nodes:
+        if isinstance(node, SourceArray):
+            node.read = _reading(node.read, chosen, place)
     return source
+
+
+def _reading(read: Callable[[Box], npt.NDArray[Any]], kind: str, place: str) -> Callable[[Box], npt.NDArray[Any]]:
+    def typed(box: Box) -> npt.NDArray[Any]:
+        try:
+            return read(box)
+        except Exception as error:
+            raise _typed(error, kind, place) from error
+
+    return typed
+
+
+def _typed(error: Exception, kind: str, place: str) -> Exception:
+    """What another package raised, as an error that names the file; our own errors and those of memory as they are."""
+    if isinstance(error, TessarrError | MemoryError):
+        return error
+    hint = None if isinstance(error, PermissionError | FileNotFoundError) else "It may be truncated or damaged"
+    return StoreError(f"the file cannot be read as {kind}", store=place, got=str(error) or repr(error), hint=hint)
+
+
+def ragged(dtype: Any) -> DataType | None:
+    """The type of rows of numbers of different lengths, which Zarr v2 can hold; ``None`` for rows of anything else."""
+    row = np.dtype(dtype)
+    return from_numpy(object, object_codec=f"vlen-array:{row.newbyteorder('=').str}") if row.kind in "biufc" else None
+
+
+def rows(values: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
+    """An array of such rows, of one dtype."""
+    made = np.empty(values.shape, object)
+    for at in np.ndindex(*values.shape):
+        made[at] = np.asarray(values[at], np.dtype(dtype).newbyteorder("="))
+    return made
 
 
 def missing(package: str, what: str) -> MissingDependencyError:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing
+from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
 
 # What HDF5's dimension scales and netCDF-4 keep for themselves; the names of the dimensions say it in Zarr.
@@ -92,6 +92,11 @@ class HDF5Source:
             self._add(dataset, path, str, _text_reader(dataset), attributes)
         elif dtype.names and dtype.hasobject:
             self._columns(dataset, path, attributes)
+        elif (row := self._h5py.check_vlen_dtype(dtype)) is not None and (kind := ragged(row)) is not None:
+            if np.dtype(row).isnative:
+                self._add(dataset, path, kind, lambda box: rows(np.asarray(dataset[box], object), row), attributes)
+            else:
+                self.unsupported.append((path, "it holds rows in foreign byte order, which h5py does not convert"))
         elif dtype.hasobject:
             what = "references" if self._h5py.check_ref_dtype(dtype) else "sequences of varying length"
             self.unsupported.append((path, f"it holds {what}"))
@@ -131,7 +136,7 @@ class HDF5Source:
         if cf_fill is not None:
             cf_fill = np.asarray(cf_fill).reshape(-1)[0]
             fill = cf_fill
-        elif not field and dtype is not str and dataset.id.get_create_plist().fill_value_defined() == 2:
+        elif not field and isinstance(dtype, np.dtype) and dataset.id.get_create_plist().fill_value_defined() == 2:
             fill = dataset.fillvalue  # 2: given by a user; the default of HDF5 says nothing
         self.nodes.append(
             SourceArray(

@@ -6,13 +6,17 @@ become their integers, with CF's ``flag_values`` and ``flag_meanings``. Variable
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing
+from tessarr.dtypes.base import DataType
+from tessarr.errors import StoreError
+from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
+from tessarr.tools.sources.classic import needed_size
 
 
 class NetCDFSource:
@@ -26,6 +30,7 @@ class NetCDFSource:
             import netCDF4
         except ImportError as error:
             raise missing("netCDF4", "NetCDF") from error
+        _check_length(place)
         self._file = netCDF4.Dataset(place, "r")
         self._file.set_auto_maskandscale(False)
         self._file.set_auto_chartostring(False)
@@ -52,7 +57,7 @@ class NetCDFSource:
     def _variable(self, variable: Any, path: str) -> None:
         dtype, flags = _dtype(variable)
         if dtype is None:
-            self.unsupported.append((path, f"its type is {variable.datatype}, which varies in length"))
+            self.unsupported.append((path, "it holds values of varying length"))
             return
         values = ((name, variable.getncattr(name)) for name in variable.ncattrs() if name != "_FillValue")
         attributes = {**flags, **collect(values, f"/{path}", self.notices)}
@@ -77,6 +82,22 @@ class NetCDFSource:
         self._file.close()
 
 
+def _check_length(place: str) -> None:
+    """Raises `StoreError` for a NetCDF-3 file that is shorter than its header says."""
+    if not os.path.isfile(place):
+        return
+    with open(place, "rb") as file:
+        try:
+            needed = needed_size(file)
+        except EOFError as error:
+            raise StoreError("a NetCDF file is truncated", store=place, got=str(error)) from error
+        except (ValueError, KeyError, IndexError):
+            return  # the library says better what is wrong
+    size = os.path.getsize(place)
+    if needed is not None and size < needed:
+        raise StoreError("a NetCDF file is truncated", store=place, expected=f"{needed} bytes", got=f"{size} bytes")
+
+
 def _used(group: Any, dimension: Any) -> bool:
     """Whether a variable in or below `group` has the dimension."""
     if any(dimension.name in variable.dimensions for variable in group.variables.values()):
@@ -94,7 +115,7 @@ def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
     if variable.dtype is str:
         return str, {}
     if type(datatype).__name__ == "VLType":
-        return None, {}
+        return ragged(variable.dtype), {}
     dtype = np.dtype(variable.dtype)
     return (None if dtype.hasobject else dtype.newbyteorder("=")), {}
 
@@ -103,6 +124,8 @@ def _reader(variable: Any, dtype: Any) -> Any:
     def read(box: Box) -> npt.NDArray[Any]:
         # The library changes the dtype of unsigned and of empty results; values are the same.
         values = np.asarray(variable[box] if box else variable[...])
+        if isinstance(dtype, DataType):
+            return rows(values, variable.dtype)
         if dtype is str:
             return values.astype(np.dtypes.StringDType())
         wanted = tuple(part.stop - part.start for part in box)

@@ -1,0 +1,92 @@
+"""Files that are cut, damaged, or hold rows of different lengths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import BaseZarrError, StoreError
+from tessarr.tools.convert import convert
+from tessarr.tools.diff import diff
+
+
+@pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+@pytest.mark.parametrize("variables", [1, 2])
+@pytest.mark.parametrize("records", [0, 3])
+def test_a_netcdf_3_file_that_is_cut_is_refused_at_every_length(
+    tmp_path: Path, form: Any, variables: int, records: int
+) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    place = tmp_path / "a.nc"
+    with netCDF4.Dataset(place, "w", format=form) as file:
+        file.title = "a title"
+        file.createDimension("time", None)
+        file.createDimension("x", 3)
+        for number in range(variables):
+            variable = file.createVariable(f"v{number}", "i2", ("time", "x"))
+            variable.units = "m"
+            if records:
+                variable[:records] = np.arange(3 * records).reshape(records, 3) + 1
+        file.createVariable("fixed", "f8", ("x",))[:] = 1
+    convert(place, tmp_path / "whole.zarr")
+    whole = place.read_bytes()
+    end = len(whole) - 3  # the last values are padded to four bytes
+    for length in {end, end // 2, 40, 9, *range(end - 20, end)}:
+        place.write_bytes(whole[:length])
+        with pytest.raises(StoreError, match="truncated"):
+            convert(place, tmp_path / "cut.zarr")
+    assert not (tmp_path / "cut.zarr").exists()
+
+
+@pytest.mark.parametrize("suffix", ["npy", "h5", "tif"])
+def test_a_file_that_is_cut_is_an_error_that_names_it(tmp_path: Path, suffix: str) -> None:
+    place, values = tmp_path / f"a.{suffix}", np.arange(4096, dtype="u2").reshape(64, 64)
+    if suffix == "npy":
+        np.save(place, values)
+    elif suffix == "h5":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(place, "w") as file:
+            file["a"] = values
+    else:
+        pytest.importorskip("tifffile").imwrite(place, values)
+    place.write_bytes(place.read_bytes()[:-1000])
+    with pytest.raises(StoreError, match=f"a.{suffix}") as caught:
+        convert(place, tmp_path / "cut.zarr")
+    assert "truncated or damaged" in str(caught.value)
+
+
+def test_rows_of_different_lengths_become_ragged_arrays_of_version_2(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        rows = file.create_dataset("rows", (2, 2), dtype=h5py.vlen_dtype(np.int32))
+        rows[0, 0], rows[1, 1] = [1, 2], [3]
+    convert(tmp_path / "a.h5", tmp_path / "a.zarr", zarr_format=2)
+    z = tessarr.open_array(tmp_path / "a.zarr", path="rows", mode="r")
+    assert [row.tolist() for row in z[:].ravel()] == [[1, 2], [], [], [3]]
+    assert not diff(tmp_path / "a.zarr", tmp_path / "a.zarr", data=True).values
+    with pytest.raises(BaseZarrError, match="/rows: Zarr v3 cannot store"):
+        convert(tmp_path / "a.h5", tmp_path / "b.zarr")
+
+
+def test_rows_that_h5py_gives_wrongly_are_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        rows = file.create_dataset("rows", (1,), dtype=h5py.vlen_dtype(np.dtype(np.int32).newbyteorder("S")))
+        rows[0] = [1, 2]
+    with pytest.raises(BaseZarrError, match="foreign byte order"):
+        convert(tmp_path / "a.h5", tmp_path / "a.zarr", zarr_format=2)
+
+
+def test_netcdf_rows_become_ragged_arrays_too(tmp_path: Path) -> None:
+    netCDF4 = pytest.importorskip("netCDF4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        rows = file.createVariable("rows", file.createVLType("f8", "rows_of_f8"), ("x",))
+        rows[0] = np.array([1.5, 2.5])
+    convert(tmp_path / "a.nc", tmp_path / "a.zarr", zarr_format=2)
+    z = tessarr.open_array(tmp_path / "a.zarr", path="rows", mode="r")
+    assert [row.tolist() for row in z[:]] == [[1.5, 2.5], []]
