@@ -32,7 +32,7 @@ _HOME = {
         "save_group load tree create_hierarchy consolidate_metadata "
         "array_async empty_async zeros_async ones_async full_async empty_like_async zeros_like_async ones_like_async "
         "full_like_async open_like_async from_array_async save_async save_array_async save_group_async load_async "
-        "tree_async consolidate_metadata_async"
+        "tree_async create_hierarchy_async consolidate_metadata_async"
     ),
     "core.copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
     "core.together": "read_many read_many_async",

@@ -95,13 +95,13 @@ class GroupNotFoundError(NodeNotFoundError):
     kind = "group_not_found"
 
 
-class ContainsArrayError(BaseZarrError):
+class ContainsArrayError(BaseZarrError, FileExistsError):
     """An array is in the way."""
 
     kind = "contains_array"
 
 
-class ContainsGroupError(BaseZarrError):
+class ContainsGroupError(BaseZarrError, FileExistsError):
     """A group is in the way."""
 
     kind = "contains_group"
@@ -143,6 +143,18 @@ class NodeTypeValidationError(MetadataValidationError):
     """The document describes the other kind of node (a group where an array was asked for, or the reverse)."""
 
     kind = "node_type"
+
+
+class ArrayInsteadError(GroupNotFoundError, ContainsArrayError):
+    """An array is where a group was asked for. zarr-python calls this by either of the names above, so it is both."""
+
+    kind = "array_instead"
+
+
+class GroupInsteadError(ArrayNotFoundError, ContainsGroupError, NodeTypeValidationError):
+    """A group is where an array was asked for. zarr-python calls this by any of the names above, so it is all of them."""
+
+    kind = "group_instead"
 
 
 class DataTypeValidationError(MetadataValidationError):

@@ -196,6 +196,8 @@ def register_codec(key: str, codec_cls: type[Any], *, qualname: str | None = Non
     if not hasattr(codec_cls, "from_json"):
         hint = "Inherit ArrayArrayCodec, ArrayBytesCodec or BytesBytesCodec of tessarr.abc.codec"
         raise BaseZarrError(f"{codec_cls.__name__} does not follow tessarr's contract for codecs", hint=hint)
+    if not isinstance(getattr(codec_cls, "name", ""), str):
+        codec_cls.registered_name = key
     register("codec", key, codec_cls)
 
 

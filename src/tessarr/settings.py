@@ -114,6 +114,22 @@ class Config:
         with self._lock:
             self._tree = tree
 
+    refresh = reset
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """`set`, without a way back."""
+        self.set(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A copy of the whole tree."""
+        return _copy(self._tree)
+
+    def pprint(self) -> None:
+        """Print the whole tree."""
+        from pprint import pformat
+
+        print(pformat(self._tree, sort_dicts=False))  # noqa: T201 - that is what it is for
+
     def enable_gpu(self) -> Restore:
         """Raises `UnsupportedOperationError`: results are NumPy arrays."""
         raise UnsupportedOperationError(

@@ -59,7 +59,7 @@ def expected(what: str, opener: str, mode: str) -> Any:
         if there is None:
             missing = {"open_array": ArrayNotFoundError, "open_group": GroupNotFoundError}
             return makes if mode == "a" else missing.get(opener, NodeNotFoundError)
-        if opener == "open_array" and there == "group":
+        if opener in ("open_array", "open for an array") and there == "group":
             return ArrayNotFoundError
         if opener == "open_group" and there == "array":
             return GroupNotFoundError

@@ -140,7 +140,7 @@ def test_ten_thousand_nodes_are_indexed_in_a_moment_and_parsed_one_by_one() -> N
     found = parsed(inline(**entries))
     assert len(found.children("")) == 100
     assert len(found.children("g7")) == 100
-    assert found.metadata("g7").attributes == {}
+    assert found.parsed("g7").attributes == {}
     assert time.perf_counter() - started < 0.5
     with pytest.raises(MetadataValidationError):
-        found.metadata("g7/x7")
+        found.parsed("g7/x7")

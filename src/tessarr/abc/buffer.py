@@ -1,5 +1,15 @@
-"""zarr-python's ``zarr.abc.buffer``. tessarr's stores give and take plain buffers: bytes, memoryviews, arrays."""
+"""zarr-python's ``zarr.abc.buffer``."""
 
-from tessarr.types import Buffer
+from typing import TypeAlias
 
-__all__ = ["Buffer"]
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.buffer.cpu import Buffer, BufferPrototype, NDBuffer
+
+ArrayLike: TypeAlias = npt.NDArray[np.generic]
+"""What is in a `Buffer`."""
+NDArrayLike: TypeAlias = npt.NDArray[np.generic]
+"""What is in an `NDBuffer`."""
+
+__all__ = ["ArrayLike", "Buffer", "BufferPrototype", "NDArrayLike", "NDBuffer"]

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
 from tessarr.api import synchronous
-from tessarr.core.aio import AsyncArray, AsyncGroup
-from tessarr.core.array import Array
-from tessarr.core.group import Group
-
-
-def _wrapped(value: Any) -> Any:
-    if isinstance(value, Array):
-        return AsyncArray(value)
-    return AsyncGroup(value) if isinstance(value, Group) else value
+from tessarr.core.aio import AsyncArray, AsyncGroup, wrapped
+from tessarr.core.convenience import create_hierarchy_async
 
 
 def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    twin = getattr(sys.modules[function.__module__], f"{function.__name__}_async")
+
     @wraps(function)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        import asyncio
-
-        return _wrapped(await asyncio.to_thread(function, *args, **kwargs))
+        return wrapped(await twin(*args, **kwargs))
 
     call.__doc__ = f"Call `tessarr.{function.__name__}` asynchronously; arrays and groups come as their async forms."
     return call
+
+
+async def create_hierarchy(
+    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
+    """See `tessarr.create_hierarchy`."""
+    for path, node in await create_hierarchy_async(store=store, nodes=nodes, overwrite=overwrite):
+        yield path, wrapped(node)
 
 
 def __getattr__(name: str) -> Any:
@@ -36,4 +38,12 @@ def __getattr__(name: str) -> Any:
     return value if isinstance(value, type) else _coroutine(value)
 
 
-__all__ = ["AsyncArray", "AsyncGroup"]
+def __dir__() -> list[str]:
+    return sorted({*globals(), *synchronous.__all__})
+
+
+__all__ = [
+    "AsyncArray",
+    "AsyncGroup",
+    *(name for name in synchronous.__all__ if name not in ("Array", "Group")),
+]

@@ -94,6 +94,17 @@ class BloscCodec(BytesToBytes):
         rest: JSONObject = {"cname": self.cname, "clevel": self.clevel, "shuffle": self.shuffle}
         return {"name": self.name, "configuration": {**typesize, **rest, "blocksize": self.blocksize}}
 
+    def to_dict(self) -> JSONObject:
+        """`to_json`, without what is not decided yet."""
+        members = {name: getattr(self, name) for name in _CHECKS}
+        return {"name": self.name, "configuration": {name: v for name, v in members.items() if v is not None}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, JSON]) -> Self:
+        """The codec of `to_dict`."""
+        configuration = data.get("configuration", {})
+        return cls(**read_members(cls.name, configuration, _CHECKS, required=()))  # type: ignore[arg-type]
+
     def fit(self, spec: ChunkSpec) -> Self:
         """With typesize and shuffle decided; text and other bytes without a stride are not shuffled."""
         size = spec.data_type.itemsize

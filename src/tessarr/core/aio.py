@@ -6,13 +6,44 @@ same attribute of the node they hold.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import functools
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+
+
+def wrapped(value: Any) -> Any:
+    """Arrays and groups in their asynchronous form, also within a tuple; anything else as it is."""
+    if isinstance(value, tuple) and value and all(isinstance(item, Array | Group) for item in value):
+        return tuple(map(wrapped, value))
+    if isinstance(value, Array):
+        return AsyncArray(value)
+    return AsyncGroup(value) if isinstance(value, Group) else value
+
+
+def _awaited(function: Callable[..., Any]) -> Any:
+    """The method of an asynchronous node that calls the ``_async`` twin of `function`, with the same arguments."""
+
+    @functools.wraps(function)
+    async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrapped(await getattr(self._node, f"{function.__name__}_async")(*args, **kwargs))
+
+    call.__doc__ = f"See `{function.__qualname__}`."
+    return call
+
+
+def _same(kind: type[Any], names: str) -> dict[str, property]:
+    """Properties that are those of the node that is held."""
+
+    def one(name: str) -> property:
+        doc = getattr(getattr(kind, name), "__doc__", None)
+        return property(lambda self: getattr(self._node, name), doc=doc)
+
+    return {name: one(name) for name in names.split()}
 
 
 class _AsyncIndex:
@@ -24,98 +55,113 @@ class _AsyncIndex:
         return await self._get(selection)
 
 
-class AsyncArray:
-    """An `Array` whose reading and writing are coroutines."""
+class _AsyncNode:
+    """What both kinds have."""
 
-    def __init__(self, array: Array) -> None:
-        self._array = array
+    def __init__(self, node: Any) -> None:
+        self._node = node
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._array, name)
+        if name == "_node":  # while it is being unpickled
+            raise AttributeError(name)
+        return getattr(self._node, name)
 
     def __repr__(self) -> str:
-        return f"<Async{repr(self._array)[1:]}"
+        return f"<Async{repr(self._node)[1:]}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and bool(self._node == other._node)
+
+    def __hash__(self) -> int:
+        return hash(self._node)
+
+
+class AsyncArray(_AsyncNode):
+    """An `Array` whose reading and writing are coroutines."""
+
+    def __init__(self, metadata: Any, store_path: Any = None, config: Any = None) -> None:
+        """`metadata`: the array to hold; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and its place."""
+        if not isinstance(metadata, Array):
+            document = metadata if isinstance(metadata, Mapping) else metadata.to_dict()
+            metadata = Array.from_dict(store_path, dict(document)).with_config(config)
+        super().__init__(metadata)
 
     @classmethod
-    async def open(cls, store: Any, zarr_format: int | None = None) -> AsyncArray:
+    async def open(cls, store: Any, zarr_format: int | None = None, *, config: Any = None) -> AsyncArray:
         """Open the array at `store`."""
         from tessarr.core.hierarchy import open_array_async
 
-        return cls(await open_array_async(store, zarr_format=zarr_format))
+        return cls(await open_array_async(store, zarr_format=zarr_format, config=config))
+
+    @classmethod
+    def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncArray:
+        """See `Array.from_dict`."""
+        return cls(Array.from_dict(store_path, data))
+
+    def with_config(self, config: Any) -> AsyncArray:
+        """See `Array.with_config`."""
+        return AsyncArray(self._node.with_config(config))
 
     @property
     def oindex(self) -> _AsyncIndex:
         """Orthogonal indexing."""
-        return _AsyncIndex(self._array.get_orthogonal_selection_async)
+        return _AsyncIndex(self._node.get_orthogonal_selection_async)
 
     @property
     def vindex(self) -> _AsyncIndex:
         """Point indexing."""
-        return _AsyncIndex(self._array.get_point_selection_async)
+        return _AsyncIndex(self._node.get_point_selection_async)
 
     async def getitem(self, selection: Any, *, prototype: Any = None) -> Any:
         """Call ``array[selection]`` asynchronously."""
-        return await self._array.read_async(selection)
+        return await self._node.read_async(selection)
 
     async def setitem(self, selection: Any, value: npt.ArrayLike, prototype: Any = None) -> None:
         """Call ``array[selection] = value`` asynchronously."""
-        await self._array.write_async(selection, value)
+        await self._node.write_async(selection, value)
 
-    async def get_orthogonal_selection(self, selection: Any, **kwargs: Any) -> Any:
+    async def get_orthogonal_selection(
+        self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
+    ) -> Any:
         """See `Array.get_orthogonal_selection`."""
-        return await self._array.get_orthogonal_selection_async(selection, **kwargs)
+        return await self._node.get_orthogonal_selection_async(selection, out=out, fields=fields)
 
-    async def get_mask_selection(self, mask: Any, **kwargs: Any) -> Any:
+    async def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
         """See `Array.get_mask_selection`."""
-        return await self._array.get_mask_selection_async(mask, **kwargs)
+        return await self._node.get_mask_selection_async(mask, out=out, fields=fields)
 
-    async def get_coordinate_selection(self, selection: Any, **kwargs: Any) -> Any:
+    async def get_coordinate_selection(
+        self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
+    ) -> Any:
         """See `Array.get_coordinate_selection`."""
-        return await self._array.get_coordinate_selection_async(selection, **kwargs)
+        return await self._node.get_coordinate_selection_async(selection, out=out, fields=fields)
 
     async def resize(self, new_shape: Any, delete_outside_chunks: bool = True) -> None:
         """See `Array.resize`."""
-        await self._array.resize_async(new_shape, delete_outside_chunks=delete_outside_chunks)
+        await self._node.resize_async(new_shape, delete_outside_chunks=delete_outside_chunks)
 
-    async def append(self, data: npt.ArrayLike, axis: int = 0) -> tuple[int, ...]:
-        """See `Array.append`."""
-        return await self._array.append_async(data, axis)
+    append = _awaited(Array.append)
+    nbytes_stored = _awaited(Array.nbytes_stored)
+    info_complete = _awaited(Array.info_complete)
 
     async def update_attributes(self, new_attributes: dict[str, Any]) -> AsyncArray:
         """See `Array.update_attributes`."""
-        await self._array.update_attributes_async(new_attributes)
+        await self._node.update_attributes_async(new_attributes)
         return self
 
     async def nchunks_initialized(self) -> int:
         """See `Array.nchunks_initialized`."""
-        import asyncio
-
-        return await asyncio.to_thread(lambda: self._array.nchunks_initialized)
-
-    async def nbytes_stored(self) -> int:
-        """See `Array.nbytes_stored`."""
-        return await self._array.nbytes_stored_async()
-
-    async def info_complete(self) -> Any:
-        """See `Array.info_complete`."""
-        return await self._array.info_complete_async()
+        return int(await self._node.nchunks_initialized_async())
 
 
-def _wrapped(node: Array | Group) -> AsyncArray | AsyncGroup:
-    return AsyncArray(node) if isinstance(node, Array) else AsyncGroup(node)
-
-
-class AsyncGroup:
+class AsyncGroup(_AsyncNode):
     """A `Group` whose access to members is asynchronous; iterators are async generators."""
 
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._group, name)
-
-    def __repr__(self) -> str:
-        return f"<Async{repr(self._group)[1:]}"
+    def __init__(self, metadata: Any, store_path: Any = None) -> None:
+        """`metadata`: the group to hold; or, as in zarr-python, metadata (`GroupMetadata` or a document) and its place."""
+        if not isinstance(metadata, Group):
+            metadata = Group.from_dict(store_path, metadata)
+        super().__init__(metadata)
 
     @classmethod
     async def open(
@@ -126,9 +172,25 @@ class AsyncGroup:
 
         return cls(await open_group_async(store, mode="r+", zarr_format=zarr_format, use_consolidated=use_consolidated))
 
+    @classmethod
+    async def from_store(
+        cls, store: Any, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False, zarr_format: int = 3
+    ) -> AsyncGroup:
+        """See `Group.from_store`."""
+        from tessarr.core.hierarchy import create_group_async
+
+        made = create_group_async(store, attributes=attributes, overwrite=overwrite, zarr_format=zarr_format)
+        return cls(await made)
+
+    @classmethod
+    def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncGroup:
+        """See `Group.from_dict`."""
+        return cls(data, store_path)
+
     async def getitem(self, key: str) -> AsyncArray | AsyncGroup:
         """The member at `key`. Raises `KeyError`."""
-        return _wrapped(await self._group.getitem_async(key))
+        found: AsyncArray | AsyncGroup = wrapped(await self._node.getitem_async(key))
+        return found
 
     async def get(self, key: str, default: Any = None) -> Any:
         """The member at `key`, or `default`."""
@@ -139,26 +201,23 @@ class AsyncGroup:
 
     async def setitem(self, key: str, value: Any) -> None:
         """Store an array-like as a member."""
-        await self._group.create_array_async(key, data=value, overwrite=True)
+        await self._node.setitem_async(key, value)
 
     async def delitem(self, key: str) -> None:
         """Remove a member."""
-        await self._group.delitem_async(key)
+        await self._node.delitem_async(key)
 
     async def contains(self, member: str) -> bool:
         """Whether there is such a member."""
-        return await self._group.contains_async(member)
+        return bool(await self._node.contains_async(member))
 
     async def members(
-        self, max_depth: int | None = 0, **kwargs: Any
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
         """See `Group.members`."""
-        for name, node in await self._group.members_async(max_depth):
-            yield name, _wrapped(node)
-
-    async def nmembers(self, max_depth: int | None = 0) -> int:
-        """See `Group.nmembers`."""
-        return await self._group.nmembers_async(max_depth)
+        again = {"use_consolidated_for_children": use_consolidated_for_children}
+        for name, node in await self._node.members_async(max_depth, **again):
+            yield name, wrapped(node)
 
     async def keys(self) -> AsyncIterator[str]:
         """Names of the members."""
@@ -171,29 +230,57 @@ class AsyncGroup:
             if isinstance(node, AsyncGroup):
                 yield name, node
 
+    async def group_keys(self) -> AsyncIterator[str]:
+        """Names of the subgroups."""
+        async for name, _ in self.groups():
+            yield name
+
+    async def group_values(self) -> AsyncIterator[AsyncGroup]:
+        """The subgroups."""
+        async for _, node in self.groups():
+            yield node
+
     async def arrays(self) -> AsyncIterator[tuple[str, AsyncArray]]:
         """Names and arrays."""
         async for name, node in self.members():
             if isinstance(node, AsyncArray):
                 yield name, node
 
-    async def create_group(self, name: str, **kwargs: Any) -> AsyncGroup:
-        """See `Group.create_group`."""
-        return AsyncGroup(await self._group.create_group_async(name, **kwargs))
+    async def array_keys(self) -> AsyncIterator[str]:
+        """Names of the arrays."""
+        async for name, _ in self.arrays():
+            yield name
 
-    async def require_group(self, name: str, **kwargs: Any) -> AsyncGroup:
-        """See `Group.require_group`."""
-        return AsyncGroup(await self._group.require_group_async(name, **kwargs))
+    async def array_values(self) -> AsyncIterator[AsyncArray]:
+        """The arrays."""
+        async for _, node in self.arrays():
+            yield node
 
-    async def create_array(self, name: str, **kwargs: Any) -> AsyncArray:
-        """See `Group.create_array`."""
-        return AsyncArray(await self._group.create_array_async(name, **kwargs))
-
-    async def require_array(self, name: str, **kwargs: Any) -> AsyncArray:
-        """See `Group.require_array`."""
-        return AsyncArray(await self._group.require_array_async(name, **kwargs))
+    async def create_hierarchy(
+        self, nodes: Mapping[str, Any], *, overwrite: bool = False
+    ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
+        """See `Group.create_hierarchy`."""
+        for path, node in await self._node.create_hierarchy_async(nodes, overwrite=overwrite):
+            yield path, wrapped(node)
 
     async def update_attributes(self, new_attributes: dict[str, Any]) -> AsyncGroup:
         """See `Group.update_attributes`."""
-        await self._group.update_attributes_async(new_attributes)
+        await self._node.update_attributes_async(new_attributes)
         return self
+
+
+_FORWARDED = (
+    "get_array get_group nmembers create_group require_group require_groups create_array require_array tree move "
+    "info_complete empty zeros ones full empty_like zeros_like ones_like full_like"
+)
+for _name in _FORWARDED.split():
+    setattr(AsyncGroup, _name, _awaited(getattr(Group, _name)))
+
+_BOTH = "attrs basename info metadata name path read_only store store_path"
+_ARRAY = (
+    "cdata_shape chunks compressor compressors config dtype fill_value filters nbytes nchunks ndim order read_chunk_sizes "
+    "serializer shape shards size write_chunk_sizes"
+)
+for _kind, _sync, _names in ((AsyncArray, Array, f"{_BOTH} {_ARRAY}"), (AsyncGroup, Group, f"{_BOTH} synchronizer")):
+    for _name, _property in _same(_sync, _names).items():
+        setattr(_kind, _name, _property)

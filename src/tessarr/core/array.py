@@ -51,8 +51,9 @@ class Array(Node, Selecting, Layout):
         """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
         from tessarr.core.hierarchy import open_array
 
-        if isinstance(store, Array):
-            opened = store
+        held = getattr(store, "_node", store)  # of an `AsyncArray`
+        if isinstance(held, Array):
+            opened = held
         else:
             mode = "r" if read_only else None
             chunk_store = legacy.get("chunk_store")
@@ -361,7 +362,7 @@ class Array(Node, Selecting, Layout):
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
         """An array with the metadata `data` (one document, attributes included); nothing is read or written."""
-        from tessarr.core.hierarchy import array_from_document
+        from tessarr.core.documents import array_from_document
 
         return array_from_document(store_path, data)
 
@@ -397,3 +398,18 @@ class Array(Node, Selecting, Layout):
     refresh_async = twin(refresh)
     info_complete_async = twin(info_complete)
     nbytes_stored_async = twin(nbytes_stored)
+    digest_async = twin(digest)
+    hexdigest_async = twin(hexdigest)
+    astype_async = twin(astype)
+
+    async def nchunks_initialized_async(self) -> int:
+        """`nchunks_initialized`, asynchronously."""
+        import asyncio
+
+        return await asyncio.to_thread(lambda: self.nchunks_initialized)
+
+    async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
+        """Call `stored_chunks` asynchronously; the items as a list."""
+        import asyncio
+
+        return await asyncio.to_thread(lambda: [*self.stored_chunks()])

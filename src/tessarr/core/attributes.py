@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import TYPE_CHECKING, Any
 
 from tessarr import _json
+from tessarr.core.twins import twin
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -76,6 +77,11 @@ class Attributes(MutableMapping[str, Any]):
     def refresh(self) -> None:
         """Read the attributes anew from the store."""
         self._node.refresh()
+
+    update_async = twin(update)
+    put_async = twin(put)
+    clear_async = twin(clear)
+    refresh_async = twin(refresh)
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._node._change_attributes(change)

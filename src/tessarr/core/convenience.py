@@ -22,7 +22,7 @@ from tessarr.metadata.group import GroupMetadata
 def array(data: Any, **kwargs: Any) -> Array:
     """Create an array from `data`, with the keywords of `tessarr.create`."""
     if isinstance(data, Array):
-        kwargs = {"zarr_format": data.zarr_format, "chunks": data.chunks, "fill_value": data.fill_value, **kwargs}
+        kwargs = {"zarr_format": data.zarr_format, "chunks": _cut(data), "fill_value": data.fill_value, **kwargs}
     return create(data=data if hasattr(data, "dtype") else np.asarray(data), **kwargs)
 
 
@@ -46,46 +46,55 @@ def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
     return create(shape, fill_value=fill_value, **kwargs)
 
 
-def _like(a: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Creation keywords taken from an array-like, unless given."""
-    given = a if hasattr(a, "dtype") and hasattr(a, "shape") else np.asarray(a)
-    taken: dict[str, Any] = {"shape": given.shape, "dtype": given.dtype}
-    if isinstance(given, Array):
-        taken |= {"chunks": given.chunks, "fill_value": given.fill_value, "zarr_format": given.zarr_format}
-        if given.zarr_format != 3:
-            taken |= {"order": given.metadata.order, "compressor": given.compressor, "filters": given.filters or None}
-        else:
-            taken |= {"shards": given.shards, "compressors": given.compressors, "filters": given.filters or "auto"}
-            if kwargs.get("zarr_format") == 2:
-                for name in ("shards", "compressors", "filters"):
-                    del taken[name]
-    taken.update(kwargs)
-    return taken
+def _cut(a: Array) -> Any:
+    """The `chunks` that cut a new array as `a` is cut."""
+    return a.chunks if a.metadata.chunk_grid.chunk_shape is not None else a.metadata.chunk_grid
 
 
-def empty_like(a: Any, **kwargs: Any) -> Array:
+def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `create` taken from an array-like, unless given. Codecs are taken within one format only."""
+    source = a if hasattr(a, "dtype") and hasattr(a, "shape") else np.asarray(a)
+    taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
+    if isinstance(source, Array):
+        number = zarr_format or source.zarr_format
+        taken |= {"chunks": _cut(source), "fill_value": source.fill_value, "zarr_format": number}
+        if number == source.zarr_format == 3:
+            taken |= {"compressors": source.compressors, "filters": source.filters or "auto"}
+            if source._sharding:
+                grid = source.metadata.chunk_grid
+                taken |= {"chunks": source.chunks, "shards": grid.chunk_shape or grid}
+        elif number == source.zarr_format:
+            taken |= {
+                "order": source.metadata.order,
+                "compressor": source.compressor,
+                "filters": source.filters or None,
+            }
+    return {**taken, **given}
+
+
+def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """`empty` with the shape, dtype, chunks and codecs of `a`."""
-    return create(**_like(a, kwargs))
+    return create(**like(a, zarr_format, kwargs))
 
 
-def zeros_like(a: Any, **kwargs: Any) -> Array:
+def zeros_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """`zeros` with the shape, dtype, chunks and codecs of `a`."""
-    return create(**_like(a, {"fill_value": 0, **kwargs}))
+    return create(**like(a, zarr_format, {"fill_value": 0, **kwargs}))
 
 
-def ones_like(a: Any, **kwargs: Any) -> Array:
+def ones_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """`ones` with the shape, dtype, chunks and codecs of `a`."""
-    return create(**_like(a, {"fill_value": 1, **kwargs}))
+    return create(**like(a, zarr_format, {"fill_value": 1, **kwargs}))
 
 
-def full_like(a: Any, **kwargs: Any) -> Array:
+def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """`full` with the shape, dtype, chunks, codecs and, unless given, fill value of `a`."""
-    return create(**_like(a, kwargs))
+    return create(**like(a, zarr_format, kwargs))
 
 
-def open_like(a: Any, path: str, **kwargs: Any) -> Array:
+def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
     """Open the array at `path`, or create it with the shape, dtype, chunks and codecs of `a`."""
-    return open_array(path=path, **{"mode": "a", **_like(a, kwargs)})
+    return open_array(path=path, **{"mode": "a", **like(a, zarr_format, kwargs)})
 
 
 def from_array(
@@ -236,14 +245,19 @@ def save(
     zarr_version: int | None = None,
     zarr_format: int | None = None,
     path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> None:
     """Store one array-like as an array (`save_array`), or several in a group (`save_group`)."""
-    number = zarr_format or zarr_version
+    place: dict[str, Any] = {
+        "zarr_format": zarr_format or zarr_version,
+        "path": path,
+        "storage_options": storage_options,
+    }
     if len(args) == 1 and not kwargs:
-        save_array(store, args[0], zarr_format=number, path=path)
+        save_array(store, args[0], **place)
     else:
-        save_group(store, *args, zarr_format=number, path=path, **kwargs)
+        save_group(store, *args, **place, **kwargs)
 
 
 def _close_own(given: Any, store: Any) -> None:
@@ -331,6 +345,15 @@ def consolidate_metadata(
     where, here, _ = locate(store, path, None)
     consolidate(where, here, zarr_format, metadata_key)
     return open_group(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
+
+
+async def create_hierarchy_async(
+    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+) -> list[tuple[str, Array | Group]]:
+    """Call `create_hierarchy` asynchronously; all nodes are there when it returns."""
+    import asyncio
+
+    return await asyncio.to_thread(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))
 
 
 array_async = twin(array)

@@ -340,6 +340,8 @@ def _key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
 
     if isinstance(given, ChunkKeyEncoding):
         return given
+    if isinstance(given, tuple) and len(given) == 2:  # zarr-python's older spelling: name and separator
+        given = {"name": given[0], "separator": given[1]}
     if given in (".", "/"):
         given = {"name": default, "separator": given}
     if isinstance(given, Mapping) and "separator" in given:

@@ -14,16 +14,14 @@ from tessarr.core.node import Node
 from tessarr.core.nodes import NodeMetadata
 from tessarr.core.twins import Steps, ask, finish, steps_of, stepwise, twin
 from tessarr.errors import (
-    ArrayNotFoundError,
     ArrayInsteadError,
+    ArrayNotFoundError,
     ContainsArrayError,
     GroupInsteadError,
     GroupNotFoundError,
-    NodeTypeValidationError,
     ReadOnlyError,
     UnsupportedOperationError,
 )
-from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
@@ -132,7 +130,7 @@ class Group(Node, Making, Grouping):
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             relative = path[len(nodes.prefix_of(self._path)) :]
-            node: NodeMetadata | None = consolidated.metadata(relative)
+            node: NodeMetadata | None = consolidated.parsed(relative)
             return node
         return (yield from nodes.reading(self._store, [path], self._metadata.zarr_format))[0]
 
@@ -201,7 +199,7 @@ class Group(Node, Making, Grouping):
         consolidated = self._metadata.consolidated_metadata
         if consolidated is None:
             return None
-        return [(name, consolidated.metadata(name)) for name in sorted(consolidated.children(""))]
+        return [(name, consolidated.parsed(name)) for name in sorted(consolidated.children(""))]
 
     def non_members(self) -> tuple[str, ...]:
         """Names with something stored below them that are no members: no document of this format describes them.
@@ -215,15 +213,20 @@ class Group(Node, Making, Grouping):
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> Steps[tuple[tuple[str, Array | Group], ...]]:
-        """``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all)."""
+        """``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all).
+
+        Raises `ValueError` for a negative `max_depth`.
+        """
         return (yield from self._walking(max_depth))
 
     def _walking(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
         """All members down to `max_depth`: every level in one wave of listings and one of documents."""
+        if max_depth is not None and max_depth < 0:
+            raise ValueError(f"max_depth must be None or at least 0, got {max_depth}")
         below: dict[str, list[tuple[str, Array | Group]]] = {}
         level: list[Group] = [self]
         depth = 0
-        while level and (max_depth is None or depth <= max(max_depth, 0)):
+        while level and (max_depth is None or depth <= max_depth):
             for group, children in zip(level, (yield from _children_of(level)), strict=True):
                 prefix = nodes.prefix_of(group.path)
                 below[group.path] = [(name, group._open(prefix + name, metadata)) for name, metadata in children]
@@ -294,7 +297,7 @@ class Group(Node, Making, Grouping):
 
     @stepwise
     def create_group(
-        self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None
+        self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
     ) -> Steps[Group]:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         from tessarr.core.hierarchy import create_group
@@ -304,7 +307,7 @@ class Group(Node, Making, Grouping):
         return (yield from steps_of(create_group)(self._store, overwrite=overwrite, attributes=attributes, **place))
 
     @stepwise
-    def require_group(self, name: str, *, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
+    def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
         """The group `name`, created if it is missing. Raises `ContainsArrayError` when an array is there."""
         found = None if overwrite else (yield from self._getting(name))
         if found is None:
@@ -345,18 +348,9 @@ class Group(Node, Making, Grouping):
     @classmethod
     def from_dict(cls, store_path: Any, data: Any) -> Group:
         """A group with the metadata `data` (`GroupMetadata` or one document); nothing is read or written."""
-        from tessarr.core.hierarchy import locate
+        from tessarr.core.documents import group_from_document
 
-        where, here, _ = locate(store_path, None, None)
-        document = data if isinstance(data, Mapping) else data.to_dict()
-        number = document.get("zarr_format", 3)
-        documents = {"zarr.json": {"node_type": "group", **document}}
-        if number == 2:
-            documents = {".zgroup": {"zarr_format": 2}, ".zattrs": document.get("attributes") or {}}
-        metadata = formats.parse_node(number, documents)
-        if not isinstance(metadata, GroupMetadata):
-            raise NodeTypeValidationError("the document describes an array, not a group")
-        return Group._make(where, here, metadata, read_only=False)
+        return group_from_document(store_path, data if isinstance(data, Mapping) else data.to_dict())
 
     @classmethod
     def from_store(

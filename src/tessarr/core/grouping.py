@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+import functools
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tessarr.core.twins import twin
 
@@ -14,6 +13,22 @@ if TYPE_CHECKING:
     from tessarr.core.group import Group
     from tessarr.core.treeview import TreeView
     from tessarr.stores.base import Store
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[Any, Any, list[R]]]:
+    """The ``_async`` form of what gives an iterator: the same items, as a list."""
+
+    @functools.wraps(function)
+    def listed(*args: P.args, **kwargs: P.kwargs) -> list[R]:
+        return list(function(*args, **kwargs))
+
+    made = twin(listed)
+    made.__doc__ = f"Call `{function.__name__}` asynchronously; the items as a list."
+    return made
 
 
 class Grouping:
@@ -25,12 +40,14 @@ class Grouping:
         @property
         def path(self) -> str: ...
 
+        @property
+        def zarr_format(self) -> int: ...
+
         def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]: ...
-        def create_array(self, name: str, **kwargs: Any) -> Array: ...
         def create(self, name: str, **kwargs: Any) -> Array: ...
         def require_array(self, name: str, *, shape: Any, **kwargs: Any) -> Array: ...
         def create_group(
-            self, name: str, *, overwrite: bool = False, attributes: Mapping[str, Any] | None = None
+            self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
         ) -> Group: ...
         def require_group(self, name: str, **kwargs: Any) -> Group: ...
         def __getitem__(self, path: str) -> Array | Group: ...
@@ -130,19 +147,25 @@ class Grouping:
 
     def empty_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array with the shape, chunks and dtype of `data`."""
-        return self.empty(name, **_like(data, kwargs))
+        return self.create(name, **self._like(data, kwargs))
 
     def zeros_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of zeros with the shape, chunks and dtype of `data`."""
-        return self.zeros(name, **_like(data, kwargs))
+        return self.create(name, **self._like(data, {"fill_value": 0, **kwargs}))
 
     def ones_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of ones with the shape, chunks and dtype of `data`."""
-        return self.ones(name, **_like(data, kwargs))
+        return self.create(name, **self._like(data, {"fill_value": 1, **kwargs}))
 
     def full_like(self, name: str, data: Any, **kwargs: Any) -> Array:
         """Create an array of one value with the shape, chunks and dtype of `data`."""
-        return self.full(name, **_like(data, kwargs))
+        return self.create(name, **self._like(data, kwargs))
+
+    def _like(self, data: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """Keywords of `create` taken from an array-like, unless given; the format is the group's."""
+        from tessarr.core.convenience import like
+
+        return like(data, self.zarr_format, given)
 
     # -- older names -----------------------------------------------------------------------------------------------------
 
@@ -192,19 +215,30 @@ class Grouping:
     def _ipython_key_completions_(self) -> list[str]:
         return sorted(self)
 
-    create_hierarchy_async = twin(create_hierarchy)
-    require_groups_async = twin(require_groups)
+    keys_async = _listing(keys)
+    values_async = _listing(values)
+    items_async = _listing(items)
+    groups_async = _listing(groups)
+    group_keys_async = _listing(group_keys)
+    group_values_async = _listing(group_values)
+    arrays_async = _listing(arrays)
+    array_keys_async = _listing(array_keys)
+    array_values_async = _listing(array_values)
     tree_async = twin(tree)
-
-
-def _like(data: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Creation keywords taken from an array-like, unless given."""
-    from tessarr.core.array import Array
-
-    if isinstance(data, Array):
-        taken: dict[str, Any] = {"shape": data.shape, "dtype": data.dtype, "fill_value": data.fill_value}
-        if data.metadata.chunk_grid.chunk_shape is not None:
-            taken["chunks"] = data.chunks
-        return {**taken, **kwargs}
-    values = np.asanyarray(data) if not hasattr(data, "dtype") else data
-    return {"shape": values.shape, "dtype": values.dtype, **kwargs}
+    require_groups_async = twin(require_groups)
+    create_groups_async = twin(create_groups)
+    create_hierarchy_async = _listing(create_hierarchy)
+    array_async = twin(array)
+    empty_async = twin(empty)
+    zeros_async = twin(zeros)
+    ones_async = twin(ones)
+    full_async = twin(full)
+    empty_like_async = twin(empty_like)
+    zeros_like_async = twin(zeros_like)
+    ones_like_async = twin(ones_like)
+    full_like_async = twin(full_like)
+    create_dataset_async = twin(create_dataset)
+    require_dataset_async = twin(require_dataset)
+    visititems_async = twin(visititems)
+    visitkeys_async = visit_async = twin(visitkeys)
+    visitvalues_async = twin(visitvalues)

@@ -33,7 +33,6 @@ from tessarr.core.sync import synchronous
 from tessarr.core.twins import Steps, steps_of, stepwise, twin
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
-from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
@@ -481,22 +480,6 @@ def group(
         with suppress(GroupNotFoundError):
             return (yield from steps_of(open_group)(store, mode="r+", **place))
     return (yield from steps_of(create_group)(store, overwrite=overwrite, attributes=attributes, **place))
-
-
-def array_from_document(store_path: Any, document: Mapping[str, Any]) -> Array:
-    """An array at a place with the metadata of one document (v2: attributes under ``attributes``); no I/O."""
-    where, here, _ = locate(store_path, None, None)
-    number: Any = document.get("zarr_format", 3)
-    keys = formats.KEYS[number]
-    if number == 3:
-        documents: dict[str, Any] = {keys.array: document}
-    else:
-        rest = {name: value for name, value in document.items() if name != "attributes"}
-        documents = {keys.array: rest, keys.attributes or "": document.get("attributes") or {}}
-    metadata = formats.parse_node(number, documents)
-    if not isinstance(metadata, ArrayMetadata):
-        raise BaseZarrError("the document describes a group, not an array")
-    return _node(where, here, metadata, "a")  # type: ignore[return-value]
 
 
 open_async = twin(open)

@@ -35,8 +35,8 @@ class Layout:
         def _bound(self) -> BoundArray: ...
 
     @property
-    def _block_axes(self) -> Sequence[Axis]:
-        """The axes whose intervals are chunks: inner chunks, where there are shards."""
+    def _chunk_axes(self) -> Sequence[Axis]:
+        """The axes whose intervals are chunks (`_bound.axes`: what is stored as one value)."""
         if self._sharding is None:
             return self._bound.axes
         return [RegularAxis(n, m) for n, m in zip(self.shape, self._sharding.chunk_shape, strict=True)]
@@ -83,12 +83,12 @@ class Layout:
     @property
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
         """Sizes, along each axis, of what can be read alone, clipped to the array."""
-        return tuple(_sizes(axis) for axis in self._block_axes)
+        return tuple(_sizes(axis) for axis in self._chunk_axes)
 
     @property
     def cdata_shape(self) -> Shape:
         """Number of chunks along each axis."""
-        return tuple(axis.nchunks for axis in self._block_axes)
+        return tuple(axis.nchunks for axis in self._chunk_axes)
 
     @property
     def nchunks(self) -> int:

@@ -24,6 +24,7 @@ _NO_EFFECT = [
     "read_only",
     "meta_array",
     "mode",
+    "storage_options",
     "use_consolidated",
     "normalize_keys",
     "partial_decompress",
@@ -71,6 +72,20 @@ def check_chunk_store(store: Store, chunk_store: Any) -> None:
         raise UnsupportedOperationError(
             "chunks in a store of their own are not supported", store=store.url, got=f"chunk_store {inner.url}"
         )
+
+
+_KNOWN = frozenset(
+    "shape dtype data chunks chunk_shape shards filters compressor compressors serializer codecs compression "  # noqa: SIM905
+    "compression_opts object_codec fill_value order overwrite write_data attributes chunk_key_encoding dimension_names "
+    "dimension_separator write_empty_chunks read_missing_chunks storage_transformers zarr_version".split()
+)
+
+
+def check_keywords(given: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for a keyword that `create` does not know, also where nothing is created."""
+    unknown = given.keys() - _KNOWN - {*_NO_EFFECT}
+    if unknown:
+        raise TypeError(f"unknown keywords {sorted(unknown)}")
 
 
 def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 from tessarr.core.twins import Steps, ask, finish
 from tessarr.engine.pool import for_each
 from tessarr.errors import (
+    ArrayInsteadError,
     ArrayNotFoundError,
     ContainsArrayError,
     ContainsGroupError,
+    GroupInsteadError,
     GroupNotFoundError,
     NodeNotFoundError,
     TessarrError,
@@ -177,7 +179,8 @@ def expecting(
     if node is not None:
         kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
         got = f"{'an' if kind_there == 'array' else 'a'} {kind_there}"
-        raise missing(f"no {wanted} here", got=got, hint=f"Open it with open_{kind_there}", **place)
+        instead = {"array": GroupInsteadError, "group": ArrayInsteadError}.get(wanted, missing)
+        raise instead(f"no {wanted} here", got=got, hint=f"Open it with open_{kind_there}", **place)
     if other is not None:
         hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"
         raise missing(f"no Zarr v{zarr_format} {wanted} here", hint=hint, **place)

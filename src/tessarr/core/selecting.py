@@ -6,7 +6,6 @@ the result as asked. `Array` inherits them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from tessarr.indexing.base import Request
 if TYPE_CHECKING:
     from tessarr.engine.base import Engine
     from tessarr.engine.bound import BoundArray
-    from tessarr.grids.base import Axis
     from tessarr.types import Shape
 
 Fields = str | list[str] | None
@@ -40,9 +38,6 @@ class Selecting:
 
         @property
         def _engine(self) -> Engine: ...
-
-        @property
-        def _block_axes(self) -> Sequence[Axis]: ...
 
     # -- brackets --------------------------------------------------------------------------------------------------
 
@@ -196,22 +191,22 @@ class Selecting:
     def get_block_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
-        """The elements of whole blocks, selected by integers and slices of the chunk grid."""
-        return self._get(requests.block(selection, self._block_axes), out, fields)
+        """The elements of whole blocks (chunks; shards, where there are some), by integers and slices of their grid."""
+        return self._get(requests.block(selection, self._bound.axes), out, fields)
 
     async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
         """Call `get_block_selection` asynchronously."""
-        return await self._get_async(requests.block(selection, self._block_axes), out, fields)
+        return await self._get_async(requests.block(selection, self._bound.axes), out, fields)
 
     def set_block_selection(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write whole blocks."""
-        self._put(requests.block(selection, self._block_axes), value, fields)
+        self._put(requests.block(selection, self._bound.axes), value, fields)
 
     async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
         """Call `set_block_selection` asynchronously."""
-        await self._put_async(requests.block(selection, self._block_axes), value, fields)
+        await self._put_async(requests.block(selection, self._bound.axes), value, fields)
 
     def get_point_selection(self, selection: Any) -> Any:
         """What `vindex` means: a mask, or coordinate arrays."""

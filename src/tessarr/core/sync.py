@@ -2,20 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import AsyncIterable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
 
 T = TypeVar("T")
+_COROUTINE = 0x80
+"""inspect.CO_COROUTINE"""
 
 
-def sync(value: Coroutine[Any, Any, T] | T) -> T:
-    """The result of a coroutine, run on a loop of its own; a plain value is returned as it is."""
+def sync(coro: Coroutine[Any, Any, T] | T, loop: Any = None, timeout: float | None = None) -> T:
+    """The result of a coroutine, run on a loop of its own; a plain value is returned as it is. `loop` has no effect.
+
+    Raises `TimeoutError` after `timeout` seconds.
+    """
     import asyncio
     import inspect
+
+    if not inspect.iscoroutine(coro):
+        return coro  # type: ignore[return-value]
+
+    async def limited() -> T:
+        return await asyncio.wait_for(coro, timeout)
+
+    outcome = coro if timeout is None else limited()
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        outcome_now: T = asyncio.run(outcome)
+        return outcome_now
     from concurrent.futures import ThreadPoolExecutor
 
-    if not inspect.iscoroutine(value):
-        return value  # type: ignore[return-value]
     with ThreadPoolExecutor(1) as pool:
-        result: T = pool.submit(asyncio.run, value).result()
+        result: T = pool.submit(asyncio.run, outcome).result()
         return result
+
+
+def synchronous(store: Store) -> Store:
+    """`store`, or, when its methods are coroutines, the store that calls them."""
+    code = getattr(type(store).get, "__code__", None)
+    if code is None or not code.co_flags & _COROUTINE:
+        return store
+    from tessarr.core.foreign_stores import caller_of
+
+    return caller_of(store)
+
+
+async def _collected(items: AsyncIterable[T]) -> tuple[T, ...]:
+    return tuple([item async for item in items])
+
+
+def collect_aiterator(data: AsyncIterable[T]) -> tuple[T, ...]:
+    """All items of an asynchronous iterator."""
+    return sync(_collected(data))
+
+
+__all__ = ["collect_aiterator", "sync"]

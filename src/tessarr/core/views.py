@@ -57,7 +57,7 @@ class VIndex:
 
 
 class Blocks:
-    """Block indexing: indices and slices of the chunk grid.
+    """Block indexing: indices and slices of the grid of what is stored as one value, a chunk or a shard.
 
     >>> import tessarr, numpy as np
     >>> z = tessarr.array(np.arange(6), chunks=(2,))

@@ -82,7 +82,7 @@ class Consolidated:
             return None
         return {name: _unwrap(value, path, name) for name, value in documents.items()}
 
-    def metadata(self, path: str) -> Any:
+    def parsed(self, path: str) -> Any:
         """The parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
 
         Raises `MetadataValidationError` for an entry that breaks its specification.
@@ -131,6 +131,16 @@ class Consolidated:
         twin._children = self._children
         twin._parsed = self._parsed
         return twin
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Name → parsed metadata of the direct children, as zarr-python has it; a new dict."""
+        return {name: self.parsed(name) for name in self.children("")}
+
+    @property
+    def flattened_metadata(self) -> dict[str, Any]:
+        """Path → parsed metadata of every node below this group; a new dict."""
+        return {path: self.parsed(path) for path in self.paths()}
 
     def to_json(self) -> JSONObject:
         """The v3 inline object, or the v2 ``.zmetadata`` document."""

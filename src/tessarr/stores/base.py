@@ -106,6 +106,10 @@ class Store:
     supports_partial_writes: bool = False
     supports_consolidated_metadata: bool = True
 
+    def __init__(self, *, read_only: bool = False) -> None:
+        """What stores of one's own may call; it keeps `read_only`."""
+        self.read_only = read_only
+
     # -- what a store must say of itself -----------------------------------------------------------------------
 
     @property
@@ -115,6 +119,9 @@ class Store:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+    def __str__(self) -> str:
+        return self.url
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
         """What tells this store from others, for dask: its place, not the values in it."""
