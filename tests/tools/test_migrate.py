@@ -254,3 +254,75 @@ def test_what_gdal_tests_with_is_read_the_same_as_v3(name: str, tmp_path: Path) 
         done = migrate(place, verify="all", remove_old=True)
     assert done.verified_chunks
     assert all(step.from_format == 2 for step in done.steps)
+
+
+class Killed(BaseException):
+    """The process is gone: nobody tidies up."""
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_killed_migration_shows_nowhere_and_is_finished_by_repeating_it_or_undone(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, whole = MemoryStore(), MemoryStore()
+    old_tree(store)
+    old_tree(whole)
+    tessarr.consolidate_metadata(store)
+    tessarr.consolidate_metadata(whole)
+    migrate(whole)
+    before = contents(store)
+    count, put = [0], MemoryStore.set
+
+    def set_until_killed(self: Any, key: str, value: Any, **options: Any) -> None:
+        count[0] += 1
+        if count[0] > after:
+            raise Killed
+        put(self, key, value, **options)
+
+    def is_dead(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStore, "set", set_until_killed)
+        patch.setattr(MemoryStore, "delete", is_dead)
+        with pytest.raises(Killed):
+            migrate(store)
+    left = {key for key in contents(store) if key.endswith("zarr.json")}
+    assert left
+    assert "zarr.json" not in left
+    root = tessarr.open_group(store, mode="r")
+    assert {node.metadata.zarr_format for _, node in root.members(max_depth=None)} == {2}
+    plan = migrate(store, dry_run=True)
+    assert plan.blockers == []
+    assert sum("stopped" in note.message for note in plan.notes) == len(left)
+    twin = MemoryStore(contents(store))
+    migrate(twin)
+    assert contents(twin) == contents(whole)
+    assert set(undo(store)) == left
+    assert contents(store) == before
+
+
+def test_a_part_is_not_migrated_when_the_groups_above_would_lose_it() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    before = contents(store)
+    plan = migrate(store, path="a", remove_old=True, dry_run=True)
+    assert ["groups above" in blocker.message for blocker in plan.blockers] == [True]
+    with pytest.raises(MetadataValidationError, match="the whole hierarchy"):
+        migrate(store, path="a", remove_old=True)
+    assert contents(store) == before
+    migrate(store)
+    migrate(store, path="a", overwrite=True, remove_old=True)
+    assert {key for key in contents(store) if key.startswith("a/") and ".z" in key} == set()
+
+
+@pytest.mark.filterwarnings("ignore:.*has metadata of Zarr formats")
+def test_consolidated_metadata_above_follows_what_is_migrated_and_undone_below() -> None:
+    store = MemoryStore()
+    old_tree(store)
+    migrate(store)
+    tessarr.consolidate_metadata(store, zarr_format=3)
+    undo(store, path="a/c")
+    assert "a/c" not in dict(tessarr.open_group(store, mode="r").members(max_depth=None))
+    migrate(store, path="a/c")
+    assert "a/c" in dict(tessarr.open_group(store, mode="r").members(max_depth=None))

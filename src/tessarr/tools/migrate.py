@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tessarr.core.consolidation import follow_changes
+from tessarr.core.nodes import ancestors
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
@@ -26,7 +28,7 @@ from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
 from tessarr.stores.url import store_from
-from tessarr.tools.walk import Entry, Progress, walk
+from tessarr.tools.walk import Entry, Progress, read_entries, walk
 from tessarr.types import JSONObject, ZarrFormat
 
 Verify = Literal["all", "sample"]
@@ -130,11 +132,16 @@ def migrate(
     were consolidated are consolidated in the new format. `remove_old` removes the old documents at the end.
     `overwrite` allows documents of the new format to be there already, and replaces them. `dry_run` only plans.
 
+    A migration that was stopped (killed) is finished by repeating it, or taken back by `undo`: until the root's new
+    document is written, which comes last, the hierarchy is read as before.
+
     Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
     them); `NodeNotFoundError` when there is nothing to migrate.
     """
     place, path = _place(store, path)
     plan = _plan(place, path, to_format, keep_array_dimensions, overwrite)
+    if remove_old:
+        _refuse_mixing(place, plan)
     if verify is not None and not plan.blockers:
         _verify(place, plan, verify, progress)
     if dry_run:
@@ -149,6 +156,8 @@ def migrate(
         for step in reversed(plan.steps):
             place.delete_many(step.old_keys)
             plan.removed += step.old_keys
+    if path:
+        follow_changes(place, [step.path for step in plan.steps])
     return plan
 
 
@@ -159,7 +168,7 @@ def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str
     no longer be a node.
     """
     place, path = _place(store, path)
-    entries = list(walk(place, path, zarr_format=zarr_format))
+    entries = [entry for entry in walk(place, path) if zarr_format in entry.formats]
     orphans = [entry.path for entry in entries if entry.formats == (zarr_format,)]
     if orphans:
         problems = [Problem((f"/{item}",), "value", "has no documents of another format") for item in orphans]
@@ -171,12 +180,14 @@ def remove_metadata(store: Any, zarr_format: ZarrFormat, *, path: str = "", dry_
     """Remove every document of one format at and below `path` (no chunk); returns the keys, children before parents."""
     place, path = _place(store, path)
     keys: list[str] = []
-    for entry in walk(place, path, zarr_format=zarr_format):
-        names = [*formats.KEYS[zarr_format].all, *([consolidated.V2_KEY] if zarr_format == 2 else [])]
-        keys += [entry.prefix + name for name in names if name in entry.values]
-    keys.reverse()
+    names = [*formats.KEYS[zarr_format].all, *([consolidated.V2_KEY] if zarr_format == 2 else [])]
+    entries = [entry for entry in walk(place, path) if zarr_format in entry.formats]
+    for entry in reversed(entries):
+        keys += [entry.prefix + name for name in reversed(names) if name in entry.values]
     if not dry_run:
         place.delete_many(keys)
+        if path:
+            follow_changes(place, [entry.path for entry in entries])
     return keys
 
 
@@ -192,12 +203,38 @@ def _place(store: Any, path: str) -> tuple[Store, str]:
 
 def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool, overwrite: bool) -> Migration:
     found = _from_format(store, path, to_format)
-    steps = [
-        _step(entry, found, to_format, keep_dimensions, overwrite)
-        for entry in walk(store, path, zarr_format=found)
-    ]  # fmt: skip
+    entries = list(walk(store, path, zarr_format=found))
+    steps = [_step(entry, found, to_format, keep_dimensions) for entry in entries]
     _consolidate(steps, to_format)
+    begun = to_format not in entries[0].formats  # the root's document is written last
+    for entry, step in zip(entries, steps, strict=True):
+        if to_format not in entry.formats or overwrite:
+            continue
+        if begun and step.documents and _holds(entry, step.documents, to_format):
+            step.notes.append(
+                NodeProblem(entry.path, (), "note", "was written already by a migration that was stopped")
+            )
+            continue
+        message = f"has Zarr v{to_format} metadata already; give overwrite=True to replace it"
+        step.blockers.append(NodeProblem(entry.path, (), "exists", message))
     return Migration(store.url, path, to_format, steps)
+
+
+def _holds(entry: Entry, documents: dict[str, JSONObject], to_format: ZarrFormat) -> bool:
+    """Whether the node has nothing of the new format but (some of) `documents`, byte for byte."""
+    new = formats.dumps(documents)
+    there = {name for name in (*formats.KEYS[to_format].all, consolidated.V2_KEY) if name in entry.values}
+    there -= {consolidated.V2_KEY} if to_format == 3 else set()
+    return all(name in new and bytes(entry.values[name]) == new[name] for name in there)
+
+
+def _refuse_mixing(store: Store, plan: Migration) -> None:
+    """Without its old documents a part of a hierarchy would be of another format than the groups above it (ZOM-24)."""
+    step = plan.steps[0]
+    above = [entry for entry in read_entries(store, list(ancestors(step.path))) if entry.formats]
+    if any(plan.to_format not in entry.formats for entry in above):
+        message = f"the groups above are Zarr v{step.from_format}, and would lose it with its old documents"
+        step.blockers.append(NodeProblem(step.path, (), "value", f"{message}; migrate the whole hierarchy"))
 
 
 def _from_format(store: Store, path: str, to_format: ZarrFormat) -> ZarrFormat:
@@ -209,7 +246,7 @@ def _from_format(store: Store, path: str, to_format: ZarrFormat) -> ZarrFormat:
     return candidates[0]
 
 
-def _step(entry: Entry, found: ZarrFormat, to_format: ZarrFormat, keep_dimensions: bool, overwrite: bool) -> Step:
+def _step(entry: Entry, found: ZarrFormat, to_format: ZarrFormat, keep_dimensions: bool) -> Step:
     kind: Literal["array", "group"] = "group" if entry.is_group(found) else "array"
     names = [*formats.KEYS[found].all, *([consolidated.V2_KEY] if found == 2 else [])]
     old = tuple(entry.prefix + name for name in names if name in entry.values)
@@ -228,9 +265,6 @@ def _step(entry: Entry, found: ZarrFormat, to_format: ZarrFormat, keep_dimension
     except TessarrError as error:
         problems = getattr(error, "problems", None) or [Problem((), error.kind, str(error))]
         step.blockers = [NodeProblem(entry.path, item.loc, item.kind, item.message) for item in problems]
-    if to_format in entry.formats and not overwrite:
-        message = f"has Zarr v{to_format} metadata already; give overwrite=True to replace it"
-        step.blockers.append(NodeProblem(entry.path, (), "exists", message))
     return step
 
 

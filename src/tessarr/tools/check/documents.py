@@ -25,7 +25,9 @@ def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Findin
     numbers = entry.formats
     if len(numbers) > 1:
         message = f"described in Zarr formats {list(numbers)}; readers may take either"
-        found.append(Finding("DOC-FORMATS", message, entry.path, fix="Remove one with `tessarr migrate --remove`"))
+        found.append(
+            Finding("DOC-FORMATS", message, entry.path, fix="`tessarr migrate --undo` removes the documents of one")
+        )
     if zarr_format == 2 and ".zarray" in entry.values and ".zgroup" in entry.values:
         action = Action("delete", entry.prefix + ".zgroup")
         found.append(Finding("DOC-BOTH", "the array is used", entry.path, action=action))
