@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::chain::{Chain, integers};
+use crate::element::Last;
 use crate::error::{Error, Result};
 use crate::part::Cut;
 
@@ -38,6 +39,8 @@ pub struct Array {
     /// The one chain, when all chunks have one shape.
     uniform: Option<Arc<Chain>>,
     chains: Mutex<HashMap<Vec<usize>, Arc<Chain>>>,
+    /// Where the last element was found.
+    pub last: Mutex<Option<Arc<Last>>>,
 }
 
 fn unsupported(what: impl Into<String>) -> Error {
@@ -102,6 +105,7 @@ impl Array {
             codecs: json["codecs"].clone(),
             uniform: None,
             chains: Mutex::default(),
+            last: Mutex::default(),
         };
         // Bound now, so that what cannot be served is refused when the array is opened.
         let first = array.chunk_shape(&vec![0; array.shape.len()]);

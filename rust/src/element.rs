@@ -1,6 +1,12 @@
-//! One element of a chunk that is in the cache: no plan, no job, one look at the file.
+//! One element: no plan and no job. Where it is kept or stored as it is, one look at the file is enough.
+//!
+//! Loops over elements stay in one chunk for long: an array remembers where it found the last (`Last`).
 
+use std::collections::VecDeque;
+use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::array::{Array, Store};
 use crate::cache::{Cache, INDEX};
@@ -8,63 +14,187 @@ use crate::chain::{Chain, Middle};
 use crate::decode;
 use crate::pool::process;
 use crate::region::Memory;
-use crate::store::{Version, version_at};
+use crate::store::{Local, Object, Source, Version, read_exact_at, version_at};
 
-/// Puts the element at `at`, which lies inside the array, into the first bytes of `out`, when the cache has it.
-/// `false`: it has not, or whether it has takes the long way to find out.
-pub fn cached(array: &Array, at: &[usize], out: Memory) -> bool {
+/// The chunk, or inner chunk, of plain elements that was asked last.
+pub struct Last {
+    /// Its first element and its shape, in the axes of the array, and the bytes from one element to the next.
+    start: Vec<usize>,
+    shape: Vec<usize>,
+    strides: Vec<usize>,
+    path: Arc<Path>,
+    version: Version,
+    /// The chain of the whole chunk.
+    chain: Arc<Chain>,
+    held: Held,
+}
+
+/// Neither is kept alive by the array: the cache counts its bytes, and few files stay open.
+enum Held {
+    Chunk(Weak<Vec<u8>>),
+    /// Stored as it is, from that byte on.
+    File(Weak<File>, u64),
+}
+
+/// Puts the element at `at`, which lies inside the array, into the first bytes of `out`, when that takes no more than
+/// finding it. `false`: it does, and nothing was done.
+pub fn find(array: &Array, at: &[usize], mut out: Memory) -> bool {
+    let last = array.last.try_lock().ok().and_then(|last| last.clone());
+    if let Some(last) = last
+        && last.read(at, &mut out).is_some()
+    {
+        return true;
+    }
     let Store::Local(root) = &array.store else { return false };
+    let mut place = Place { start: Vec::with_capacity(at.len()), inside: Vec::with_capacity(at.len()) };
     let mut coords = Vec::with_capacity(at.len());
-    let mut inside = Vec::with_capacity(at.len());
     for (cut, &position) in array.cuts.iter().zip(at) {
         let index = cut.find(position);
+        let start = cut.piece(index).0;
         coords.push(index);
-        inside.push(position - cut.piece(index).0);
+        place.start.push(start);
+        place.inside.push(position - start);
     }
     let Ok(chain) = array.chain_at(&coords) else { return false };
-    if chain.is_raw() {
-        return false; // such chunks are never kept
+    let path: Arc<Path> = root.join(array.key(&coords)).into();
+    let found = if leaf(&chain).is_some_and(Chain::is_raw) {
+        stored(chain, path, place)
+    } else {
+        kept(chain, path, place, &process().cache)
+    };
+    let Some(last) = found.filter(|last| last.read_unchecked(at, &mut out).is_some()) else { return false };
+    if let Ok(mut slot) = array.last.try_lock() {
+        *slot = Some(Arc::new(last));
     }
-    let path = root.join(array.key(&coords));
-    let cache = &process().cache;
-    if !cache.knows(&path) {
-        return false;
-    }
-    let Some(version) = version_at(&path) else { return false };
-    from_cache(&chain, inside, cache, &path, version, out).is_some()
+    true
 }
 
-fn from_cache(
-    chain: &Chain,
+/// Where an element lies: the first one of its chunk, and its own place in there, in the axes of the array.
+struct Place {
+    start: Vec<usize>,
     inside: Vec<usize>,
-    cache: &Cache,
-    path: &Path,
-    version: Version,
-    out: Memory,
-) -> Option<()> {
-    let inside = stored(chain, inside);
-    let Middle::Shard(shard) = &chain.middle else { return take(chain, &inside, cache, (path, 0, version), out) };
-    if matches!(shard.inner.middle, Middle::Shard(_)) {
+}
+
+/// The chain of plain elements: of inner chunks, in a shard. `None` in shards of shards.
+fn leaf(chain: &Chain) -> Option<&Chain> {
+    match &chain.middle {
+        Middle::Bytes { .. } => Some(chain),
+        Middle::Shard(shard) if matches!(shard.inner.middle, Middle::Bytes { .. }) => Some(&shard.inner),
+        Middle::Shard(_) => None,
+    }
+}
+
+/// An element of a chunk that is in the cache.
+fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Option<Last> {
+    if !cache.knows(&path) {
         return None;
     }
-    let index = cache.get(path, INDEX, version)?;
-    let coords: Vec<usize> = inside.iter().zip(&shard.inner.shape).map(|(position, n)| position / n).collect();
-    let (offset, _) = decode::entry(shard, &index, &coords, Some(version.size())).ok()??;
-    let inside = inside.iter().zip(&shard.inner.shape).map(|(position, n)| position % n).collect();
-    take(&shard.inner, &stored(&shard.inner, inside), cache, (path, offset, version), out)
+    let version = version_at(&path)?;
+    let (place, offset) = match &chain.middle {
+        Middle::Bytes { .. } => (place, 0),
+        Middle::Shard(_) => inner(&chain, &*cache.get(&path, INDEX, version)?, version, place)?,
+    };
+    let chunk = cache.get(&path, offset, version)?;
+    Last::new(chain, path, version, place, Held::Chunk(Arc::downgrade(&chunk)))
 }
 
-/// A position in the order in which `chain` stores its axes.
-fn stored(chain: &Chain, inside: Vec<usize>) -> Vec<usize> {
+/// An element of a chunk that is stored as it is.
+fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<Last> {
+    let object = Object::Local(Local::find(path.clone(), false).ok()??);
+    let local = object.local()?;
+    let (version, file) = (local.version, local.opened()?);
+    let (place, offset) = match &chain.middle {
+        Middle::Bytes { .. } => (place, 0),
+        Middle::Shard(shard) => {
+            inner(&chain, &decode::cached_index(shard, Source::whole(&object)).ok()?, version, place)?
+        }
+    };
+    if matches!(chain.middle, Middle::Bytes { .. }) && version.size() != chain.nbytes as u64 {
+        return None; // an error, which the long way tells
+    }
+    keep_open(file.clone());
+    Last::new(chain, path, version, place, Held::File(Arc::downgrade(&file), offset))
+}
+
+/// From a place in a shard to the one in its inner chunk, and where that is stored.
+fn inner(chain: &Chain, index: &[u8], version: Version, place: Place) -> Option<(Place, u64)> {
+    let Middle::Shard(shard) = &chain.middle else { return None };
+    let inside = stored_order(chain, &place.inside);
+    let coords: Vec<usize> = inside.iter().zip(&shard.inner.shape).map(|(position, n)| position / n).collect();
+    let (offset, _) = decode::entry(shard, index, &coords, Some(version.size())).ok()??;
+    let shape = array_order(chain, &shard.inner.shape);
+    let moved = place.inside.iter().zip(&shape).map(|(position, n)| position - position % n);
+    let start = place.start.iter().zip(moved).map(|(start, by)| start + by).collect();
+    let inside = place.inside.iter().zip(&shape).map(|(position, n)| position % n).collect();
+    Some((Place { start, inside }, offset))
+}
+
+/// Positions, or lengths, in the order in which `chain` stores its axes.
+fn stored_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
     match &chain.order {
-        None => inside,
-        Some(order) => order.iter().map(|&axis| inside[axis]).collect(),
+        None => of.to_vec(),
+        Some(order) => order.iter().map(|&axis| of[axis]).collect(),
     }
 }
 
-fn take(chain: &Chain, at: &[usize], cache: &Cache, of: (&Path, u64, Version), out: Memory) -> Option<()> {
-    let chunk = cache.get(of.0, of.1, of.2)?;
-    let start: usize = at.iter().zip(&chain.stored_strides).map(|(&i, &stride)| i * stride as usize).sum();
-    out.slice_mut(0, chain.item)?.copy_from_slice(chunk.get(start..start + chain.item)?);
-    Some(())
+/// The way back.
+fn array_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
+    let mut back = of.to_vec();
+    for (&axis, &n) in chain.order.iter().flatten().zip(of) {
+        back[axis] = n;
+    }
+    back
+}
+
+impl Last {
+    fn new(chain: Arc<Chain>, path: Arc<Path>, version: Version, place: Place, held: Held) -> Option<Last> {
+        let leaf = leaf(&chain)?;
+        let strides: Vec<usize> = leaf.stored_strides.iter().map(|&stride| stride as usize).collect();
+        let (mut shape, mut strides) = (leaf.shape.clone(), array_order(leaf, &strides));
+        if matches!(chain.middle, Middle::Shard(_)) {
+            (shape, strides) = (array_order(&chain, &shape), array_order(&chain, &strides));
+        }
+        Some(Last { start: place.start, shape, strides, path, version, chain, held })
+    }
+
+    /// The element at `at`, when it lies in this chunk and the file is still the same.
+    fn read(&self, at: &[usize], out: &mut Memory) -> Option<()> {
+        let inside = at.iter().zip(&self.start).zip(&self.shape).all(|((i, start), n)| i.wrapping_sub(*start) < *n);
+        if !inside || version_at(&self.path)? != self.version {
+            return None;
+        }
+        self.read_unchecked(at, out)?;
+        if let Held::Chunk(_) = self.held {
+            process().cache.statistics.hits.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(())
+    }
+
+    fn read_unchecked(&self, at: &[usize], out: &mut Memory) -> Option<()> {
+        let leaf = leaf(&self.chain)?;
+        let offset: usize =
+            at.iter().zip(&self.start).zip(&self.strides).map(|((i, start), stride)| (i - start) * stride).sum();
+        let out = out.slice_mut(0, leaf.item)?;
+        match &self.held {
+            Held::Chunk(chunk) => out.copy_from_slice(chunk.upgrade()?.get(offset..offset + leaf.item)?),
+            Held::File(file, begin) => {
+                read_exact_at(&*file.upgrade()?, out, begin + offset as u64).ok()?;
+                decode::finish(leaf, out);
+            }
+        }
+        Some(())
+    }
+}
+
+/// Files of chunks that are stored as they are, open as long as they are asked again and again.
+static OPEN: Mutex<VecDeque<Arc<File>>> = Mutex::new(VecDeque::new());
+const OPEN_FILES: usize = 16;
+
+fn keep_open(file: Arc<File>) {
+    // Never waits: in a forked child the lock may be held by a thread that is not there.
+    let Ok(mut open) = OPEN.try_lock() else { return };
+    if open.len() >= OPEN_FILES {
+        open.pop_front();
+    }
+    open.push_back(file);
 }

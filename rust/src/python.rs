@@ -70,7 +70,7 @@ impl PyArray {
         let buffer = self.buffer(out, true)?;
         // As in `read_part`: the buffer outlives every use of this.
         let memory = Memory::of_buffer(&buffer);
-        if !py.detach(|| element::cached(&self.array, &at, memory)) {
+        if !py.detach(|| element::find(&self.array, &at, memory)) {
             let axes = at.into_iter().map(|start| Ax::Range { start, step: 1, n: 1, out: 0, stride: 0 });
             self.read_part(py, &Part::Box(axes.collect()), &buffer)?;
         }

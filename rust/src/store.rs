@@ -45,7 +45,7 @@ impl Version {
 }
 
 #[cfg(unix)]
-fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
+pub fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
 }
 
@@ -65,7 +65,7 @@ pub fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Resul
 }
 
 #[cfg(windows)]
-fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Result<()> {
+pub fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !out.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, out, offset)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
