@@ -65,8 +65,8 @@ bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... BE
 	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py
 	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) </dev/null
 
-fuzz: $(STAMP) ## hostile input, SECONDS_PER_TARGET each
-	$(PY) scripts/fuzz.py --seconds $(SECONDS_PER_TARGET) </dev/null
+fuzz: $(STAMP) ## hostile input: TARGETS="native-* python-*" SECONDS_PER_TARGET=60 JOBS=2 (TARGETS=list prints them)
+	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
 wheel: $(STAMP) ## dist/*.whl with the native engine, which must build
 	$(PY) -m pip install --quiet build

@@ -10,6 +10,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import MetadataValidationError
+from tessarr.metadata import v1
 
 V2: dict[str, Any] = {
     "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<f4", "compressor": None, "fill_value": 0,
@@ -74,3 +75,12 @@ def test_counts_of_times_that_others_wrote_as_floats_are_read_in_version_2(fill,
     z = tessarr.open_array({".zarray": json.dumps(document).encode()}, mode="r")
     assert z[:].view("i8").tolist() == [count] * 4
     assert np.isnat(z.fill_value) == (count < 0)
+
+
+@pytest.mark.parametrize("compression", [["zlib"], {"id": "zlib"}, 7, True])
+def test_a_compression_of_v1_that_is_no_name_is_told(compression: object) -> None:
+    document = {"zarr_format": 1, "shape": [1], "chunks": [1], "dtype": "|u1", "compression": compression}
+    document |= {"compression_opts": None, "fill_value": 0, "order": "C"}
+    with pytest.raises(MetadataValidationError, match="v1") as caught:
+        v1.parse_array({"meta": document})
+    assert "compression" in str(caught.value)

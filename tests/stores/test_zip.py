@@ -506,6 +506,14 @@ def test_a_directory_that_lies_is_found_out(tmp_path: Path, compression: int, of
             store.get("k", byte_range)
 
 
+def test_an_archive_that_lost_its_beginning_is_a_typed_error(tmp_path: Path) -> None:
+    data = zipped(tmp_path / "x.zip", {"k": bytes(range(100))}, zipfile.ZIP_STORED).read_bytes()
+    (tmp_path / "y.zip").write_bytes(data[7:])
+    for place in (io.BytesIO(data[7:]), tmp_path / "y.zip"):
+        with ZipStore(place) as store, pytest.raises(StoreError):
+            store.get("k")
+
+
 def test_a_large_directory_needs_and_gets_zip64(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     with ZipStore(path, mode="w") as store:

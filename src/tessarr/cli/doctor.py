@@ -209,15 +209,20 @@ def _is_builtin(name: str) -> bool:
     return str(getattr(registry.get("codec", name), "__module__", "")).startswith("tessarr.")
 
 
-def _try(name: str) -> str:
-    """Store and read a small array with a codec; the engine that served it in a local directory."""
-    import tempfile
-    import warnings
+def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
+    """Arguments of `tessarr.create_array` for a small array with a codec, and its values; ``None`` for what is refused.
 
+    It has 12 elements, or 2, `times` over.
+
+    Raises `TessarrError` when the codec cannot be made: a package is missing, or it needs to be told more.
+    """
     from tessarr.codecs.base import ArrayToArray, ArrayToBytes
     from tessarr.codecs.parse import codec_from
 
-    codec = codec_from({"name": name, "configuration": _SAMPLES.get(name, {})} if name in _SAMPLES else name)
+    if name in _REFUSED:
+        return None
+    options = {"shape": [12 * times]} if name == "reshape" else _SAMPLES.get(name)
+    codec = codec_from(name if options is None else {"name": name, "configuration": options})
     values: Any = np.arange(12, dtype="float32").reshape(4, 3)
     if name in _TEXT:
         values = (
@@ -227,6 +232,7 @@ def _try(name: str) -> str:
         )
     elif name in _BOOLEAN:
         values = values % 2 == 0
+    values = np.concatenate([values] * times)
     place = (
         "filters"
         if isinstance(codec, ArrayToArray)
@@ -234,16 +240,21 @@ def _try(name: str) -> str:
         if isinstance(codec, ArrayToBytes)
         else "compressors"
     )
-    codecs: dict[str, Any] = {"compressors": None, place: codec}
+    dtype = _TEXT.get(name, values.dtype)
+    return {"shape": values.shape, "chunks": values.shape, "dtype": dtype, "compressors": None, place: codec}, values
+
+
+def _try(name: str) -> str:
+    """Store and read a small array with a codec; the engine that served it in a local directory."""
+    import tempfile
+    import warnings
+
+    found = sample(name)
+    assert found is not None
+    arguments, values = found
     with tempfile.TemporaryDirectory(prefix="tessarr-doctor-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        array = tessarr.create_array(
-            folder,
-            shape=values.shape,
-            dtype=_TEXT.get(name, values.dtype),
-            chunks=values.shape,
-            **codecs,
-        )
+        array = tessarr.create_array(folder, **arguments)
         array[...] = values
         stored = np.asarray(tessarr.open_array(folder, mode="r")[...])
         if stored.tolist() != values.tolist():

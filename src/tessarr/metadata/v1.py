@@ -42,7 +42,7 @@ def compressor_from_v1(doc: Document) -> JSONObject | None:
     options = doc.fields.get("compression_opts")
     if name in (None, "none"):
         return None
-    if name in _LEVELLED:
+    if isinstance(name, str) and name in _LEVELLED:
         return {"id": _LEVELLED[name], **({"level": options} if isinstance(options, int) else {})}
     if name in ("blosc", "lzma"):
         if options is not None and not isinstance(options, Mapping):

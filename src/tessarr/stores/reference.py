@@ -75,9 +75,14 @@ class JSONReferences:
             return _inline(found, key)
         if isinstance(found, Mapping):
             return json.dumps(found).encode()
-        if not isinstance(found, list) or len(found) not in (1, 3) or not isinstance(found[0], str):
+        if (
+            not isinstance(found, list)
+            or len(found) not in (1, 3)
+            or not isinstance(found[0], str)
+            or not all(type(number) is int and 0 <= number < 2**63 for number in found[1:])
+        ):
             raise StoreError("a malformed reference", key=key, expected="[url] or [url, offset, length]", got=found)
-        return Reference(found[0]) if len(found) == 1 else Reference(found[0], int(found[1]), int(found[2]))
+        return Reference(*found)
 
     def keys(self) -> Iterable[str]:
         """See `References.keys`."""

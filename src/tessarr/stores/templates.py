@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tessarr.errors import StoreError
+from tessarr.errors import StoreError, TessarrError
 
 _PLACE = re.compile(r"\{\{(.*?)\}\}")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -33,7 +33,19 @@ _MOST = 10_000_000
 
 
 def expand_references(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The map of keys to references in `document`, of version 0 or 1, with nothing left to expand."""
+    """The map of keys to references in `document`, of version 0 or 1, with nothing left to expand.
+
+    Raises `StoreError` for a document that is none of references.
+    """
+    try:
+        return _expanded(document)
+    except TessarrError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise StoreError("a malformed document of references", got=f"{type(error).__name__}: {error}") from error
+
+
+def _expanded(document: Mapping[str, Any]) -> dict[str, Any]:
     if "refs" not in document:
         return {key: value for key, value in document.items() if key != "version"}
     if document.get("version", 1) != 1:

@@ -190,7 +190,8 @@ def _raw_name(info: zipfile.ZipInfo) -> bytes:
 
 def data_offset(file: File, info: zipfile.ZipInfo) -> int:
     """Where the entry's bytes begin. Raises `StoreError` for an entry that is not where the directory says."""
-    header = file.read_at(info.header_offset, _LOCAL.size)
+    # A directory in the wrong place makes the offset negative.
+    header = file.read_at(info.header_offset, _LOCAL.size) if info.header_offset >= 0 else b""
     if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
         raise StoreError("a zip entry is not where the directory says", got=f"offset {info.header_offset}")
     if info.flag_bits & _ENCRYPTED:

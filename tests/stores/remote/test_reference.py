@@ -121,6 +121,29 @@ def test_too_many_generated_keys_are_refused() -> None:
         expand_references({"version": 1, "refs": {}, "gen": [rule]})
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"refs": True},
+        {"refs": {}, "templates": [1]},
+        {"refs": {}, "gen": [{"url": "x", "dimensions": {"i": [1]}}]},
+        {"refs": {}, "gen": [{"key": 1, "url": "x", "dimensions": {"i": [1]}}]},
+        {"refs": {}, "gen": [{"key": "{{i}}", "url": "x", "dimensions": {"i": ["{{i}}"]}}]},
+        {"refs": {}, "gen": [{"key": "{{i}}", "url": "x", "dimensions": {"i": {"stop": 10**30}}}]},
+        {"refs": {"k": ["{{u}}"]}, "templates": {"u": "{{v}}", "v": "{{u}}"}},
+    ],
+)
+def test_a_malformed_document_is_a_typed_error(document: dict[str, Any]) -> None:
+    with pytest.raises(StoreError):
+        ReferenceStore(document)
+
+
+@pytest.mark.parametrize("found", [["u", 1], ["u", -1, 2], ["u", 0, float("inf")], ["u", True, 1], ["u", 0, None], [1]])
+def test_a_malformed_reference_is_a_typed_error(found: list[Any]) -> None:
+    with pytest.raises(StoreError, match="malformed"):
+        ReferenceStore({"k": found}).get("k")
+
+
 def test_a_missing_or_short_file_is_an_error_and_no_missing_chunk(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"123")
     store = ReferenceStore(

@@ -1,0 +1,356 @@
+"""What `scripts/fuzz.py` feeds with hostile input in Python. A target is one line of `TARGETS`.
+
+A target is a function that returns its seeds and the function that is fuzzed. That function may raise a `TessarrError`;
+anything else it raises is a finding, as are crashes, and work that takes long or much memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import random
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from fixtures import cases
+
+import tessarr
+from tessarr import registry
+from tessarr.cli.doctor import sample
+from tessarr.errors import TessarrError
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.reference import ReferenceStore
+from tessarr.stores.zip import ZipStore
+
+FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
+LARGEST = 200_000
+"""Bytes of a seed."""
+
+
+class Target(NamedTuple):
+    """Valid inputs, what is fuzzed, and how inputs are damaged."""
+
+    seeds: list[bytes]
+    run: Callable[[bytes], None]
+    damage: Callable[[bytes, random.Random], bytes]
+
+
+# -- damage --------------------------------------------------------------------------------------------------------------
+
+PLAIN: list[Any] = [
+    *(0, -1, 1, 2, 255, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 10**30, 1e308, 1.5, float("nan"), float("inf")),
+    *(None, True, False, "", "x", "/", "..", "\x00", "é" * 50, "a" * 5000, "NaN", "0x7fc00000", [], {}, [[]], [None]),
+]
+
+
+def damage_json(data: bytes, rng: random.Random) -> bytes:
+    """Change one node of a JSON document: another value, another node, gone, twice, wrapped; now and then its text."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return damage_bytes(data, rng)
+    if rng.random() < 0.08:
+        return damage_bytes(data, rng)
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        nodes = list(_nodes(document))
+        if not nodes:
+            break
+        holder, name = rng.choice(nodes)
+        kind = rng.randrange(9)
+        if kind < 4:
+            holder[name] = copy.deepcopy(rng.choice(PLAIN))
+        elif kind == 4:
+            other, there = rng.choice(nodes)
+            try:
+                holder[name] = json.loads(json.dumps(other[there]))
+            except (KeyError, IndexError):
+                continue
+        elif kind == 5:
+            del holder[name]
+        elif kind == 6:
+            holder[name] = [holder[name]] * rng.choice([1, 2, 40])
+        elif kind == 7:
+            holder[name] = {str(rng.choice(PLAIN))[:40]: holder[name]}
+        elif isinstance(holder, dict):
+            holder[str(name) + rng.choice(["", " ", "_", "é", "\x00"])] = holder.pop(name)
+        elif isinstance(holder[name], int):
+            holder[name] += rng.choice([-1, 1, 256])
+    return json.dumps(document).encode()
+
+
+def _nodes(node: Any) -> Iterator[tuple[Any, Any]]:
+    pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, value in list(pairs):
+        yield node, name
+        yield from _nodes(value)
+
+
+def damage_bytes(data: bytes, rng: random.Random) -> bytes:
+    """Flip, cut, grow, repeat or overwrite; the ends, where headers and indices are, more often than the middle."""
+    if not data:
+        return rng.randbytes(rng.randrange(1, 40))
+    edges = [rng.randrange(min(40, len(data))), len(data) - 1 - rng.randrange(min(40, len(data)))]
+    at = rng.choice([*edges, rng.randrange(len(data))])
+    kind = rng.randrange(8)
+    if kind <= 1:
+        return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
+    if kind == 2:
+        return data[:at]
+    if kind == 3:
+        return data[:at] + rng.randbytes(rng.randrange(1, 64)) + data[at:]
+    if kind == 4:
+        return data[:at] + rng.choice([b"\xff", b"\x00", b"\x7f"]) * rng.choice([1, 4, 8]) + data[at + 8 :]
+    if kind == 5:
+        return data[:at] + rng.randrange(2**16).to_bytes(2, "little") + data[at + 2 :]
+    if kind == 6:
+        other = rng.randrange(len(data))
+        return data[:at] + data[other : other + rng.randrange(1, 60)] + data[at:]
+    return data + data[: rng.randrange(len(data) + 1)]
+
+
+def pack(values: dict[str, bytes]) -> bytes:
+    """Several values as one input."""
+    return json.dumps({key: value.decode("latin-1") for key, value in values.items()}).encode()
+
+
+def unpack(data: bytes) -> dict[str, bytes]:
+    """What `pack` made."""
+    return {key: value.encode("latin-1") for key, value in json.loads(data).items()}
+
+
+def damage_packed(data: bytes, rng: random.Random) -> bytes:
+    """Damage one or a few of the values: documents as JSON, the others as bytes; now and then exchange two."""
+    values = unpack(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        key, other = rng.choice(sorted(values)), rng.choice(sorted(values))
+        if rng.random() < 0.05:
+            values[key] = values[other]
+        elif re.search(r"(zarr\.json|\.z[a-z]+|meta|attrs)$", key):
+            values[key] = damage_json(values[key], rng)
+        else:
+            values[key] = damage_bytes(values[key], rng)
+    return pack(values)
+
+
+# -- whole arrays and groups ---------------------------------------------------------------------------------------------
+
+
+def _arrays() -> Iterator[tuple[int, dict[str, bytes]]]:
+    """Format and values of every small array of other writers."""
+    for case in cases(FIXTURES):
+        folder = case.source / case.entry["path"]
+        if case.entry["expect"] != "values" or not folder.is_dir():
+            continue
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        if sum(path.stat().st_size for path in files) < LARGEST:
+            names = {path.name for path in files}
+            version = 3 if "zarr.json" in names else 2 if ".zarray" in names else 1
+            yield version, {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def look(node: Any) -> None:
+    """Read one corner of an array, walk a group, and say what it is."""
+    str(node.attrs.asdict())
+    if isinstance(node, tessarr.Group):
+        for _, member in zip(range(20), node.members(), strict=False):
+            str(member)
+        return
+    str(node.info)
+    node[tuple(slice(0, 64 if node.ndim <= 2 else 8 if node.ndim <= 4 else 1) for _ in node.shape)]
+
+
+def arrays(*, disk: bool) -> Target:
+    """Everything about an array: documents and chunks. On disk they are read by the native engine itself."""
+
+    def run(data: bytes) -> None:
+        values = unpack(data)
+        if not disk:
+            with tessarr.config.set({"engine": "reference"}):
+                look(tessarr.open(MemoryStore({**values}), mode="r"))
+            return
+        with tempfile.TemporaryDirectory(prefix="tessarr-fuzz-") as folder:
+            for key, value in values.items():
+                path = Path(folder, key)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(value)
+            look(tessarr.open(folder, mode="r"))
+
+    return Target([pack(values) for _, values in _arrays()], run, damage_packed)
+
+
+def metadata(version: int) -> Target:
+    """The documents of arrays and groups, opened and shown; nothing is stored beside them."""
+    documents = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs", ".zgroup"), 3: ("zarr.json",)}[version]
+    seeds = {
+        pack({key: value for key, value in values.items() if key in documents})
+        for number, values in _arrays()
+        if number == version and documents[0] in values
+    }
+    for path in sorted(FIXTURES.rglob(".zgroup" if version == 2 else "zarr.json"))[:40] if version > 1 else []:
+        near = {name: path.with_name(name) for name in documents}
+        seeds.add(pack({name: file.read_bytes() for name, file in near.items() if file.exists()}))
+
+    def run(data: bytes) -> None:
+        node = tessarr.open(MemoryStore({**unpack(data)}), mode="r")
+        look(node)
+        if isinstance(node, tessarr.Array):
+            node.metadata.to_dict()
+
+    return Target(sorted(seeds), run, damage_packed)
+
+
+def consolidated() -> Target:
+    """Hierarchies with the documents of all nodes in one, of both formats."""
+    seeds = []
+    for version in (2, 3):
+        store = MemoryStore()
+        group = tessarr.create_group(store, zarr_format=version, attributes={"a": 1})
+        group.create_group("g").create_array("x", shape=(4, 4), chunks=(2, 2), dtype="i4", attributes={"units": "K"})
+        group.create_array("y", shape=(4,), dtype="f8")
+        tessarr.consolidate_metadata(store)
+        seeds.append(pack({key: bytes(store.get(key) or b"") for key in store.list()}))
+
+    def run(data: bytes) -> None:
+        group = tessarr.open_group(MemoryStore({**unpack(data)}), mode="r")
+        for _, node in group.members(max_depth=None):
+            look(node)
+        str(group.tree())
+
+    return Target(seeds, run, damage_packed)
+
+
+# -- archives and references ---------------------------------------------------------------------------------------------
+
+
+def archives() -> Target:
+    """Zip archives."""
+    seeds = []
+    for _, values in list(_arrays())[::12]:
+        for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            made = io.BytesIO()
+            with zipfile.ZipFile(made, "w", method) as archive:
+                for key, value in values.items():
+                    archive.writestr(zipfile.ZipInfo(key), value)
+            seeds.append(made.getvalue())
+    seeds = sorted(seeds, key=len)[:30]
+
+    def run(data: bytes) -> None:
+        store = ZipStore(io.BytesIO(data))
+        try:
+            for key in list(store.list())[:20]:
+                store.get(key)
+            look(tessarr.open(store, mode="r"))
+        finally:
+            store.close()
+
+    return Target(seeds, run, damage_bytes)
+
+
+def references() -> Target:
+    """Reference documents of both versions, with templates and generated keys, into one local file."""
+    with tempfile.NamedTemporaryFile(prefix="tessarr-fuzz-", delete=False) as file:
+        file.write(bytes(range(200)))
+    array = json.dumps(
+        {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "compressor": None, "filters": None}
+        | {"fill_value": 0, "order": "C"}
+    )
+    refs = {".zgroup": '{"zarr_format": 2}', "a/.zarray": array, "a/0": ["{{u}}", 0, 8], "a/1": "base64:AAAAAAAAAAA="}
+    generated = {
+        "key": "b/{{i}}.{{j}}",
+        "url": "{{f(c='x')}}",
+        "offset": "{{(i + 1) * 10}}",
+        "length": "10",
+        "dimensions": {"i": {"stop": 2}, "j": [0, 3]},
+    }
+    plain = {key: [file.name, *value[1:]] if isinstance(value, list) else value for key, value in refs.items()}
+    seeds = [
+        {"version": 1, "templates": {"u": file.name, "f": f"{file.name}{{{{c}}}}"}, "gen": [generated], "refs": refs},
+        plain,
+        {"version": 1, "refs": plain},
+    ]
+
+    def run(data: bytes) -> None:
+        try:
+            document = json.loads(data)
+        except (ValueError, RecursionError):
+            return
+        # A changed address may lead anywhere; only what lies here is fetched.
+        store = ReferenceStore(document)
+        for key in list(store.list())[:10]:
+            found = store.references.find(key)
+            if not hasattr(found, "url") or found.url == file.name:
+                store.get(key)
+        if "://" not in data.decode("utf-8", "replace"):
+            look(tessarr.open(store, mode="r"))
+
+    return Target([json.dumps(seed).encode() for seed in seeds], run, damage_json)
+
+
+# -- decoders of the reference engine ------------------------------------------------------------------------------------
+
+
+def decoder(name: str) -> Target:
+    """Chunks that one codec encoded, decoded by the reference engine in the way of its array."""
+    made = [chunk(name, times) for times in (1, 40, 700)]
+    seeds = [json.dumps(times).encode() + b"\n" + value for times, (_, _, value) in enumerate(made)]
+    stores = [(MemoryStore(documents), key) for documents, key, _ in made]
+    with tessarr.config.set({"engine": "reference"}):
+        opened = [tessarr.open_array(store, mode="r") for store, _ in stores]
+
+    def run(data: bytes) -> None:
+        number, _, value = data.partition(b"\n")
+        at = int(number) if number.isdigit() and len(number) == 1 else 0
+        store, key = stores[at % len(stores)]
+        store.set(key, value)
+        array = opened[at % len(stores)]
+        assert np.shape(array[...]) == array.shape
+
+    return Target(seeds, run, damage_bytes)
+
+
+def chunk(name: str, times: int) -> tuple[dict[str, Any], str, bytes]:
+    """The values of an array with one codec but for its only chunk; that chunk's key; the chunk."""
+    found = sample(name, times)
+    if found is None:
+        raise LookupError(f"{name} cannot be tried here")
+    arguments, values = found
+    store = MemoryStore()
+    with tessarr.config.set({"engine": "reference"}):
+        tessarr.create_array(store, **arguments)[...] = values
+    key = next(key for key in store.list() if not key.endswith("zarr.json"))
+    stored = {other: bytes(store.get(other) or b"") for other in store.list()}
+    return stored, key, stored.pop(key)
+
+
+def decoders() -> list[str]:
+    """Every codec that can be tried here."""
+    names = []
+    for name in registry.names("codec"):
+        try:
+            if sample(name) is not None:
+                names.append(name)
+        except (TessarrError, ImportError):
+            continue
+    return names
+
+
+def targets() -> dict[str, Callable[[], Target]]:
+    """Every target by name, by risk."""
+    return {
+        "arrays-on-disk": partial(arrays, disk=True),
+        "metadata-v3": partial(metadata, 3),
+        "metadata-v2": partial(metadata, 2),
+        "metadata-v1": partial(metadata, 1),
+        "metadata-consolidated": consolidated,
+        "arrays-reference-engine": partial(arrays, disk=False),
+        "zip-archive": archives,
+        "reference-file": references,
+        **{f"python-{name}": partial(decoder, name) for name in decoders()},
+    }
