@@ -1,9 +1,8 @@
 """A model as JSON, in and out.
 
 Source: ZEP 6, "Modeling Zarr hierarchy structures in JSON". Where the draft is silent: ``members`` is always written
-for groups and may be absent when read; a group document's own member called ``members`` is written as ``_members``
-with as many underscores as make it longer than any such name present, and the longest such name is read back as
-``members``.
+for groups and may be absent when read; a group document's own member called ``members`` is written as ``_members``,
+with one underscore more than any such name present, and gets its name back (`rename_members`).
 
 >>> spec = from_json({"zarr_format": 2, "attributes": {}, "members": {}})
 >>> to_json(spec)
@@ -146,24 +145,40 @@ def rename_members(fields: Mapping[str, Any]) -> dict[str, Any]:
     >>> rename_members({"members": 1, "_members": 2})
     {'__members': 1, '_members': 2}
 
-    Raises `MetadataValidationError` for a document with ``_members`` and no ``members``: the draft's rule could not
-    tell them apart when the model is read back.
+    ``members`` gets one underscore more than the longest such name. The draft's rule cannot tell that from a document
+    that has ``_members`` and no ``members``; there the longest name gets two more, a length that is otherwise free:
+
+    >>> rename_members({"_members": 2})
+    {'___members': 2}
     """
-    taken = [name for name in fields if _UNDERSCORED.fullmatch(name)]
-    if "members" not in fields:
-        if taken:
-            problem = Problem((taken[0],), "unsupported", 'would be read back as "members"')
-            raise MetadataValidationError("a group document that a model cannot express in JSON", [problem])
+    lengths = sorted(map(_underscores, _family(fields)))
+    if "members" in fields:
+        old, new = "members", f"{'_' * (lengths[-1] + 1 if lengths else 1)}members"
+    elif lengths:
+        old = f"{'_' * lengths[-1]}members"
+        new = f"__{old}"
+    else:
         return dict(fields)
-    free = "_" * (max(map(len, taken), default=len("members")) - len("members") + 1) + "members"
-    return {free if name == "members" else name: value for name, value in fields.items()}
+    return {new if name == old else name: value for name, value in fields.items()}
 
 
 def restore_names(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `rename_members`.
 
-    >>> restore_names({"__members": 1, "_members": 2})
-    {'members': 1, '_members': 2}
+    >>> restore_names({"__members": 1, "_members": 2}), restore_names({"___members": 2})
+    ({'members': 1, '_members': 2}, {'_members': 2})
     """
-    renamed = max((name for name in fields if _UNDERSCORED.fullmatch(name)), key=len, default=None)
-    return {"members" if name == renamed else name: value for name, value in fields.items()}
+    lengths = sorted(map(_underscores, _family(fields)))
+    if not lengths:
+        return dict(fields)
+    longest, next_longest = lengths[-1], lengths[-2] if len(lengths) > 1 else 0
+    new = "members" if longest - next_longest < 3 else f"{'_' * (longest - 2)}members"
+    return {new if name == f"{'_' * longest}members" else name: value for name, value in fields.items()}
+
+
+def _family(fields: Mapping[str, Any]) -> list[str]:
+    return [name for name in fields if _UNDERSCORED.fullmatch(name)]
+
+
+def _underscores(name: str) -> int:
+    return len(name) - len("members")
