@@ -90,3 +90,11 @@ def test_netcdf_rows_become_ragged_arrays_too(tmp_path: Path) -> None:
     convert(tmp_path / "a.nc", tmp_path / "a.zarr", zarr_format=2)
     z = tessarr.open_array(tmp_path / "a.zarr", path="rows", mode="r")
     assert [row.tolist() for row in z[:]] == [[1.5, 2.5], []]
+
+
+@pytest.mark.parametrize("layout", [(0, 1), (1, -2), {"x": 0}, 0])
+@pytest.mark.parametrize("what", ["chunks", "shards"])
+def test_chunks_of_no_length_are_refused(tmp_path: Path, what: str, layout: Any) -> None:
+    np.save(tmp_path / "a.npy", np.arange(12).reshape(3, 4))
+    with pytest.raises(BaseZarrError, match=f"{what}: lengths are positive"):
+        convert(tmp_path / "a.npy", tmp_path / "a.zarr", **{what: layout})

@@ -121,6 +121,8 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
 
     Raises `BaseZarrError` when something has no form in the format, listing all of it, or when a choice fits nothing.
     """
+    _check_lengths("chunks", choices.chunks)
+    _check_lengths("shards", choices.shards)
     kept = _selected(source, choices)
     if choices.zarr_format == 1 and not (len(kept) == 1 and isinstance(kept[0], SourceArray)):
         raise BaseZarrError("Zarr v1 holds one array and no groups", got=f"{len(kept)} nodes", hint="Convert one array")
@@ -301,6 +303,12 @@ def _v2_words(codecs: Any, node: SourceArray) -> Any:
 
 
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
+
+
+def _check_lengths(what: str, layout: Layout) -> None:
+    given = layout.values() if isinstance(layout, Mapping) else [layout] if isinstance(layout, int) else layout
+    if given is not None and not isinstance(given, str) and any(size == 0 or size < -1 for size in given):
+        raise BaseZarrError(f"{what}: lengths are positive, or -1 for a whole axis", got=layout)
 
 
 def _chunks(node: SourceArray, choices: Choices) -> Any:
