@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tessarr.errors import StoreError, UnsupportedOperationError
@@ -49,8 +49,13 @@ def is_secret(name: str) -> bool:
     return name.lower() not in _PUBLIC and _SECRET.search(name) is not None
 
 
+_URL_WITH_SECRETS = re.compile(r"://[^/@\s]*@|://[^\s]*\?").search
+
+
 def _is_secret_item(name: str, value: object) -> bool:
-    """An emulator's account, which signs nothing, is no secret."""
+    """By its name, or because it is a URL with a password or a query. An emulator's account signs nothing, and is none."""
+    if isinstance(value, str) and _URL_WITH_SECRETS(value):
+        return True
     return is_secret(name) and '"disable_oauth": true' not in str(value)
 
 
@@ -90,7 +95,7 @@ def recipe_of(store: Any) -> Recipe:
     client = dict(store.client_options or {})
     secrets = {
         "config": {name: value for name, value in config.items() if _is_secret_item(name, value)},
-        "client_options": {name: value for name, value in client.items() if is_secret(name)},
+        "client_options": {name: value for name, value in client.items() if _is_secret_item(name, value)},
     }
     everything = repr((kind, url_of(store), sorted(config.items()), sorted(client.items(), key=str)))
     fingerprint = hashlib.blake2b(everything.encode(), digest_size=16, key=_PROCESS_KEY).hexdigest()
@@ -100,7 +105,7 @@ def recipe_of(store: Any) -> Recipe:
         url_of(store),
         str(store.prefix) if kind != "HTTPStore" and store.prefix else None,
         {name: value for name, value in config.items() if not _is_secret_item(name, value)},
-        {name: value for name, value in client.items() if not is_secret(name)},
+        {name: value for name, value in client.items() if not _is_secret_item(name, value)},
         dict(store.retry_config) if store.retry_config else None,
         tuple(sorted([*secrets["config"], *secrets["client_options"]])),
         fingerprint,
@@ -154,15 +159,15 @@ def _from_elsewhere(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
 
 
 def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` without what can hold a credential, which this process keeps for `recall_secrets`.
+    """`options` without what can hold a credential at any depth; this process keeps them whole for `recall_secrets`.
 
     A value under the name ``secrets`` says which names were left out.
     """
-    secret = {name: value for name, value in options.items() if is_secret(name)}
-    if not secret:
+    names = sorted(_secret_names(options))
+    if not names:
         return dict(options)
-    _secrets[url] = {"config": secret}
-    return {**public_options(options), "secrets": sorted(secret)}
+    _secrets[url] = {"config": dict(options)}
+    return {**public_options(options), "secrets": names}
 
 
 def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +190,25 @@ def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` without those that can hold a credential, at any depth."""
     return {
-        name: public_options(value) if isinstance(value, Mapping) else value
-        for name, value in options.items()
-        if not is_secret(name)
+        name: _public(value) for name, value in options.items() if not (is_secret(name) or _is_secret_item(name, value))
     }
+
+
+def _public(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return public_options(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_public(item) for item in value if not _is_secret_item("", item))
+    return value
+
+
+def _secret_names(value: Any, name: str = "") -> Iterator[str]:
+    """The names of what `public_options` leaves out."""
+    if name and (is_secret(name) or _is_secret_item(name, value)):
+        yield name
+    elif isinstance(value, Mapping):
+        for inner, item in value.items():
+            yield from _secret_names(item, str(inner))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _secret_names(item, name)

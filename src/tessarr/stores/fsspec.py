@@ -20,7 +20,7 @@ from tessarr.stores.budget import budget_for
 from tessarr.stores.network import Answer, NetworkStore, run_side_by_side
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.retry import Fault, RetryPolicy, fault_of_status, scrub
+from tessarr.stores.retry import Fault, RetryPolicy, fault_of_status, scrub, scrub_url
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
@@ -83,9 +83,16 @@ class FsspecStore(NetworkStore):
             raise MissingDependencyError(f"fsspec cannot open {scrub(url)}", hint=str(error)) from error
         except ValueError as error:
             raise StoreError("nobody knows this URL", store=scrub(url), got=scrub(str(error))) from error
+        if "://" in path and scrub_url(path) != path:
+            # It would be part of every name, and fsspec logs names.
+            raise StoreError(
+                "credentials and queries do not belong in this URL",
+                store=scrub_url(url),
+                hint="Give them as storage_options of the filesystem",
+            )
         store = cls(fs, read_only=read_only, path=path)
         if "::" in url:
-            store._url = scrub(url)
+            store._url = scrub_url(url)
         return store
 
     @classmethod
@@ -105,15 +112,15 @@ class FsspecStore(NetworkStore):
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import remember_secrets
 
-        options = remember_secrets(self._url, self.fs.storage_options)
-        return {**self.__dict__, "fs": (type(self.fs), self.fs.storage_args, options), "_budget": None}
+        options = remember_secrets(self._url, _named_arguments(self.fs))
+        return {**self.__dict__, "fs": (type(self.fs), options), "_budget": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from tessarr.stores.credentials import recall_secrets
 
         self.__dict__.update(state)
-        kind, args, options = state["fs"]
-        self.fs = kind(*args, **recall_secrets(self._url, options))
+        kind, options = state["fs"]
+        self.fs = kind(**recall_secrets(self._url, options))
         self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
 
     def __copy__(self) -> FsspecStore:
@@ -270,3 +277,11 @@ def _is_partial(key: str) -> bool:
 
 def _is_client_error(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in ("aiohttp", "requests", "botocore", "azure", "google", "gcsfs")
+
+
+def _named_arguments(fs: Any) -> dict[str, Any]:
+    """What `fs` was made with, each by its name, which tells whether it is a credential."""
+    import inspect
+
+    by_place = inspect.signature(type(fs).__init__).bind_partial(fs, *fs.storage_args).arguments
+    return {**dict([*by_place.items()][1:]), **fs.storage_options}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
+from tessarr.stores.retry import scrub, scrub_url
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
@@ -43,9 +44,11 @@ def open_repository(
         else:
             session = repository.readonly_session(**version)
     except icechunk.IcechunkError as error:
-        raise StoreError("the icechunk repository does not open", store=root, got=str(error)) from error
+        raise StoreError(
+            "the icechunk repository does not open", store=scrub_url(root), got=scrub(str(error))
+        ) from None
     named = "/".join(f"@{kind}.{name}".replace("@snapshot_id.", "@") for kind, name in version.items())
-    return ZarrPythonStore(session.store, read_only=read_only, url=f"{root}|icechunk:{named}"), rest
+    return ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}"), rest
 
 
 def _version(path: str) -> tuple[dict[str, str], str]:
@@ -79,5 +82,8 @@ def _storage(icechunk: Any, root: str, options: dict[str, Any]) -> Any:
     if scheme in ("gs", "gcs"):
         return icechunk.gcs_storage(bucket=parts.netloc, prefix=where or None, **options)
     raise UnsupportedOperationError(
-        "no icechunk storage is known for this URL", store=root, expected="file:, s3: or gs:", got=parts.scheme
+        "no icechunk storage is known for this URL",
+        store=scrub_url(root),
+        expected="file:, s3: or gs:",
+        got=parts.scheme,
     )

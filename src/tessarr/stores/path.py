@@ -304,7 +304,8 @@ def path_of_file_url(url: str, *, windows: bool) -> str:
             path = path[1:]
         return path.replace("/", "\\")
     if host not in ("", "localhost", "."):
-        raise ValueError(f"{url!r} names another machine ({host!r}); a local path has three slashes: file:///path")
+        host = host.rpartition("@")[2]  # what is before it may be a password
+        raise ValueError(f"a file: URL names another machine ({host!r}); a local path has three slashes: file:///path")
     return path
 
 

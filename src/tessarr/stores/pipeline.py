@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.retry import scrub_url
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
@@ -76,7 +77,7 @@ def parse(url: str) -> Pipeline:
     """The root and the steps of `url`, ``..:`` resolved. Raises `StoreError` for what is malformed."""
     root, *rest = url.split("|")
     if not root or _SCHEME.match(root) is None:
-        raise StoreError("a URL pipeline begins with a URL", got=url)
+        raise StoreError("a URL pipeline begins with a URL", got=scrub_url(url))
     steps: list[Step] = []
     for part in rest:
         scheme, _, path = part.partition(":")
@@ -102,7 +103,7 @@ def format_of(url: str) -> ZarrFormat | None:
 def _leave(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:
     """One adapter fewer, and `path` relative to where its input lies."""
     if not steps:
-        raise StoreError("'..:' leaves an adapter, and there is none", got=f"{root}|..:{path}")
+        raise StoreError("'..:' leaves an adapter, and there is none", got=scrub_url(f"{root}|..:{path}"))
     kept = steps[:-1]
     if kept:
         last = kept[-1]
@@ -147,7 +148,7 @@ def _relative(base: str, path: str) -> str:
 def _relative_url(root: str, path: str) -> str:
     head = re.match(r"([A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?)(.*)", root)
     if head is None:
-        raise StoreError("a URL pipeline begins with a URL", got=root)
+        raise StoreError("a URL pipeline begins with a URL", got=scrub_url(root))
     return (
         f"{head[1]}/{_relative(head[2].lstrip('/'), path)}" if "//" in head[1] else head[1] + _relative(head[2], path)
     )
@@ -175,10 +176,10 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, Any] | None = None,
     steps = [step for step in pipeline.steps if step.scheme not in _FORMATS]
     formats = [step for step in pipeline.steps if step.scheme in _FORMATS]
     if len(formats) > 1 or (formats and pipeline.steps[-1].scheme not in _FORMATS):
-        raise StoreError("a Zarr format is the last adapter", got=url)
+        raise StoreError("a Zarr format is the last adapter", got=scrub_url(url))
     for step in steps:
         if step.scheme not in _CONTAINERS:
-            raise UnsupportedOperationError(f"the adapter {step.scheme}: is not supported", store=url)
+            raise UnsupportedOperationError(f"the adapter {step.scheme}: is not supported", store=scrub_url(url))
     if steps and steps[0].scheme == "icechunk":
         store, path = _open_icechunk(pipeline.root, steps, storage_options, read_only)
     else:
@@ -200,7 +201,7 @@ def _open_zips(
     store: Store = _zip_in(opened, f"{path}/{unquote(name)}".lstrip("/"))
     for step, following in itertools.pairwise(steps):
         if following.scheme != "zip":
-            raise UnsupportedOperationError("only zip archives can lie in one another", store=root)
+            raise UnsupportedOperationError("only zip archives can lie in one another", store=scrub_url(root))
         store = _zip_in(store, unquote(step.path).strip("/"))
     return store, unquote(steps[-1].path).strip("/")
 
@@ -215,7 +216,7 @@ def _open_icechunk(
     root: str, steps: list[Step], storage_options: Mapping[str, Any] | None, read_only: bool
 ) -> tuple[Store, str]:
     if len(steps) > 1:
-        raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=root)
+        raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=scrub_url(root))
     from tessarr.stores.icechunk import open_repository
 
     return open_repository(root, unquote(steps[0].path), storage_options=storage_options, read_only=read_only)

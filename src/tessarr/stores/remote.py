@@ -28,7 +28,7 @@ from urllib.parse import quote, unquote, urlsplit
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.clients import shared_client
-from tessarr.stores.retry import RetryPolicy, scrub
+from tessarr.stores.retry import RetryPolicy, scrub, scrub_url
 
 _PLAIN = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9._~!$'()+,;=@-]+)*").fullmatch
 Options: TypeAlias = dict[str, Any]
@@ -50,15 +50,42 @@ def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read
     """
     options: Options = dict(storage_options or {})
     url = _as_pipeline(url)
+    scheme = url.partition(":")[0].lower()
+    if "::" not in url and scheme.partition("+")[0] in _PLACES:
+        _check_place(url.partition("|")[0])
     if "|" in url:
         return _open_pipeline(url, options, read_only)
-    scheme = url.partition(":")[0].lower()
     opener = None if "::" in url else _OPENERS.get(scheme.partition("+")[0])
     if opener is None:
         from tessarr.stores.fsspec import FsspecStore
 
         return FsspecStore.from_url(url, storage_options=options, read_only=read_only)
     return opener(url, options, read_only)
+
+
+def _check_place(url: str) -> None:
+    """A URL of a bucket or host says where, and nothing else: what is secret belongs in `storage_options`.
+
+    Raises `StoreError` for a query, a fragment and, but for HTTP and Azure (``container@account``), names before the host.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise StoreError("the URL is malformed", store=scrub(url), got=scrub(str(error))) from None
+    scheme = parts.scheme.partition("+")[0]
+    if parts.query or parts.fragment:
+        raise StoreError(
+            "a URL with a query or a fragment names one object, not a place with keys below it",
+            store=scrub(url.partition("#")[0]),
+            hint="Give the base URL, and tokens as storage_options; a ? or # that belongs to a name is %3F or %23",
+        )
+    user, at, _ = parts.netloc.rpartition("@")
+    if at and (scheme in ("s3", "s3a", "gs", "gcs") or (":" in user and not scheme.startswith("http"))):
+        raise StoreError(
+            "credentials do not belong in this URL",
+            store=scrub(url),
+            hint="Give them as storage_options, or in the environment",
+        )
 
 
 def _as_pipeline(url: str) -> str:
@@ -135,12 +162,6 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
     from tessarr.stores.object import ObjectStore
 
     parts = urlsplit(url)
-    if parts.query:
-        raise StoreError(
-            "a URL with a query names one object, not a place with keys below it",
-            store=scrub(url),
-            hint="Give the base URL, and tokens as storage_options={'headers': {…}}",
-        )
     client, retry, policy = _client_options("http", options)
     headers = dict(client.pop("default_headers", None) or {})
     if parts.username:
@@ -175,6 +196,13 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
             options.setdefault(ours, options.pop(theirs))
     client, retry, policy = _client_options(scheme, options)
     endpoint = str(options.get("endpoint") or options.get("base_url") or "")
+    if scrub_url(endpoint) != endpoint:
+        raise StoreError(
+            "an endpoint is a URL without user names and query",
+            store=f"{scheme}://{bucket}",
+            got=scrub_url(endpoint),
+            hint="Credentials have options of their own",
+        )
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", True)
     url = _canonical(scheme, endpoint, bucket, prefix)
@@ -290,6 +318,7 @@ def _path(url: str) -> str:
     return place[2:] if place.startswith("//") else place
 
 
+_PLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"})
 _OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
     "s3": _open_s3,
     "s3a": _open_s3,

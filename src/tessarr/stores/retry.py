@@ -129,5 +129,13 @@ def scrub(text: str) -> str:
     if code is not None:
         text = f"{code[1]}: {message[1]}" if message is not None else code[1]
     text = " ".join(text.split("Debug source")[0].split())
-    text = _USERINFO.sub("", _SECRET_QUERY.sub("", text))
-    return _HEADER.sub(r"\1\2…", text)[:_TEXT_LIMIT]
+    return _HEADER.sub(r"\1\2…", scrub_url(text))[:_TEXT_LIMIT]
+
+
+def scrub_url(url: str) -> str:
+    """`url` without what stands before the host, and without queries.
+
+    >>> scrub_url("s3+http://me:secret@host/bucket?token=1")
+    's3+http://host/bucket'
+    """
+    return _USERINFO.sub("", _SECRET_QUERY.sub("", url))

@@ -1,0 +1,115 @@
+"""Credentials are in no text that tessarr makes: not in names, errors, logs, or pickles."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr.errors import StoreError
+from tessarr.stores.base import Store
+from tessarr.stores.url import store_from
+
+SECRET = "hunter2-never-shown"
+NOBODY = "127.0.0.1:9"
+QUICK = {"retry_config": {"max_retries": 0}}
+S3 = {"region": "us-east-1", "endpoint": f"http://{NOBODY}", "access_key_id": SECRET, "secret_access_key": SECRET}
+
+PLACES: list[tuple[str, Mapping[str, Any]]] = [
+    (f"http://user:{SECRET}@{NOBODY}/x", QUICK),
+    (f"http://{SECRET}@{NOBODY}/x", QUICK),
+    (f"http://{NOBODY}/x?sig={SECRET}", QUICK),
+    (f"http://{NOBODY}/x?X-Amz-Signature={SECRET}", QUICK),
+    (f"http://{NOBODY}/x#{SECRET}", QUICK),
+    (f"http://{NOBODY}/x", {"headers": {"Authorization": f"Bearer {SECRET}"}, **QUICK}),
+    (f"http://{NOBODY}/x", {"client_options": {"default_headers": {"X-Api": SECRET}}, **QUICK}),
+    (f"http://{NOBODY}/x", {"client_options": {"proxy_url": f"http://user:{SECRET}@{NOBODY}"}, **QUICK}),
+    (f"http://{NOBODY}/x", {"unknown": SECRET}),
+    (f"s3://AKIA:{SECRET}@bucket/x", QUICK),
+    (f"s3+http://AKIA:{SECRET}@{NOBODY}/bucket/x", QUICK),
+    (f"s3://bucket/x?X-Amz-Signature={SECRET}", {**S3, **QUICK}),
+    ("s3://bucket/x", {**S3, "session_token": SECRET, **QUICK}),
+    ("s3://bucket/x", {**S3, "unknown": SECRET}),
+    ("s3://bucket/x", {**S3, "endpoint": f"http://user:{SECRET}@{NOBODY}", **QUICK}),
+    ("s3://bucket/x", {"client_kwargs": {"endpoint_url": f"http://{NOBODY}?key={SECRET}"}, **QUICK}),
+    (
+        "az://container/x",
+        {"account_name": "a", "sas_token": f"sig={SECRET}", "endpoint": f"http://{NOBODY}/a", **QUICK},
+    ),
+    ("az://container/x", {"account_name": "a", "endpoint": f"http://{NOBODY}/a?sig={SECRET}", **QUICK}),
+    ("gs://bucket/x", {"service_account_key": f'{{"private_key": "{SECRET}"}}'}),
+    (f"redis://user:{SECRET}@{NOBODY}/0", {}),
+    (f"redis://{NOBODY}/0", {"password": SECRET}),
+    (f"simplecache::http://user:{SECRET}@{NOBODY}/x", {}),
+    (f"zip://a::http://user:{SECRET}@{NOBODY}/x.zip", QUICK),
+    (f"http://user:{SECRET}@{NOBODY}/x.zip|zip:a|zarr3:", QUICK),
+    (f"http://{NOBODY}/x.zip?sig={SECRET}|zip:a", QUICK),
+    (f"http://user:{SECRET}@{NOBODY}/x|unknown:", {}),
+    (f"http://user:{SECRET}@{NOBODY}/x|zarr3:|zip:", {}),
+    (f"http://user:{SECRET}@{NOBODY}/x|..:..|..:", {}),
+    (f"reference:http://user:{SECRET}@{NOBODY}/x.json", {}),
+    (f"s3://user:{SECRET}@{NOBODY}/x|icechunk:", {}),
+    (f"nosuch://user:{SECRET}@host/x", {}),
+    (f"http://user:{SECRET}@[malformed/x", {}),
+    (f"file://user:{SECRET}@host/x", {}),
+]
+
+
+def _text(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error))
+
+
+def _said(texts: list[str], call: Callable[[], object]) -> None:
+    try:
+        texts.append(str(call()))
+    except Exception as error:
+        texts.append(_text(error))
+
+
+def _of(store: Store) -> list[str]:
+    texts = [repr(store), store.url, repr(store.__dask_tokenize__())]
+    _said(texts, lambda: pickle.dumps(store))
+    _said(texts, lambda: store.get("k"))
+    _said(texts, lambda: store.set("k", b"1"))
+    _said(texts, lambda: [*store.list()])
+    _said(texts, lambda: store.delete("k"))
+    return texts
+
+
+@pytest.mark.parametrize(("url", "options"), PLACES, ids=[str(number) for number in range(len(PLACES))])
+def test_no_text_holds_a_credential(url: str, options: Mapping[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    texts: list[str] = []
+    try:
+        texts += _of(store_from(url, storage_options=options or None)[0])
+    except Exception as error:
+        texts.append(_text(error))
+    _said(texts, lambda: tessarr.open(url, mode="r", storage_options=options or None))
+    assert [text for text in [*texts, caplog.text] if SECRET in text] == []
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/a?b", "s3://bucket/a#b", "gs://bucket/a?b", "http://host/a#b"])
+def test_what_a_url_would_lose_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match="a query or a fragment"):
+        store_from(url)
+
+
+def test_secrets_within_options_stay_in_the_process() -> None:
+    from tessarr.stores.credentials import recall_secrets, remember_secrets
+
+    options = {
+        "a": 1,
+        "target_options": {"password": SECRET, "host": "h"},
+        "urls": [f"http://u:{SECRET}@h/", "http://h/"],
+    }
+    kept = remember_secrets("place://x", options)
+    assert SECRET not in repr(kept)
+    assert kept["target_options"] == {"host": "h"}
+    assert recall_secrets("place://x", kept) == options
+    with pytest.raises(StoreError, match="no credentials"):
+        recall_secrets("place://of/another/process", kept)
