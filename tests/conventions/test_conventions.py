@@ -126,6 +126,7 @@ def test_coordinates_are_found_by_name_and_by_attribute() -> None:
     assert names.coordinates("t", nodes) == {"x": "x", "yc": "yc"}
     assert names.coordinates("u", nodes) == {"x": "x", "area": "area"}
     assert names.is_dimension_coordinate("x", nodes["x"])
+    assert names.coordinates("g/v", {**nodes, "g": group(), "g/v": array(3, dims=("x",))}) == {"x": "x"}
     assert names.sizes("", nodes) == {"y": 2, "x": 3}
 
 
@@ -137,6 +138,7 @@ def test_coordinates_are_found_by_name_and_by_attribute() -> None:
         (-999, "i", 3, -999),
         (True, "b", 3, True),
         (b"\x00a", "S", 3, "AGE="),
+        (1 + 2j, "c", 3, ["AAAAAAAA8D8=", "AAAAAAAAAEA="]),
         ("x", "U", 3, "x"),
         (1.5, "f", 2, 1.5),
         (-999, "i", 2, -999),

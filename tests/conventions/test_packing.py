@@ -94,3 +94,19 @@ def test_a_list_of_one_number_is_that_number() -> None:
 def test_a_scale_that_is_no_number_is_refused_and_not_left_out(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name} must be a number"):
         Packing.read({name: value})
+
+
+def test_the_fill_value_of_a_v2_array_counts_as_missing_where_that_is_asked_for() -> None:
+    stored = np.array([-1, 5], "i2")
+    for fill in (-1, np.int16(-1)):
+        assert np.isnan(Packing.read({}, fill_value=fill).decode(stored)[0])
+    assert Packing.read({"_FillValue": 5}, fill_value=-1).missing == (5,)
+    assert Packing.read({}, zarr_format=3, fill_value=-1).missing == ()
+    assert Packing.read({}).missing == ()
+
+
+def test_a_complex_missing_value_is_one_value_and_may_be_nan() -> None:
+    one = Packing.read({"_FillValue": ["AAAAAAAA8D8=", "AAAAAAAAAEA="]}, kind="c", zarr_format=3)
+    assert one.missing == (1 + 2j,)
+    nan = Packing.read({"_FillValue": ["AAAAAAAA+H8=", "AAAAAAAA+H8="]}, kind="c", zarr_format=3)
+    assert nan.mask(np.array([complex("nan"), 1])).tolist() == [True, False]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,3 +85,60 @@ def test_the_rules_of_a_third_party_keep_their_severity_in_a_report() -> None:
         (item.severity, str(item)) for item in report.findings
     ]
     assert "LAB-1" in str(report)
+
+
+PLUGIN = """
+from tessarr.conventions import Convention, Problem
+def check(node, path, hierarchy):
+    if "owner" not in node.attributes:
+        yield Problem("owner", (), "no owner", "OWNER-1", "error", "Add an owner")
+    if node.attributes.get("owner") == 1:
+        raise RuntimeError("oops")
+CONVENTION = Convention("owner", lambda node: node.kind == "group", check)
+"""
+POINTS = "[tessarr.convention]\nowner = plugin:CONVENTION\nbroken = nothing:X\nother = json:dumps\n"
+
+
+def test_an_installed_package_offers_a_convention_by_an_entry_point(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    info = tmp_path / "plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    program = """
+        import sys, warnings
+        sys.path.insert(0, sys.argv[1])
+        import tessarr
+        from tessarr import conventions
+        from tessarr.tools.check import check
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            names = conventions.conventions()
+        print(*sorted(str(item.message).split("(")[0] for item in caught), sep="|")
+        print("owner" in names, "broken" in names, "other" in names)
+        from tessarr.stores.memory import MemoryStore
+        store = MemoryStore()
+        group = tessarr.create_group(store)
+        print(*[(item.rule, item.severity, item.fix) for item in check(store).findings])
+        group.attrs["owner"] = 1
+        print(*[(item.rule, item.severity, item.message) for item in check(store).findings])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path)], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == [
+        "the convention 'broken' |the entry point 'other' ",
+        "True False False",
+        "('OWNER-1', 'error', 'Add an owner')",
+        "('CONV', 'info', \"owner: could not be checked: RuntimeError('oops')\")",
+    ]
+
+
+def test_a_convention_that_cannot_tell_whether_it_is_followed_does_not_stop_the_check() -> None:
+    conventions.register(Convention("bad", lambda node: node.attributes["x"] == 1, lambda *_: []))
+    try:
+        assert conventions.detect(Node(kind="group", attributes={})) == ()
+        (problem,) = conventions.check_node(Node(kind="group", attributes={}))
+        assert "KeyError" in problem.message
+    finally:
+        conventions.unregister("bad")

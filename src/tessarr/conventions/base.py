@@ -6,11 +6,13 @@ what is not there or cannot be understood, and only `check` says what is wrong.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from tessarr.conventions.rules import RULES, Severity
+from tessarr.errors import ZarrRuntimeWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.types import JSON, JSONObject
 
@@ -141,6 +143,8 @@ _BUILT_IN = (
 @dataclass(slots=True)
 class _Table:
     found: dict[str, Convention] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
+    """Names of those that are built in."""
     complete: bool = False
 
 
@@ -150,32 +154,53 @@ _TABLE = _Table()
 def register(convention: Convention) -> None:
     """Make a convention known to `detect`, `check_node` and `tessarr check`; replaces an earlier one of its name.
 
-    Installed packages may also offer conventions by the entry point group ``tessarr.convention``.
+    Installed packages may also offer conventions by the entry point group ``tessarr.convention``: each names a
+    `Convention`. One that cannot be loaded is left out with a warning. A registered convention sees every node, those
+    without attributes too; when it fails, that is reported as a problem and the check goes on.
     """
     conventions()
     _TABLE.found[convention.name] = convention
+    _TABLE.own.discard(convention.name)
 
 
 def unregister(name: str) -> None:
     """Forget a convention that was registered. Raises `KeyError` when there is none of that name."""
     conventions()
     del _TABLE.found[name]
+    _TABLE.own.discard(name)
 
 
 def conventions() -> dict[str, Convention]:
     """Every convention that is known: name → convention."""
     if not _TABLE.complete:
         import importlib
-        from importlib.metadata import entry_points
 
         for name in _BUILT_IN:
             module = importlib.import_module(f"tessarr.conventions.{name}")
             several: tuple[Convention, ...] = getattr(module, "CONVENTIONS", None) or (module.CONVENTION,)
             _TABLE.found |= {made.name: made for made in several}
-        for entry in entry_points(group="tessarr.convention"):
-            _TABLE.found.setdefault(entry.name, entry.load())
+        _TABLE.own |= _TABLE.found.keys()
+        for made in _offered():
+            _TABLE.found.setdefault(made.name, made)
         _TABLE.complete = True
     return dict(_TABLE.found)
+
+
+def _offered() -> Iterator[Convention]:
+    """What installed packages offer; built-in conventions keep precedence."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="tessarr.convention"):
+        try:
+            made = entry.load()
+        except Exception as error:  # whatever another package's import raises must not stop the check of data
+            message = f"the convention {entry.name!r} ({entry.value}) cannot be loaded: {error!r}"
+        else:
+            if isinstance(made, Convention):
+                yield made
+                continue
+            message = f"the entry point {entry.name!r} ({entry.value}) is no tessarr.conventions.Convention: {made!r}"
+        warnings.warn(message, ZarrRuntimeWarning, stacklevel=2)
 
 
 def node_of(node: Any) -> Node:
@@ -224,32 +249,52 @@ def hierarchy_of(nodes: Any) -> Tree:
 def detect(node: Any) -> tuple[str, ...]:
     """The names of the conventions that a node follows."""
     view = node_of(node)
-    return tuple(name for name, convention in conventions().items() if convention.detect(view))
+    return tuple(name for name, convention in conventions().items() if _follows(convention, view) is True)
 
 
 def check_node(node: Any, path: str = "", hierarchy: Any = None) -> list[Problem]:
     """What is wrong with a node's attributes by the conventions that it follows."""
     view = node_of(node)
     around = hierarchy_of(hierarchy) if hierarchy is not None else {path: view}
-    return [
-        problem
-        for convention in conventions().values()
-        if convention.detect(view)
-        for problem in convention.check(view, path, around)
-    ]
+    return [problem for convention in conventions().values() for problem in _checked(convention, view, path, around)]
 
 
 def check_hierarchy(nodes: Any) -> Iterator[tuple[str, Problem]]:
     """`check_node` for every node of a hierarchy: path and problem."""
     around = hierarchy_of(nodes)
     known = list(conventions().values())
+    others = [convention for convention in known if convention.name not in _TABLE.own]
     for path, node in around.items():
-        if not node.attributes and not node.dimension_names:
-            continue
-        for convention in known:
-            if convention.detect(node):
-                for problem in convention.check(node, path, around):
-                    yield path, problem
+        says = node.attributes or node.dimension_names or node.extra
+        for convention in known if says else others:
+            for problem in _checked(convention, node, path, around):
+                yield path, problem
+
+
+def _follows(convention: Convention, node: Node) -> bool | Exception:
+    if convention.name in _TABLE.own:
+        return convention.detect(node)
+    try:
+        return bool(convention.detect(node))
+    except Exception as error:  # another package's
+        return error
+
+
+def _checked(convention: Convention, node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    """The problems of a node by one convention; the failure of one that is not built in is a problem too."""
+    followed = _follows(convention, node)
+    if followed is False:
+        return
+    if convention.name in _TABLE.own:
+        yield from convention.check(node, path, hierarchy)
+        return
+    try:
+        if isinstance(followed, Exception):
+            raise followed
+        yield from convention.check(node, path, hierarchy)
+    except Exception as error:
+        message, fix = f"could not be checked: {error!r}", "Tell the author of the convention"
+        yield Problem(convention.name, (), message, severity="info", fix=fix)
 
 
 def parent(path: str) -> str:

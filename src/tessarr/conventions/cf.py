@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.conventions import cftime, framework
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, is_number, parent
-from tessarr.conventions.xarray import read_coordinates, read_fill
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, is_number
+from tessarr.conventions.xarray import find, read_coordinates, read_fill
 from tessarr.types import JSONObject
 
 NAME = "CF"
@@ -74,8 +74,11 @@ class Packing:
     """Whether the attributes ask for scaling at all."""
 
     @classmethod
-    def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2) -> Packing:
+    def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2, fill_value: Any = None) -> Packing:
         """What the attributes of an array of NumPy kind `kind` say.
+
+        `fill_value` is the array's own: where v2 files state no ``_FillValue``, xarray and netCDF take it for one. Without
+        it (the default) only attributes count.
 
         Raises `ValueError` for a scale, offset or limit that is no number: values would be reckoned with wrongly.
         """
@@ -83,8 +86,10 @@ class Packing:
         for name in ("_FillValue", "missing_value"):
             value = attributes.get(name)
             if value is not None:
-                for item in value if isinstance(value, list | tuple) else [value]:
-                    missing.append(read_fill(item, kind, zarr_format))
+                several = isinstance(value, list | tuple) and not (kind == "c" and zarr_format == 3)
+                missing += [read_fill(item, kind, zarr_format) for item in (value if several else [value])]
+        if fill_value is not None and zarr_format == 2 and "_FillValue" not in attributes:
+            missing.append(fill_value.item() if isinstance(fill_value, np.generic) else fill_value)
         limits = attributes.get("valid_range")
         low, high = limits if isinstance(limits, list | tuple) and len(limits) == 2 else (None, None)
         unsigned, scale = attributes.get("_Unsigned"), _number(attributes, "scale_factor")
@@ -103,7 +108,7 @@ class Packing:
         stored = self._signed(np.asarray(values))
         found = np.zeros(stored.shape, bool)
         for item in self.missing:
-            if isinstance(item, float) and item != item:
+            if isinstance(item, float | complex) and item != item:
                 found |= np.isnan(stored) if stored.dtype.kind in "fc" else False
             else:  # with _Unsigned, missing values may be stated as stored or as meant
                 found |= (stored == item) | (np.asarray(values) == item)
@@ -267,21 +272,6 @@ def _check_references(attributes: Attributes, path: str, hierarchy: Hierarchy) -
     for attribute, name in named:
         if find(name, path, hierarchy) is None:
             yield Problem(NAME, (attribute,), f"names {name!r}, which is not there", "CF-REFERENCE")
-
-
-def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
-    """The path of the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
-    if name.startswith("/"):
-        place = name.strip("/")
-        return place if place in hierarchy else None
-    group = parent(path)
-    while True:
-        place = f"{group}/{name}" if group else name
-        if place in hierarchy:
-            return place
-        if not group:
-            return None
-        group = parent(group)
 
 
 CONVENTION = Convention(NAME, _detect, _check, framework.CF, "https://cfconventions.org")

@@ -25,8 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from tessarr.conventions import proj
 from tessarr.conventions.base import Convention, Hierarchy, Node, Problem
-from tessarr.conventions.cf import find
-from tessarr.conventions.xarray import read_dimensions
+from tessarr.conventions.xarray import find, read_dimensions
 from tessarr.types import JSON, JSONObject
 
 NAME = "CRS"

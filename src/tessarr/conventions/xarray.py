@@ -2,7 +2,8 @@
 "missing".
 
     v2   ``.zattrs``     {"_ARRAY_DIMENSIONS": ["time", "lat", "lon"], "coordinates": "yc xc", "_FillValue": -999}
-    v3   ``zarr.json``   "dimension_names": ["time", "lat", "lon"]; "_FillValue" of floats as Base64 of a float64
+    v3   ``zarr.json``   "dimension_names": ["time", "lat", "lon"]; "_FillValue" of floats as Base64 of a float64,
+                         of complex numbers as two of those
 
 >>> write_dimensions(("y", "x"), {"units": "K"}, zarr_format=2)
 ({'units': 'K', '_ARRAY_DIMENSIONS': ['y', 'x']}, None)
@@ -67,7 +68,7 @@ def read_coordinates(attributes: Attributes) -> tuple[str, ...]:
 
 def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
     """The coordinates of the array at `path`: name → path. Dimension coordinates (a 1-d array called like its
-    dimension) first, then those that it or its group names."""
+    dimension) first, then those that it or its group names; beside the array, or in the nearest group above (CF 2.7)."""
     node = hierarchy[path]
     group = parent(path)
     names = read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()
@@ -76,10 +77,25 @@ def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
     listed += read_coordinates(node.attributes) or (read_coordinates(above.attributes) if above else ())
     found = {}
     for name in listed:
-        place = f"{group}/{name}" if group else name
-        if place in hierarchy and hierarchy[place].kind == "array" and place != path:
+        place = find(name, path, hierarchy)
+        if place is not None and hierarchy[place].kind == "array" and place != path:
             found[name] = place
     return found
+
+
+def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
+    """The path of the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
+    if name.startswith("/"):
+        place = name.strip("/")
+        return place if place in hierarchy else None
+    group = parent(path)
+    while True:
+        place = f"{group}/{name}" if group else name
+        if place in hierarchy:
+            return place
+        if not group:
+            return None
+        group = parent(group)
 
 
 def is_dimension_coordinate(path: str, node: Node) -> bool:
@@ -124,6 +140,9 @@ def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
 
     Raises `ValueError` for what is no such value.
     """
+    if zarr_format == 3 and kind == "c" and isinstance(value, list | tuple) and len(value) == 2:
+        real, imaginary = (read_fill(part, "f", 3) for part in value)
+        return complex(real, imaginary)
     if zarr_format == 3 and isinstance(value, str) and kind in "fcS":
         try:
             data = base64.b64decode(value, validate=True)
@@ -131,10 +150,9 @@ def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
             raise ValueError(f"_FillValue is not Base64: {value!r}") from error
         if kind == "S":
             return data
-        if len(data) not in (8, 16):
+        if len(data) != 8:
             raise ValueError(f"_FillValue holds {len(data)} bytes, 8 expected: {value!r}")
-        parts = struct.unpack(f"<{len(data) // 8}d", data)
-        return parts[0] if len(parts) == 1 else complex(*parts)
+        return struct.unpack("<d", data)[0]
     if isinstance(value, str) and kind in "fc":
         return float(value)
     return value
@@ -146,7 +164,7 @@ def write_fill(value: Any, kind: str, zarr_format: int) -> JSON:
     if kind == "S" and isinstance(value, bytes):
         return base64.b64encode(value).decode() if zarr_format == 3 else value.decode("latin-1")
     if zarr_format == 3 and kind == "c":
-        return base64.b64encode(struct.pack("<2d", complex(value).real, complex(value).imag)).decode()
+        return [write_fill(part, "f", 3) for part in (complex(value).real, complex(value).imag)]
     if zarr_format == 3 and kind == "f":
         return base64.b64encode(struct.pack("<d", value)).decode()
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
