@@ -230,7 +230,7 @@ def _grids(shape: Shape, chunks: Any, shards: Any, itemsize: int) -> tuple[Chunk
     if isinstance(shards, str) or shards is True:
         target = settings.get("array.target_shard_size_bytes", None)
         return RegularGrid(guess_shards(shape, inner, itemsize, **({"target_nbytes": target} if target else {}))), inner
-    return normalize_chunks(shards, shape, itemsize), inner
+    return shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize), inner
 
 
 def _shard_options(shards: Any) -> dict[str, Any]:

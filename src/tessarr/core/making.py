@@ -118,9 +118,10 @@ def _serves(found: Array, dtype: Any, exact: bool) -> bool:
     from tessarr.dtypes.parse import from_numpy
 
     data_type = from_numpy(dtype)
-    if exact or data_type.dtype.kind in "OT":
-        return data_type.dtype.newbyteorder("=") == found.dtype.newbyteorder("=")
-    return np.can_cast(found.dtype, data_type.dtype)
+    wanted = data_type.with_byteorder("=").dtype
+    if exact or wanted.kind in "OT" or found.dtype.kind in "OT":
+        return found.metadata.data_type.with_byteorder("=").dtype == wanted
+    return np.can_cast(found.dtype, wanted)
 
 
 __all__ = ["Making"]

@@ -220,6 +220,10 @@ class Selecting:
         """Write by a mask or coordinate arrays."""
         self._put(self._points(selection), value, None)
 
+    async def set_point_selection_async(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Call `set_point_selection` asynchronously."""
+        await self._put_async(self._points(selection), value, None)
+
     # -- how -----------------------------------------------------------------------------------------------------------
 
     def _points(self, selection: Any) -> Request:
