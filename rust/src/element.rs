@@ -92,7 +92,7 @@ fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Opti
     let version = version_at(&path)?;
     let (place, offset) = match &chain.middle {
         Middle::Bytes { .. } => (place, 0),
-        Middle::Shard(_) => inner(&chain, &*cache.get(&path, INDEX, version)?, version, place)?,
+        Middle::Shard(_) => inner(&chain, &cache.get(&path, INDEX, version)?, version, place)?,
     };
     let chunk = cache.get(&path, offset, version)?;
     Last::new(chain, path, version, place, Held::Chunk(Arc::downgrade(&chunk)))
@@ -178,7 +178,7 @@ impl Last {
         match &self.held {
             Held::Chunk(chunk) => out.copy_from_slice(chunk.upgrade()?.get(offset..offset + leaf.item)?),
             Held::File(file, begin) => {
-                read_exact_at(&*file.upgrade()?, out, begin + offset as u64).ok()?;
+                read_exact_at(file.upgrade()?.as_ref(), out, begin + offset as u64).ok()?;
                 decode::finish(leaf, out);
             }
         }

@@ -1,7 +1,7 @@
 //! The Python face of the engine.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
@@ -29,6 +29,13 @@ struct PyArray {
     array: Arc<Array>,
     /// For arrays that are not in local files: `fetch(keys) -> bytes-like or None per key`, `set`, `delete`, `update`.
     store: Option<Py<PyAny>>,
+    /// An array of one element, into which single elements are read.
+    scratch: Option<Mutex<Scratch>>,
+}
+
+struct Scratch {
+    array: Py<PyAny>,
+    buffer: PyUntypedBuffer,
 }
 
 /// Values fetched from a Python store per call.
@@ -39,9 +46,14 @@ const BATCH_BYTES: usize = 64 << 20;
 #[pymethods]
 impl PyArray {
     #[new]
-    #[pyo3(signature = (binding, store=None))]
-    fn new(binding: &str, store: Option<Py<PyAny>>) -> PyResult<PyArray> {
-        Ok(PyArray { array: Arc::new(Array::from_json(binding)?), store })
+    #[pyo3(signature = (binding, store=None, scratch=None))]
+    fn new(binding: &str, store: Option<Py<PyAny>>, scratch: Option<Bound<'_, PyAny>>) -> PyResult<PyArray> {
+        let mut made = PyArray { array: Arc::new(Array::from_json(binding)?), store, scratch: None };
+        if let Some(array) = scratch {
+            let buffer = made.buffer(&array, true)?;
+            made.scratch = Some(Mutex::new(Scratch { array: array.unbind(), buffer }));
+        }
+        Ok(made)
     }
 
     /// Fills `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array.
@@ -51,12 +63,12 @@ impl PyArray {
         self.read_part(py, &part, &buffer)
     }
 
-    /// Puts the element at `index` into `out`, which has room for one; `False`, having done nothing, when `index` is
-    /// not one `int` inside the array per axis.
-    fn element(&self, py: Python<'_>, index: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<bool> {
+    /// The element at `index` as a scalar; `None`, having done nothing, when `index` is not one `int` inside the array
+    /// per axis, or another thread is asking for one.
+    fn element(&self, py: Python<'_>, index: &Bound<'_, PyTuple>) -> PyResult<Option<Py<PyAny>>> {
         let shape = &self.array.shape;
         if index.len() != shape.len() || shape.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         let mut at = Vec::with_capacity(shape.len());
         for (item, &n) in index.iter_borrowed().zip(shape) {
@@ -64,17 +76,17 @@ impl PyArray {
             let position = position.map(|i| if i < 0 { i.saturating_add(n as i64) } else { i });
             match position.filter(|&i| i >= 0 && (i as u64) < n as u64) {
                 Some(position) => at.push(position as usize),
-                None => return Ok(false),
+                None => return Ok(None),
             }
         }
-        let buffer = self.buffer(out, true)?;
+        let Some(Ok(scratch)) = self.scratch.as_ref().map(Mutex::try_lock) else { return Ok(None) };
         // As in `read_part`: the buffer outlives every use of this.
-        let memory = Memory::of_buffer(&buffer);
+        let memory = Memory::of_buffer(&scratch.buffer);
         if !py.detach(|| element::find(&self.array, &at, memory)) {
             let axes = at.into_iter().map(|start| Ax::Range { start, step: 1, n: 1, out: 0, stride: 0 });
-            self.read_part(py, &Part::Box(axes.collect()), &buffer)?;
+            self.read_part(py, &Part::Box(axes.collect()), &scratch.buffer)?;
         }
-        Ok(true)
+        scratch.array.bind(py).get_item(0).map(|scalar| Some(scalar.unbind()))
     }
 
     /// Fills the one-dimensional `out` with the points that the int64 arrays `coords` name.

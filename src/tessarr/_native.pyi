@@ -15,12 +15,14 @@ class NativeError(Exception):
 class Array:
     """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
-    def __new__(cls, binding: str, store: Any | None = None) -> Self: ...
+    def __new__(cls, binding: str, store: Any | None = None, scratch: npt.NDArray[Any] | None = None) -> Self:
+        """`scratch` is an array of one element that belongs to the new object from now on."""
+
     def read(self, dims: tuple[slice | npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
         """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array."""
 
-    def element(self, index: tuple[object, ...], out: npt.NDArray[Any]) -> bool:
-        """Put the element at `index` into `out` (one element); `False` unless `index` is one `int` inside per axis."""
+    def element(self, index: tuple[object, ...]) -> np.generic | None:
+        """The element at `index`; `None` unless that is one `int` inside per axis, and there is a free `scratch`."""
 
     def read_points(self, coords: tuple[npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
         """Fill the one-dimensional `out` with the points that `coords` name together."""

@@ -67,7 +67,8 @@ class _Handle:
         self.plain = self.view is None and bool(bound.shape)
         try:
             description = json.dumps(describe(bound))
-            self.array = _native.Array(description, None if _is_local(bound.store) else _Bytes(bound.store))
+            scratch = np.empty(1, bound.dtype) if self.plain else None
+            self.array = _native.Array(description, None if _is_local(bound.store) else _Bytes(bound.store), scratch)
         except _native.NativeError as error:
             kind, what, _ = error.args
             raise UnsupportedError(what if kind == "unsupported" else f"{kind}: {what}") from error
@@ -128,11 +129,8 @@ class NativeEngine:
         handle = self._handle
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
-        if not handle.plain:
-            return None
-        out = np.empty(1, bound.dtype)
         try:
-            return out[0] if handle.array.element(index, out) else None
+            return handle.array.element(index)
         except _native.NativeError as error:
             _raise(error, bound)
 
