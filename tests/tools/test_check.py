@@ -682,3 +682,47 @@ def test_the_data_of_other_writers_decodes_without_errors(source: str) -> None:
 def test_a_finding_says_what_to_do() -> None:
     finding = Finding("CHUNK-SIZE", "3 bytes", "a", "a/c/0", (0,), fix="Restore the value from a copy")
     assert str(finding) == "error   CHUNK-SIZE       a/c/0: 3 bytes\n" + " " * 25 + "Restore the value from a copy"
+
+
+def test_nodes_below_what_is_no_group_are_checked_and_all_groups_that_are_missing_are_made_at_once() -> None:
+    store = tree(2, compressors=None)
+    for key, value in contents(store).items():
+        if key.startswith("a/x/"):
+            store.set(f"b/c/d/{key[2:]}", value)
+    store.set("b/c/d/x/0.0", b"short")
+    report = check(store, data="size")
+    assert [finding.path for finding in report.of("HIER-NOGROUP")] == ["b", "b/c", "b/c/d"]
+    assert [finding.key for finding in report.of("CHUNK-SIZE")] == ["b/c/d/x/0.0"]
+    repair(report, store, dry_run=False)
+    assert rules(check(store)) <= {"DOC-STRAY"}
+    assert tessarr.open_group(store, mode="r")["b/c/d/x"].shape == tessarr.open_group(store, mode="r")["a/x"].shape
+
+
+def test_every_finding_about_a_store_says_what_to_do() -> None:
+    store = tree(2)
+    put(store, "a/x/inner/.zgroup", {"zarr_format": 2})
+    put(store, "a/x/junk", b"1")
+    put(store, "README", b"1")
+    found = check(store, data="stat").findings
+    assert {finding.rule for finding in found} == {"HIER-IN-ARRAY", "KEY-STRAY", "DOC-STRAY"}
+    assert all(finding.fix or finding.action for finding in found)
+
+
+def test_many_arrays_in_memory_are_checked_without_looking_through_all_keys_for_each() -> None:
+    prefixes: list[str] = []
+
+    class Looking(MemoryStore):
+        """Remembers for which prefixes all keys were looked through."""
+
+        def list_prefix(self, prefix: str) -> Any:
+            prefixes.append(prefix)
+            return super().list_prefix(prefix)
+
+    store = Looking()
+    root = tessarr.open_group(store, mode="w")
+    for number in range(20):
+        root.create_array(f"x{number}", data=np.arange(4), chunks=(2,))
+    prefixes.clear()
+    report = check(store, data="decode", jobs=3)
+    assert (report.ok, report.arrays, report.chunks) == (True, 20, 40)
+    assert prefixes == [""]  # the children of the group

@@ -25,20 +25,21 @@ def add(verbs: Any) -> None:
 tessarr check data.zarr
 tessarr check data.zarr --data --jobs 8
 tessarr check data.zarr group/temperature --json
-tessarr check s3://bucket/data.zarr --level documents
+tessarr check s3://bucket/data.zarr --data documents
 tessarr check huge.zarr --data --resume check.journal
 """,
     )
     add_place(verb)
     verb.add_argument(
+        "--data",
         "--level",
+        dest="level",
+        nargs="?",
+        const="decode",
         choices=LEVELS,
         default="size",
         help="how far to look: metadata only; also which keys there are; also the size of every chunk (default); "
-        "also decode everything",
-    )
-    verb.add_argument(
-        "--data", action="store_const", const="decode", dest="level", help="decode every chunk (as --level decode)"
+        "also decode everything (also without a word)",
     )
     verb.add_argument("--jobs", type=int, metavar="N", help="chunks looked at at once (default: 4)")
     verb.add_argument("--resume", metavar="FILE", help="remember in FILE what is done, and go on from there")

@@ -33,7 +33,14 @@ tessarr repair data.zarr --undo __tessarr_repair/1
         "--rule", action="append", default=[], metavar="RULE", help="only findings of this rule (may be repeated)"
     )
     verb.add_argument(
-        "--level", choices=("documents", "stat", "size", "decode"), default="size", help="how far to look; see check"
+        "--data",
+        "--level",
+        dest="level",
+        nargs="?",
+        const="decode",
+        choices=("documents", "stat", "size", "decode"),
+        default="size",
+        help="how far to look; see check",
     )
     verb.add_argument(
         "--give-up-data", action="store_true", help="also move damaged chunks away; their values become the fill value"

@@ -13,22 +13,31 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.memory import MemoryStore
 from tessarr.stores.path import normalize_path
 from tessarr.stores.url import store_from
-from tessarr.tools.check.chunks import STAGING, ArrayCheck
+from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
 from tessarr.tools.walk import Entry, Progress, read_entries, walk
 from tessarr.types import ZarrFormat
 
+_LEVELS, _WIDTH = 5, 1000
+"""How far nodes are looked for below what is no group."""
+_AT_ONCE = 256
+"""Arrays that are told to the threads at once, so that what is done is noted soon."""
 LEFTOVER_AGE_S = 3600
 """Temporary files younger than this may still be in use."""
 
@@ -60,11 +69,13 @@ def check(
     report = Report(place.url, path, data)
     journal = _Journal(resume, place.url, data)
     top = entries[path].formats[0]
+    lost = _lost(place, entries)
+    report.add(_missing_group(missing, top) for missing in sorted(lost))
     nodes: dict[str, Any] = {}
     for number, entry in enumerate(entries.values()):
         if progress:
             progress(number, len(entries), f"/{entry.path}")
-        nodes[entry.path] = _check_node(place, entry, entries, top, report)
+        nodes[entry.path] = _check_node(entry, entries, lost, top, report)
     if conventions:
         report.add(_conventions(nodes))
     if data is not None:
@@ -88,7 +99,47 @@ def _entries(store: Store, path: str) -> dict[str, Entry]:
     return {place: entry for place, entry in found.items() if not place.rpartition("/")[2].startswith(STAGING)}
 
 
-def _check_node(store: Store, entry: Entry, entries: dict[str, Entry], top: ZarrFormat, report: Report) -> Any:
+def _lost(store: Store, entries: dict[str, Entry]) -> set[str]:
+    """The paths below which nodes stand and that are no groups themselves; these nodes are added to `entries`."""
+    missing: set[str] = set()
+    groups = [entry for entry in entries.values() if entry.children]
+    while groups:
+        new: list[Entry] = []
+        for entry in groups:
+            for name in entry.children:
+                below = entry.prefix + name
+                if below not in entries and not name.startswith(STAGING):
+                    new += _nodes_below(store, below, missing)
+        found = {node.path: node for node in new if node.path not in entries}
+        entries.update(found)
+        groups = [node for node in found.values() if node.children]
+    return missing
+
+
+def _nodes_below(store: Store, prefix: str, missing: set[str]) -> list[Entry]:
+    """The nodes under a prefix that is none itself, looked for in a few levels; `missing` gets what leads to them."""
+    waiting, found = [prefix], list[Entry]()
+    for _ in range(_LEVELS):
+        below = [child[:-1] for parent in waiting for child in store.list_dir(f"{parent}/").prefixes][:_WIDTH]
+        if not below:
+            break
+        tops = [entry.path for entry in read_entries(store, below) if entry.formats]
+        for top in tops:
+            found += walk(store, top)
+            above = top.rpartition("/")[0]
+            while len(above) >= len(prefix):
+                missing.add(above)
+                above = above.rpartition("/")[0]
+        waiting = [path for path in below if path not in tops]
+    return found
+
+
+def _missing_group(path: str, zarr_format: ZarrFormat) -> Finding:
+    action = Action("create_group", path, str(zarr_format))
+    return Finding("HIER-NOGROUP", f"nodes stand below /{path}, which is no group", path, action=action)
+
+
+def _check_node(entry: Entry, entries: dict[str, Entry], lost: set[str], top: ZarrFormat, report: Report) -> Any:
     zarr_format = top if top in entry.formats else entry.formats[0]
     metadata, found = check_entry(entry, zarr_format)
     report.add(found)
@@ -100,27 +151,24 @@ def _check_node(store: Store, entry: Entry, entries: dict[str, Entry], top: Zarr
         return metadata
     report.groups += 1
     report.add(check_consolidated(entry, entries, zarr_format))
-    report.add(_strays(store, entry, entries, zarr_format))
+    report.add(_strays(entry, entries, lost))
     return metadata
 
 
-def _strays(store: Store, entry: Entry, entries: dict[str, Entry], zarr_format: ZarrFormat) -> Iterator[Finding]:
+def _strays(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator[Finding]:
     """Keys directly in a group that are no documents, and prefixes in it that are no nodes."""
     for name in entry.keys:
         if name not in entry.values and not name.startswith(".nc"):
             yield from _stray_key(entry, name)
     for name in entry.children:
         below = entry.prefix + name
-        if below in entries:
+        if below in entries or below in lost:
             continue
         if name.startswith(STAGING):
             message = "values that a repair replaced, or a writer staged"
             yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is not needed any more")
-        elif _has_nodes(store, below):
-            action = Action("create_group", below, str(zarr_format))
-            yield Finding("HIER-NOGROUP", f"nodes stand below /{below}, which is no group", below, action=action)
         else:
-            yield Finding("DOC-STRAY", f"/{below} holds keys and is no node", entry.path, below)
+            yield Finding("DOC-STRAY", f"/{below} holds keys and is no node", entry.path, below, fix=UNKNOWN)
 
 
 def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
@@ -130,20 +178,7 @@ def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
             "KEY-TEMPORARY", "left by a writer that was stopped", entry.path, key, action=Action("delete", key)
         )
     elif name not in ("meta", "attrs"):
-        yield Finding("DOC-STRAY", "a group holds documents only", entry.path, key)
-
-
-def _has_nodes(store: Store, prefix: str) -> bool:
-    """Whether any node stands below a prefix that is none itself: its children are looked at, and theirs."""
-    waiting = [prefix]
-    for _ in range(4):
-        below = [child[:-1] for parent in waiting for child in store.list_dir(f"{parent}/").prefixes]
-        if not below:
-            return False
-        if any(entry.formats for entry in read_entries(store, below[:1000])):
-            return True
-        waiting = below[:100]
-    return False
+        yield Finding("DOC-STRAY", "a group holds documents only", entry.path, key, fix=UNKNOWN)
 
 
 def _leftovers(store: Store) -> Iterator[Finding]:
@@ -183,18 +218,44 @@ def _check_data(
     progress: Progress | None,
 ) -> None:
     arrays = [(path, node) for path, node in nodes.items() if isinstance(node, ArrayMetadata)]
-    for number, (path, metadata) in enumerate(arrays):
-        if progress:
-            progress(number, len(arrays), f"/{path} values")
-        done = journal.recall(path)
-        if done is None:
-            work = ArrayCheck(store, path, metadata, data, jobs)
-            found = list(work.findings())
-            done = {"chunks": work.chunks, "nbytes": work.nbytes, "findings": [item.to_json() for item in found]}
-            journal.note(path, done)
-        report.chunks += done["chunks"]
-        report.nbytes += done["nbytes"]
-        report.add(Finding.from_json(item) for item in done["findings"])
+    keys = _Listed(store).below if isinstance(store, MemoryStore) else None
+
+    def examine(item: tuple[str, ArrayMetadata]) -> tuple[str, dict[str, Any], bool]:
+        path, metadata = item
+        known = journal.recall(path)
+        if known is not None:
+            return path, known, False
+        work = ArrayCheck(store, path, metadata, data, chunk_pool, keys)
+        found = [finding.to_json() for finding in work.findings()]
+        return path, {"chunks": work.chunks, "nbytes": work.nbytes, "findings": found}, True
+
+    # Arrays wait for chunks, never the other way round, so that two pools cannot block each other.
+    with ThreadPoolExecutor(jobs) as chunk_pool, ThreadPoolExecutor(jobs) as array_pool:
+        waiting = iter(arrays)
+        number = 0
+        while some := list(islice(waiting, _AT_ONCE)):
+            for path, done, is_new in array_pool.map(examine, some):
+                if progress:
+                    progress(number, len(arrays), f"/{path} values")
+                number += 1
+                if is_new:
+                    journal.note(path, done)
+                report.chunks += done["chunks"]
+                report.nbytes += done["nbytes"]
+                report.add(Finding.from_json(item) for item in done["findings"])
+
+
+class _Listed:
+    """The keys of a store in memory, in order: such a store looks through all of them for each prefix."""
+
+    def __init__(self, store: Store) -> None:
+        self.keys = sorted(store.list())
+
+    def below(self, prefix: str) -> list[str]:
+        """What begins with `prefix`."""
+        start = bisect_left(self.keys, prefix)
+        stop = bisect_left(self.keys, prefix + chr(sys.maxunicode), start) if prefix else len(self.keys)
+        return self.keys[start:stop]
 
 
 class _Journal:

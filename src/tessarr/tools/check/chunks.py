@@ -4,9 +4,10 @@ everything decodes (decode)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from itertools import islice, pairwise
-from typing import Any
+from threading import Lock
+from typing import Any, TypeAlias
 
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.errors import ChecksumError, CodecError, ShardIndexError, StoreError, TessarrError
@@ -18,24 +19,31 @@ from tessarr.stores.base import Store
 from tessarr.tools.check.report import Action, Finding, Level
 from tessarr.types import Coords
 
+Keys: TypeAlias = Callable[[str], Iterable[str]]
 _BATCH = 256
 _TEMPORARY = (".partial", ".tmp", ".temp", ".part")
 """Endings of what writers leave behind when they are killed (zarr-python, zarr-java, rsync-like tools)."""
+UNKNOWN = "No reader looks at it: remove it if it is not needed"
 STAGING = ("__tessarr_staged", "__tessarr_repair")
 
 
 class ArrayCheck:
     """The stored values of one array, checked in one pass over its keys."""
 
-    def __init__(self, store: Store, path: str, metadata: ArrayMetadata, level: Level, jobs: int) -> None:
+    def __init__(
+        self, store: Store, path: str, metadata: ArrayMetadata, level: Level, pool: Executor, keys: Keys | None = None
+    ) -> None:
+        """`pool` looks at chunks, and may be shared; `keys` lists what is under a prefix, in place of the store."""
         self.store = store
         self.path = path
         self.prefix = f"{path}/" if path else ""
         self.metadata = metadata
         self.level = level
-        self.jobs = jobs
+        self.pool = pool
+        self.keys = store.list_prefix if keys is None else keys
         self.chunks = 0
         self.nbytes = 0
+        self._lock = Lock()
         self._nested: set[str] = set()
 
     def findings(self) -> Iterator[Finding]:
@@ -65,7 +73,7 @@ class ArrayCheck:
         """The grid index of every chunk, and findings about all other keys."""
         encoding, ndim = self.metadata.chunk_key_encoding, self.metadata.ndim
         counts = [axis.nchunks for axis in self.metadata.chunk_grid.axes(self.metadata.shape)]
-        for key in self.store.list_prefix(self.prefix):
+        for key in self.keys(self.prefix):
             name = key[len(self.prefix) :]
             if "/" not in name and name in formats.DOCUMENT_NAMES:
                 continue
@@ -92,11 +100,12 @@ class ArrayCheck:
             if node in self._nested:
                 return None
             self._nested.add(node)
-            return Finding("HIER-IN-ARRAY", f"/{node} stands inside the array /{self.path}", self.path, key)
+            message = f"/{node} stands inside the array /{self.path}"
+            return Finding("HIER-IN-ARRAY", message, self.path, key, fix="Move it to a group")
         if other is not None and other.decode(name, self.metadata.ndim) is not None:
             misplaced.append(key)
             return None
-        return Finding("KEY-STRAY", "neither a chunk nor a document", self.path, key)
+        return Finding("KEY-STRAY", "neither a chunk nor a document", self.path, key, fix=UNKNOWN)
 
     def _separator(self, misplaced: list[str], other: Any) -> Iterator[Finding]:
         if not misplaced:
@@ -122,11 +131,14 @@ class ArrayCheck:
     def _examined(self, items: Iterable[Finding | Coords], bound: BoundArray) -> Iterator[Finding]:
         examine: Callable[[Coords], list[Finding]] = lambda coords: self._chunk(bound, coords)  # noqa: E731
         iterator = iter(items)
-        with ThreadPoolExecutor(self.jobs) as pool:
-            while batch := list(islice(iterator, _BATCH)):
-                yield from (item for item in batch if isinstance(item, Finding))
-                for found in pool.map(examine, [item for item in batch if not isinstance(item, Finding)]):
-                    yield from found
+        while batch := list(islice(iterator, _BATCH)):
+            yield from (item for item in batch if isinstance(item, Finding))
+            for found in self.pool.map(examine, [item for item in batch if not isinstance(item, Finding)]):
+                yield from found
+
+    def _count(self, nbytes: int) -> None:
+        with self._lock:
+            self.nbytes += nbytes
 
     def _chunk(self, bound: BoundArray, coords: Coords) -> list[Finding]:
         key = bound.key(coords)
@@ -142,7 +154,7 @@ class ArrayCheck:
         nbytes = bound.store.getsize(key)
         if nbytes is None:
             return  # deleted since it was listed
-        self.nbytes += nbytes
+        self._count(nbytes)
         chain = bound.chain(bound.chunk_shape(coords))
         if nbytes == 0 and chain.encoded_size != 0:
             yield make("CHUNK-EMPTY", "0 bytes", quarantine=True)
@@ -162,7 +174,7 @@ class ArrayCheck:
         if data is None:
             return
         nbytes = memoryview(data).nbytes
-        self.nbytes += nbytes
+        self._count(nbytes)
         chain = bound.chain(bound.chunk_shape(coords))
         if nbytes == 0 and chain.encoded_size != 0:
             yield make("CHUNK-EMPTY", "0 bytes", quarantine=True)
