@@ -134,8 +134,8 @@ def codec_words(document: Document) -> Document | None:
     for codecs in codec_lists(new):
         for codec in codecs:
             inner = codec.get("configuration") if isinstance(codec, dict) else None
-            mend = _WORDS.get(str(codec.get("name"))) if isinstance(inner, dict) else None
-            if mend is not None:
+            mend = _WORDS.get(str(codec.get("name"))) if isinstance(codec, dict) else None
+            if mend is not None and isinstance(inner, dict):
                 codec["configuration"] = mend(inner)
     return changed(document, new)
 
