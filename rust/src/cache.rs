@@ -15,7 +15,7 @@ use crate::store::Version;
 /// The offset under which a file's shard index is kept.
 pub const INDEX: u64 = u64::MAX;
 /// Bytes that the cache holds unless told otherwise.
-pub const DEFAULT_BYTES: usize = 64 << 20;
+pub const DEFAULT_BYTES: usize = 128 << 20;
 
 static CAPACITY: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
 

@@ -40,7 +40,7 @@ DEFAULTS: dict[str, Any] = {
     },
     "async": {"concurrency": 10, "timeout": None},  # requests in flight; seconds before one is given up
     "threading": {"max_workers": None},  # threads for codecs; None for the cores this process may use
-    "cache": {"nbytes": 64 << 20},  # decoded chunks that the native engine keeps; 0 keeps none
+    "cache": {"nbytes": 128 << 20},  # decoded chunks that the native engine keeps; 0 keeps none
     "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},  # accepted; see `engine`
     "codecs": {},  # accepted; codecs are registered with `tessarr.registry.register`
     "buffer": "numpy.ndarray",  # accepted; results are NumPy arrays

@@ -7,7 +7,7 @@ packages, and remote stores. Local files are read and written by Rust itself; th
 for in batches, `bytes` among them without a copy.
 
 Decoded chunks of compressed local files that were read in part are kept in one cache per process
-(``config["cache.nbytes"]``, 64 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
+(``config["cache.nbytes"]``, 128 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
 modification time and size are those it was read with.
 
 Raises `ImportError` on import where the Rust module was not built.
