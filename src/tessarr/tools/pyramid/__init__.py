@@ -35,7 +35,7 @@ from tessarr.tools.pyramid.aside import aside, publish, put_into
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
 from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Note, build_level
-from tessarr.tools.pyramid.reduce import Method, check_method
+from tessarr.tools.pyramid.reduce import Method, check_method, check_missing
 
 __all__ = ["Describing", "Level", "Method", "Progress", "build_pyramid"]
 
@@ -86,6 +86,7 @@ def build_pyramid(
         raise ArrayNotFoundError("no array to make levels of", store=where.store.url, path=f"/{where._join(array)}")
     chosen: Method = method or ("mode" if labels else "mean")
     check_method(chosen, base.dtype, labels=labels)
+    check_missing(missing, base.dtype)
     per_axis = factors_of(factors, base.dimension_names, base.ndim)
     made = plan(array, base.shape, per_axis, count=levels, min_size=min_size, names=names)
     described = attributes_of(

@@ -7,7 +7,8 @@ array([[2, 9]])
 array([5, 1])
 
 Blocks at the far edges hold what is left of the array; only elements that exist count. Integer means are exact and
-rounded half to even; floats are added up as float64. `missing` is a value (NaN, a fill value) that does not count; where
+rounded half to even; floats are added up as float64, and so are all numbers for "gaussian" (integers beyond 2**53 are then
+exact to a relative 1e-15). `missing` is a value (NaN, a fill value) that does not count; where
 a block holds nothing else the result is `missing`.
 """
 
@@ -50,6 +51,15 @@ def check_method(method: str, dtype: np.dtype[Any], *, labels: bool = False) -> 
         raise UnsupportedOperationError(f"{method} has no meaning for {dtype}", hint="Use method='nearest'")
 
 
+def check_missing(missing: _Missing, dtype: np.dtype[Any]) -> None:
+    """Raises `ValueError` for a missing value that the data type cannot hold; NaN is one of no element of integers."""
+    if missing is None or missing != missing or kind_of(dtype) not in "iu" or dtype.kind == "V":
+        return
+    limits = np.iinfo(dtype)
+    if int(missing) != missing or not limits.min <= missing <= limits.max:
+        raise ValueError(f"the missing value {missing} is none that {dtype} can hold")
+
+
 def halo(method: str, factor: int) -> tuple[int, int]:
     """Elements that are needed before and after the blocks of a piece, along an axis with this factor."""
     if method != "gaussian" or factor == 1:
@@ -73,6 +83,9 @@ def reduce(
     )
     if method == "nearest":
         return values[tuple(slice(None, None, factor) for factor in factors)].copy()
+    if not values.dtype.isnative:
+        native = values.astype(values.dtype.newbyteorder("="))
+        return reduce(native, factors, method, missing=missing, before=before, length=length).astype(values.dtype)
     if values.dtype.kind == "V" and kind_of(values.dtype) != "V":
         wide = values.astype(np.float64 if kind_of(values.dtype) == "f" else np.int64)
         return reduce(wide, factors, method, missing=missing, before=before, length=length).astype(values.dtype)
@@ -137,7 +150,11 @@ def _mean(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
     else:
         wide = np.complex128 if dtype.kind == "c" else np.float64
         with np.errstate(over="ignore", invalid="ignore"):  # infinities are results like any other
-            mean = _split(values.astype(wide, copy=False), block).sum(axis=inner) / divisor
+            parts = _split(values.astype(wide, copy=False), block)
+            mean = parts.sum(axis=inner) / divisor
+            if np.isinf(mean).any():  # the sum may have been too large where the mean is not
+                shares = parts / (divisor if np.ndim(divisor) == 0 else np.expand_dims(divisor, inner))
+                mean = np.where(np.isinf(mean), shares.sum(axis=inner), mean)
     result = _cast(mean, dtype)
     if absent is not None:
         result[np.broadcast_to(count == 0, result.shape)] = missing
@@ -169,8 +186,19 @@ def _mean_of_long(values: _Values, block: tuple[int, ...], divisor: Any) -> Any:
 def _cast(values: _Values, dtype: np.dtype[Any]) -> _Values:
     if dtype.kind == "b":
         return values >= 1
+    if dtype.kind in "iu" and np.asarray(values).dtype.kind == "f":
+        return _nearest_integer(np.asarray(values), dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values).astype(dtype)
+
+
+def _nearest_integer(values: _Values, dtype: np.dtype[Any]) -> _Values:
+    """Whole floats as integers; beyond the last (a rounding error away, of 64 bits) the last is meant."""
+    limits = np.iinfo(dtype)
+    high, low = values >= float(limits.max), values <= float(limits.min)
+    result = np.where(high | low, 0, values).astype(dtype)
+    result[high], result[low] = limits.max, limits.min
+    return result
 
 
 # -- max and mode ------------------------------------------------------------------------------------------------------
@@ -229,7 +257,8 @@ def _taps(factor: int) -> list[tuple[int, float]]:
     """Offsets from the first element of a block, and their weights: σ is a third of the factor, cut off at 4 σ."""
     centre, sigma = (factor - 1) / 2, factor / 3
     reach = range(ceil(centre - 4 * sigma), int(centre + 4 * sigma) + 1)
-    return [(offset, float(np.exp(-((offset - centre) ** 2) / (2 * sigma**2)))) for offset in reach]
+    weights = [float(np.exp(-((offset - centre) ** 2) / (2 * sigma**2))) for offset in reach]
+    return [(offset, weight / sum(weights)) for offset, weight in zip(reach, weights, strict=True)]
 
 
 def _gaussian(
@@ -241,6 +270,9 @@ def _gaussian(
     weight = np.ones((), np.float64) if absent is None else (~absent).astype(np.float64)
     wide = np.complex128 if dtype.kind == "c" else np.float64
     total = values.astype(wide) if absent is None else np.where(absent, 0, values.astype(wide))
+    # Halves and more of the largest floats, scaled exactly, so that no sum of weighted ones is too large.
+    scale = 2.0**-8 if total.size and kind_of(dtype) in "fc" and np.abs(total).max() > 1e300 else 1.0
+    total = total * scale if scale != 1.0 else total
     if absent is None:
         weight = np.ones((1,) * values.ndim)
     for axis, factor in enumerate(factors):
@@ -253,10 +285,21 @@ def _gaussian(
             weight = _smooth(weight, axis, factor, before[axis], length[axis], size)
     empty = weight <= 1e-12
     mean = total / np.where(empty, 1, weight)
+    mean = _unscaled(mean, scale) if scale != 1.0 else mean
     result = _cast(np.rint(mean), dtype) if kind_of(dtype) in "iu" else _cast_float(mean, dtype)
     if absent is not None:
         result[np.broadcast_to(empty, result.shape)] = missing
     return result
+
+
+def _unscaled(mean: _Values, scale: float) -> _Values:
+    """Means at their real size; one a rounding error beyond the largest number is that number."""
+    limit = np.finfo(np.float64).max
+    with np.errstate(over="ignore", invalid="ignore"):
+        real = mean / scale
+    if mean.dtype.kind == "c":
+        return real
+    return np.where(np.isinf(real) & np.isfinite(mean), np.copysign(limit, mean), real)
 
 
 def _cast_float(mean: _Values, dtype: np.dtype[Any]) -> _Values:
