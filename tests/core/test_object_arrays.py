@@ -89,3 +89,24 @@ def test_ragged_arrays_are_made_of_their_data_type() -> None:
     assert z.metadata.filters == ({"id": "vlen-array", "dtype": "<i4"},)
     z[:] = ragged([1], [2, 3])
     assert [row.tolist() for row in z[:]] == [[1], [2, 3]]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<U3", ">U3"])
+def test_categories_of_fixed_length_text_are_those_of_numcodecs(order: Any, dtype: str) -> None:
+    store: dict[str, bytes] = {}
+    codec = numcodecs.Categorize(["a", "bcd"], dtype=dtype)
+    z = tessarr.create(
+        shape=(3, 2),
+        chunks=(3, 2),
+        dtype=dtype,
+        filters=[codec],
+        compressor=None,
+        order=order,
+        zarr_format=2,
+        store=store,
+    )
+    values = np.array([["a", "bcd"], ["bcd", "a"], ["no", "a"]], dtype)
+    z[:] = values
+    assert store["0.0"] == bytes(codec.encode(np.asarray(values, order="C").reshape(-1, order=order)))
+    assert tessarr.open_array(store, mode="r")[:].tolist() == [["a", "bcd"], ["bcd", "a"], ["", "a"]]

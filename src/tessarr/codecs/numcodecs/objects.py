@@ -26,7 +26,7 @@ from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
 
-FIXED = {"vlen-utf8": "U", "vlen-bytes": "S"}
+FIXED = {"vlen-utf8": "U", "vlen-bytes": "S", "categorize": "U"}
 """Kind of the fixed-length elements that an object codec is also used for."""
 
 
@@ -86,15 +86,16 @@ class ObjectCodec(ArrayToBytes):
             return _VLEN[self.name].encode(chunk, spec)
         values = np.ascontiguousarray(chunk).astype(object, copy=False).reshape(spec.shape)
         values = np.require(values, requirements="W")  # numcodecs asks for memory it could write
+        members: dict[str, str] = {}
         if self.name == "categorize":
-            values = values.reshape(-1)
+            values, members = values.reshape(-1), {"dtype": "|O"}  # also where the array holds text of a fixed length
         if self.name == "msgpack2":
             _msgpack()
 
         def encode() -> Any:
             from numcodecs import get_codec
 
-            return get_codec(self.config).encode(values)
+            return get_codec({**self.config, **members}).encode(values)
 
         try:
             return run(self.name, encode)  # type: ignore[no-any-return]
@@ -217,9 +218,10 @@ def _msgpack() -> Any:
 
 
 class FixedObjectCodec(ObjectCodec):
-    """A vlen filter on texts or bytes of a fixed length, which numcodecs allows: they are stored as objects.
+    """An object filter on texts or bytes of a fixed length, which numcodecs allows: they are stored as objects.
 
-    xarray writes such arrays when data that was read as strings is stored again with its filters.
+    xarray writes such arrays when data that was read as strings is stored again with its filters, and ``categorize`` of
+    fixed-length text is an example in numcodecs' documentation.
     """
 
     def to_json(self) -> JSONObject:
@@ -244,5 +246,5 @@ class FixedObjectCodec(ObjectCodec):
         return found.astype(spec.dtype)
 
     def _as_objects(self, spec: ChunkSpec) -> ChunkSpec:
-        kind = VariableLengthUTF8() if self.name == "vlen-utf8" else VariableLengthBytes()
+        kind = VariableLengthBytes() if self.name == "vlen-bytes" else VariableLengthUTF8()
         return ChunkSpec(spec.shape, kind, np.zeros((), kind.dtype))
