@@ -233,7 +233,7 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
     if isinstance(dtype, DataType):
         return dtype
     if isinstance(dtype, Mapping) and "formats" not in dtype:  # NumPy describes records by a dict with formats
-        return from_v3(dtype)  # type: ignore[arg-type]
+        return from_v3(dtype)
     if dtype is str or dtype is bytes:
         return _object_type(_OBJECT_CODECS["vlen-utf8" if dtype is str else "vlen-bytes"], {})
     if dtype is None:  # np.dtype(None) would be float64
@@ -241,7 +241,7 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
     if isinstance(dtype, str) and (re.match(r"r-?\d", dtype) or _is_v3_name(dtype)):
         return from_v3(dtype)
     try:
-        native = np.dtype(dtype)
+        native = np.dtype(dtype)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         if isinstance(dtype, str) and not _TYPESTR.fullmatch(dtype):
             raise _unknown(dtype) from error
