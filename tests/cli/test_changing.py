@@ -272,6 +272,22 @@ def test_pyramid_makes_levels_beside_the_array(run: Run, tmp_path: Path) -> None
     assert tessarr.open_array(tmp_path / "image.zarr", path="1")[0, 0] == np.mean([0, 1, 8, 9])
 
 
+def test_pyramid_takes_scale_name_and_size_and_works_in_an_archive(run: Run, tmp_path: Path) -> None:
+    from tessarr.stores.zip import ZipStore
+
+    with ZipStore(tmp_path / "image.zip", mode="w") as store:
+        group = tessarr.create_group(store)
+        group.create_array("0", data=np.arange(4096).reshape(64, 64), chunks=(16, 16), dimension_names=("y", "x"))
+    options = ("--convention", "ome-0.5", "--scale", "0.5,0.25", "--name", "cells", "--min-size", "16", "--fresh")
+    assert run("pyramid", tmp_path / "image.zip", "0", *options).code == 0
+    entry = tessarr.open_group(tmp_path / "image.zip", mode="r").attrs["ome"]["multiscales"][0]
+    assert entry["name"] == "cells"
+    assert [item["coordinateTransformations"][0]["scale"] for item in entry["datasets"]] == [
+        [0.5, 0.25], [1.0, 0.5], [2.0, 1.0],
+    ]  # fmt: skip
+    assert run("pyramid", tmp_path / "image.zip", "0", "--scale", "a").code == 2
+
+
 def test_pyramid_of_what_is_no_array_or_by_no_factor_is_an_error(run: Run, data: Path) -> None:
     assert run("pyramid", data, "nothing").code == 2
     assert run("pyramid", data, "temperature", "--factors", "auto").code == 2

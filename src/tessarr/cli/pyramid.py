@@ -11,6 +11,7 @@ from tessarr.cli.places import open_store
 from tessarr.cli.printing import ERROR, OK, add_storage, add_verb, lengths, note, print_json
 from tessarr.cli.progress import bar
 from tessarr.tools.pyramid import Describing, Method, build_pyramid
+from tessarr.tools.pyramid.levels import MIN_SIZE
 
 
 def add(verbs: Any) -> None:
@@ -22,7 +23,7 @@ def add(verbs: Any) -> None:
         text="Build the levels of a multiscale pyramid beside an array, and describe them in the group's attributes.\n"
         "A run that was stopped goes on where it was when it is started again with the same options.",
         examples="""
-tessarr pyramid image.zarr 0 --convention ome-0.5
+tessarr pyramid image.zarr 0 --convention ome-0.5 --scale 0.5,0.5
 tessarr pyramid image.zarr 0 --levels 3 --method gaussian
 tessarr pyramid image.zarr labels/0 --labels --factors y=2,x=2
 tessarr pyramid dem.zarr elevation --missing -9999 --json
@@ -43,6 +44,12 @@ tessarr pyramid dem.zarr elevation --missing -9999 --json
     verb.add_argument(
         "--convention", choices=get_args(Describing), default="multiscales-0.1", help="how the levels are described"
     )
+    verb.add_argument(
+        "--min-size", type=int, default=MIN_SIZE, metavar="N", help=f"stop when no axis is longer (default: {MIN_SIZE})"
+    )
+    verb.add_argument("--name", metavar="NAME", help="of the pyramid, in the description")
+    verb.add_argument("--scale", metavar="SIZES", help='OME-Zarr: physical size of an element per axis, "1,0.5,0.5"')
+    verb.add_argument("--fresh", action="store_true", help="begin anew where a stopped run would go on")
     verb.add_argument("--overwrite", action="store_true", help="replace levels that are there")
     verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
     verb.set_defaults(run=run)
@@ -63,11 +70,15 @@ def run(arguments: argparse.Namespace) -> int:
             group,
             name,
             levels=arguments.levels,
+            min_size=arguments.min_size,
             factors=factors[0] if isinstance(factors, tuple) and len(factors) == 1 else factors,
             method=arguments.method,
             labels=arguments.labels,
             missing=_number(arguments.missing),
             convention=arguments.convention,
+            name=arguments.name,
+            scale=_numbers(arguments.scale),
+            resume=not arguments.fresh,
             overwrite=arguments.overwrite,
             jobs=arguments.jobs,
             progress=progress,
@@ -80,6 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
         for level in levels:
             print(f"{group.name.rstrip('/')}/{level.name}  {lengths(level.shape)}")
     return OK
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """Numbers with commas between. Raises `ValueError`."""
+    return None if text is None else [float(part) for part in text.split(",")]
 
 
 def _number(value: float | None) -> float | int | None:
