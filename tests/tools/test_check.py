@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import warnings
 import zlib
 from pathlib import Path
@@ -329,6 +330,7 @@ V2 = {
     "filters": None,
 }
 CODECS: list[Any] = V3["codecs"]  # type: ignore[assignment]
+BLOSC = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
 START = {"padding_encoding": "start_byte"}
 
 
@@ -401,6 +403,12 @@ DOCUMENTS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     (
         "LEGACY-WORDS",
         "zarr.json",
+        {"codecs": [*CODECS, {"name": "blosc", "configuration": {"level": 6, **BLOSC}}]},
+        {"codecs": [*CODECS, {"name": "blosc", "configuration": BLOSC}]},
+    ),
+    (
+        "LEGACY-WORDS",
+        "zarr.json",
         {"data_type": "float32", "codecs": [cast("+Infinity"), {"name": "bytes"}]},
         {"data_type": "float32", "codecs": [cast("Infinity"), {"name": "bytes"}]},
     ),
@@ -456,14 +464,16 @@ def test_a_document_that_a_library_wrote_wrongly_is_put_right(rule: str, name: s
 
 
 def test_every_legacy_rule_is_shown() -> None:
-    assert {rule for rule, *_ in DOCUMENTS} | {"LEGACY-BLOCK"} == set(LEGACY)
+    assert {rule for rule, *_ in DOCUMENTS} | {"LEGACY-BLOCK", "LEGACY-CODECS"} == set(LEGACY)
 
 
+REFUSED = ("LEGACY-BOOL", "LEGACY-CODECS")
+"""Rules about documents that the specifications want refused."""
 QUIET = ("LEGACY-SHORT", "LEGACY-CODEC", "LEGACY-NAN")
 """Rules about documents that break no specification, or one that nobody keeps."""
 
 
-@pytest.mark.parametrize(("rule", "name", "wrong", "right"), [item for item in DOCUMENTS if item[0] != "LEGACY-BOOL"])
+@pytest.mark.parametrize(("rule", "name", "wrong", "right"), [item for item in DOCUMENTS if item[0] not in REFUSED])
 def test_what_is_put_right_could_be_read_before_with_a_warning(rule: str, name: str, wrong: Any, right: Any) -> None:
     base = V3 if name == "zarr.json" else V2
     store, mended = MemoryStore(), MemoryStore()
@@ -476,6 +486,17 @@ def test_what_is_put_right_could_be_read_before_with_a_warning(rule: str, name: 
     twin = tessarr.open_array(mended, mode="r")
     assert (array.dtype, array.metadata.chunk_grid) == (twin.dtype, twin.metadata.chunk_grid)
     np.testing.assert_array_equal(array[...], twin[...])
+
+
+@pytest.mark.parametrize("key", ["byte_cf1.zr3/Band1", "byte_cf1.zr3/x"])
+def test_early_files_of_gdal_without_codecs_are_read_after_a_repair(key: str, tmp_path: Path) -> None:
+    place = tmp_path / "x.zarr"
+    shutil.copytree(FIXTURES / "gdal" / key, place)
+    with pytest.raises(MetadataValidationError, match="codecs"):
+        tessarr.open_array(place, mode="r")
+    repair(check(place), place, dry_run=False, rules=("LEGACY-CODECS",))
+    with np.load(FIXTURES / "gdal" / "lenient.npz") as lenient:
+        np.testing.assert_array_equal(tessarr.open_array(place, mode="r")[...], lenient[key])
 
 
 def test_the_setting_strict_refuses_what_only_its_rule_makes_readable() -> None:
@@ -726,3 +747,16 @@ def test_many_arrays_in_memory_are_checked_without_looking_through_all_keys_for_
     report = check(store, data="decode", jobs=3)
     assert (report.ok, report.arrays, report.chunks) == (True, 20, 40)
     assert prefixes == [""]  # the children of the group
+
+
+def test_consolidated_metadata_that_spells_defaults_out_is_not_stale() -> None:
+    store = MemoryStore()
+    tessarr.open_group(store, mode="w")
+    put(store, "x/zarr.json", {**V3, "chunk_key_encoding": "default"})
+    spelled = {**V3, "storage_transformers": [], "dimension_names": None, "fill_value": 0.0}
+    root = get(store, "zarr.json")
+    block = {"kind": "inline", "must_understand": False, "metadata": {"x": spelled}}
+    put(store, "zarr.json", {**root, "consolidated_metadata": block})
+    assert not check(store).of("CONS-STALE")
+    put(store, "x/zarr.json", {**V3, "shape": [5]})
+    assert check(store).of("CONS-STALE")

@@ -10,7 +10,8 @@ rules, and `tessarr.tools.repair` writes what they say.
 ('rectilinear', ['a regular grid with lists of lengths is a rectilinear one'])
 
 Source: zarr-python 3.2 (grids that mix lengths and lists), 2 and 3 (``chunks=False`` on axes of length 0);
-codecs of objects as compressor; the faulty schemas and examples of zarr-extensions (packbits, cast_value, zstd).
+codecs of objects as compressor; the faulty schemas and examples of
+zarr-extensions (packbits, cast_value, zstd); a writer for R (blosc).
 """
 
 from __future__ import annotations
@@ -152,6 +153,11 @@ def _zstd(inner: Document) -> Document:
     return {**inner, "level": int(level)} if isinstance(level, float) and level == int(level) else inner
 
 
+def _blosc(inner: Document) -> Document:
+    """A ``level`` beside ``clevel``, in data of a library for R; the compressed bytes do not depend on it."""
+    return {name: value for name, value in inner.items() if name != "level"} if "clevel" in inner else inner
+
+
 def _cast_value(inner: Document) -> Document:
     def plain(value: Any) -> Any:
         if isinstance(value, list):
@@ -165,6 +171,7 @@ def _cast_value(inner: Document) -> Document:
 
 
 _WORDS: dict[str, Callable[[Document], Document]] = {
+    "blosc": _blosc,
     "packbits": _packbits,
     "zstd": _zstd,
     "cast_value": _cast_value,
@@ -173,7 +180,7 @@ _WORDS: dict[str, Callable[[Document], Document]] = {
 RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
     "LEGACY-GRID": (("zarr.json",), "a regular grid with lists of lengths is a rectilinear one", mixed_grid),
     "LEGACY-CHUNK0": (("zarr.json", ".zarray"), "chunk lengths are positive integers", chunk_lengths),
-    "LEGACY-WORDS": (("zarr.json",), "words of codecs that only a faulty schema or example has", codec_words),
+    "LEGACY-WORDS": (("zarr.json",), "words of codecs that only a faulty schema, example or writer has", codec_words),
     "LEGACY-STRINGS": ((".zarray",), "the codec of objects belongs to the filters", object_codec),
 }
 """Rule id → the documents it is about, what it says, and the mending function."""

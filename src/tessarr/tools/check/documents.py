@@ -10,6 +10,8 @@ from tessarr import _json
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.model.canonical import canonical
+from tessarr.model.comparison import same
 from tessarr.model.node import check_member_name
 from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Finding
@@ -146,7 +148,21 @@ def _agrees(block: consolidated.Consolidated, path: str, node: Entry, zarr_forma
         own, entered = node.documents(zarr_format), block.node(path)
     except TessarrError:
         return False
-    return _normal(own) == _normal(entered or {})
+    return _normal(own) == _normal(entered or {}) or _mean_the_same(own, entered or {})
+
+
+def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two sets of documents differ in their spelling only; defaults spelled out, say."""
+    if not all(isinstance(document, dict) for document in (*one.values(), *other.values())):
+        return False
+    spelled = [
+        {name: canonical(document) for name, document in documents.items() if name != ".zattrs" or document}
+        for documents in (one, other)
+    ]
+    for documents in spelled:
+        for document in documents.values():
+            document.pop(consolidated.FIELD, None)
+    return same(*spelled)
 
 
 def _normal(documents: dict[str, Any]) -> str:

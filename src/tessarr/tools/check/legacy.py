@@ -78,6 +78,20 @@ def _true(document: Document) -> Document | None:
     return legacy.changed(document, new)
 
 
+def _no_codecs(document: Document) -> Document | None:
+    """An array without codecs: its chunks are bare little-endian elements."""
+    if document.get("node_type") != "array" or "codecs" in document:
+        return None
+    from tessarr.dtypes.parse import from_v3
+
+    try:
+        data_type = from_v3(document.get("data_type"))
+    except TessarrError:
+        return None
+    order = {"configuration": {"endian": "little"}} if data_type.has_byteorder else {}
+    return {**document, "codecs": [{"name": "bytes", **order}]} if data_type.itemsize is not None else None
+
+
 def _short(document: Document) -> Document | None:
     new = legacy.copied(document, "codecs")
     for codecs in legacy.codec_lists(new):
@@ -176,6 +190,7 @@ _V3, _V2 = ("zarr.json",), (".zarray",)
 RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
     **legacy.RULES,
     "LEGACY-BOOL": (("zarr.json", ".zarray"), "chunk lengths are integers", _true),
+    "LEGACY-CODECS": (_V3, "an array without codecs is meant to have the codec bytes", _no_codecs),
     "LEGACY-NULL": (_V3, "null members must be left out", _null),
     "LEGACY-ENDIAN": (_V3, "the codec endian is now called bytes", _endian),
     "LEGACY-ORDER": (_V3, 'the orders "C" and "F" are now permutations', _order),
