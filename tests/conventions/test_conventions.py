@@ -637,3 +637,28 @@ def test_models_metadata_and_opened_nodes_are_seen_alike() -> None:
     assert views[0] == views[1] == views[2]
     assert views[0].dtype == "int32"
     assert [conventions.node_of(view).kind for view in (root, root.metadata, spec)] == ["group"] * 3
+
+
+@pytest.mark.parametrize(
+    ("attributes", "rule"),
+    [
+        ({"multiscales": {"layout": [{"asset": "0", "transform": True}]}}, "LEVEL-DERIVED"),
+        ({"multiscales": {"layout": [{"asset": "0"}], "resampling_method": None}}, "LEVEL-FORM"),
+        ({"multiscales": {"layout": [{"asset": "0", "resampling_method": 1}]}}, "LEVEL-FORM"),
+        ({"spatial:shape": [1.5, 2]}, "SPATIAL-FORM"),
+        ({"spatial:shape": 1}, "SPATIAL-FORM"),
+        ({"spatial:dimensions": None}, "SPATIAL-DIMENSIONS"),
+        ({"zarr_conventions": [{"uuid": framework.CF}], "Conventions": "x"}, "CF-VERSION"),
+    ],
+)
+def test_what_the_published_schemas_of_the_framework_refuse_is_told(attributes: Any, rule: str) -> None:
+    problems = conventions.check_node(Node(kind="group", attributes=attributes))
+    assert rule in [problem.rule for problem in problems]
+    conventions.check_node(array(4, 4, dims=("y", "x"), **{"spatial:dimensions": ["y", "x"], **attributes}))
+
+
+def test_a_transform_has_a_number_for_each_dimension_of_its_level() -> None:
+    levels = [layout.Level(asset="0"), layout.Level(asset="1", derived_from="0", scale=(2.0,))]
+    nodes = {"": group(**layout.write(levels)), "0": array(4, 4), "1": array(2, 2)}
+    (problem,) = [problem for _, problem in conventions.check_hierarchy(nodes)]
+    assert problem.message == "must be 2 numbers, got [2.0]"

@@ -229,6 +229,9 @@ def _detect(node: Node) -> bool:
 def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     attributes = node.attributes
     if node.kind == "group":
+        if version(attributes) is None:
+            message = f"must name the version, such as CF-1.11, got {attributes.get('Conventions')!r}"
+            yield Problem(NAME, ("Conventions",), message, "CF-VERSION")
         return
     for name in ("standard_name", "long_name", "units", "calendar", "axis", "bounds", "coordinates", "cell_methods"):
         if name in attributes and not isinstance(attributes[name], str):

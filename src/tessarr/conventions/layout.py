@@ -114,11 +114,14 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         )
     if node.kind != "group":
         yield Problem(NAME, (KEY,), "belongs to groups only", "LEVEL-FORM")
-    value = node.attributes.get(KEY)
+    value: Any = node.attributes.get(KEY)
     layout = value.get("layout") if isinstance(value, Mapping) else None
     if not isinstance(layout, list | tuple) or not layout:
         yield Problem(NAME, (KEY, "layout"), "must be a list of at least one level", "LEVEL-FORM")
         return
+    if not isinstance(value.get("resampling_method", ""), str):
+        message = f"must be a string, got {value['resampling_method']!r}"
+        yield Problem(NAME, (KEY, "resampling_method"), message, "LEVEL-FORM")
     assets = [item.get("asset") for item in layout if isinstance(item, Mapping)]
     for number, item in enumerate(layout):
         yield from _check_level(item, (KEY, "layout", number), assets, path, hierarchy)
@@ -144,11 +147,21 @@ def _check_level(
             yield Problem(
                 NAME, (*loc, "transform"), "is required for a level that is derived from another", "LEVEL-DERIVED"
             )
+    if not isinstance(item.get("resampling_method", ""), str):
+        message = f"must be a string, got {item['resampling_method']!r}"
+        yield Problem(NAME, (*loc, "resampling_method"), message, "LEVEL-FORM")
     transform = item.get("transform", {})
+    if "derived_from" not in item and not isinstance(transform, Mapping):
+        yield Problem(NAME, (*loc, "transform"), f"must be an object, got {transform!r}", "LEVEL-DERIVED")
+    node = hierarchy.get(join(path, asset)) if isinstance(asset, str) else None
+    ndim = node.ndim if node is not None and node.kind == "array" else None
     for name in ("scale", "translation"):
-        if isinstance(transform, Mapping) and name in transform and not numbers(transform[name]):
+        if isinstance(transform, Mapping) and name in transform and not numbers(transform[name], ndim):
             yield Problem(
-                NAME, (*loc, "transform", name), f"must be a list of numbers, got {transform[name]!r}", "LEVEL-DERIVED"
+                NAME,
+                (*loc, "transform", name),
+                f"must be {ndim or 'a list of'} numbers, got {transform[name]!r}",
+                "LEVEL-DERIVED",
             )
 
 

@@ -52,6 +52,9 @@ RULES: dict[str, Rule] = {
         "Rename the dimension of one array, or move that array to a group of its own",
     ),
     # CF
+    "CF-VERSION": Rule(
+        "warning", "a group that follows CF does not say its version", 'Write "Conventions": "CF-1.11" (the version meant)'
+    ),
     "CF-TYPE": Rule("warning", "a CF attribute is of the wrong type", "Write it as CF's Appendix A wants it"),
     "CF-PACKING": Rule(
         "error",

@@ -142,13 +142,16 @@ def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
         key = f"spatial:{name}"
         if key in attributes and not numbers(attributes[key], length):
             yield Problem(NAME, (key,), f"must be {length} numbers, got {attributes[key]!r}", "SPATIAL-FORM")
+    shape = attributes.get("spatial:shape")
+    if numbers(shape, 2) and not all(float(n).is_integer() and n >= 1 for n in shape or ()):
+        yield Problem(NAME, ("spatial:shape",), f"must be 2 integers, got {shape!r}", "SPATIAL-FORM")
     registration = attributes.get("spatial:registration", "pixel")
     if registration not in ("pixel", "node"):
         yield Problem(NAME, ("spatial:registration",), f"must be pixel or node, got {registration!r}", "SPATIAL-FORM")
     names = attributes.get("spatial:dimensions")
     key = "spatial:dimensions"
     if names is None:
-        if node.kind == "array":
+        if node.kind == "array" or key in attributes:
             yield Problem(NAME, (key,), "is required on arrays", "SPATIAL-DIMENSIONS")
     elif not (isinstance(names, list | tuple) and len(names) == 2 and all(isinstance(name, str) for name in names)):
         yield Problem(NAME, (key,), f"must be two names, got {names!r}", "SPATIAL-FORM")
@@ -169,7 +172,7 @@ def _check_shape(node: Node, names: tuple[str, ...]) -> Iterator[Problem]:
     stated = node.attributes.get("spatial:shape")
     dimensions = list(node.dimension_names or ())
     real = [node.shape[dimensions.index(name)] for name in names]
-    if stated is not None and list(stated) != real:
+    if stated is not None and numbers(stated, 2) and list(stated) != real:
         yield Problem(NAME, ("spatial:shape",), f"says {stated}, the array has {real}", "SPATIAL-SHAPE")
 
 
