@@ -177,3 +177,10 @@ def test_a_layout_may_begin_with_a_whole_axis(run, tmp_path):
     np.save(tmp_path / "a.npy", np.arange(12).reshape(3, 4))
     assert run("convert", tmp_path / "a.npy", tmp_path / "a.zarr", "--chunks", "-1,2").code == 0
     assert tessarr.open_array(str(tmp_path / "a.zarr")).chunks == (3, 2)
+
+
+def test_info_of_a_scalar_tells_its_chunk(run, tmp_path):
+    tessarr.create_array(str(tmp_path / "a.zarr"), shape=(), dtype="i4")
+    assert "chunks      (), 1 chunk\n" in run("info", tmp_path / "a.zarr").out
+    tessarr.create_array(str(tmp_path / "b.zarr"), shape=(), chunks=(), shards=(), dtype="i4")
+    assert "shards      ()\n" in run("info", tmp_path / "b.zarr").out

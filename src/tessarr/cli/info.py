@@ -61,8 +61,8 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
         "data_type": document.get("data_type", document.get("dtype")),
         "dtype": str(array.dtype),
         "fill_value": document["fill_value"],
-        "chunks": list(array.chunks) if regular or array.shards else None,
-        "shards": list(array.shards) if array.shards and regular else None,
+        "chunks": list(array.chunks) if regular or array.shards is not None else None,
+        "shards": list(array.shards) if array.shards is not None and regular else None,
         "nchunks": array.nchunks,
         "codecs": [codec.to_json() for codec in metadata.codecs] if array.zarr_format == 3 else None,
     }
@@ -129,9 +129,9 @@ def _array_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
         ("data type", data_type if isinstance(data_type, str) else _short(data_type)),
         ("fill value", _short(known["fill_value"])),
     ]
-    grid = lengths(known["chunks"]) if known["chunks"] else "of differing shapes"
+    grid = lengths(known["chunks"]) if known["chunks"] is not None else "of differing shapes"
     rows.append(("chunks", f"{grid}, {counted(known['nchunks'], 'chunk')}"))
-    if known["shards"]:
+    if known["shards"] is not None:
         rows.append(("shards", lengths(known["shards"])))
     if known["codecs"] is not None:
         rows.append(("codecs", "\n".join(map(_codec, _flat(known["codecs"])))))
@@ -145,7 +145,7 @@ def _array_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("size", human(known["nbytes"])))
     if known["nbytes_stored"] is not None:
         ratio = f", ratio {known['ratio']}" if known["ratio"] else ""
-        stored = counted(known["values_stored"], "shard" if known["shards"] else "chunk")
+        stored = counted(known["values_stored"], "shard" if known["shards"] is not None else "chunk")
         rows.append(("stored", f"{human(known['nbytes_stored'])} in {stored} and metadata{ratio}"))
     if known["read_only"]:
         rows.append(("read-only", known["read_only"]))
