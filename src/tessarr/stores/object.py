@@ -36,7 +36,8 @@ _List: TypeAlias = list
 _STATUS = re.compile(r"status code: (\d{3})")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|ResourceNotFound|AccountNotFound|bucket does not exist")
 _TRANSPORT = re.compile(
-    r"(?i)http error|error sending request|response body|decoding|timed? ?out|connection|reset|end of file|incomplete"
+    r"(?i)http error|error sending request|response body|decoding|invalid \w+ response|timed? ?out|connection|reset|"
+    r"end of file|incomplete"
 )
 _MULTIPART_FROM = 64 * 1024 * 1024
 _DELETE_PAGE = 1000
@@ -181,6 +182,9 @@ class ObjectStore(NetworkStore):
         if isinstance(error, FileNotFoundError) or "Is a directory" in text:
             if _NO_BUCKET.search(text):
                 return Fault("final", scrub(text), status=404)
+            if "NoSuchUpload" in text:
+                # An upload in parts that was ended, or given up, though the answer was lost: it begins anew.
+                return Fault("again", scrub(text), status=404)
             return Fault("missing", "", status=404, outcome="ok")
         if name in ("AlreadyExistsError", "PreconditionError"):
             return Fault("conflict", scrub(text), status=412, outcome="ok")

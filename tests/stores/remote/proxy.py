@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import threading
 import time
@@ -11,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
+from tests.stores.remote.google import Message, XmlUploads
 from tests.stores.remote.servers import Server
 
 Kind = Literal["status", "reset", "hang", "truncate", "short", "drip", "lost"]
@@ -47,12 +47,6 @@ class Fault:
     code: str = "Injected"
 
 
-class Message(NamedTuple):
-    head: str
-    headers: dict[str, str]
-    body: bytes
-
-
 @dataclass
 class Proxy:
     """A running proxy."""
@@ -66,6 +60,7 @@ class Proxy:
     seen: list[Seen] = field(default_factory=list)
     most_at_once: int = 0
     connections: int = 0
+    _uploads: XmlUploads = field(default_factory=XmlUploads)
     _at_once: int = 0
     _times: list[tuple[float, float]] = field(default_factory=list)
     """When each request came and when its latency had passed."""
@@ -166,13 +161,16 @@ class Proxy:
         return False
 
     async def _forward(self, request: Message) -> Message:
-        wanted = self._in_google_words(request) if self.google else request
+        return await (self._uploads.answer(request, self._ask) if self.google else self._ask(request))
+
+    async def _ask(self, request: Message) -> Message:
+        """The server's answer."""
         reader, writer = await asyncio.open_connection(self.upstream.host, self.upstream.port)
         try:
-            wanted.headers["connection"] = "close"
+            headers = {**request.headers, "connection": "close"}
             if self.google:
-                wanted.headers["host"] = self.upstream.address
-            writer.write(_bytes_of(wanted, with_body=True))
+                headers["host"] = self.upstream.address
+            writer.write(_bytes_of(request._replace(headers=headers), with_body=True))
             await writer.drain()
             answer = await _read_message(reader, is_request=False, has_body=not request.head.startswith("HEAD"))
             if answer is None:
@@ -180,27 +178,7 @@ class Proxy:
         finally:
             writer.close()
         answer.headers.pop("connection", None)
-        return _in_xml_words(answer) if wanted is not request else answer
-
-    def _in_google_words(self, request: Message) -> Message:
-        """An XML-API upload as the JSON-API upload it stands for; every other request as it is."""
-        method, target, version = request.head.split(" ", 2)
-        if method != "PUT":
-            return request
-        bucket, _, name = unquote(target.partition("?")[0]).lstrip("/").partition("/")
-        query = f"uploadType=media&name={quote(name, safe='')}"
-        generation = request.headers.pop("x-goog-if-generation-match", None)
-        if generation is not None:
-            query += f"&ifGenerationMatch={generation}"
-        return request._replace(head=f"POST /upload/storage/v1/b/{bucket}/o?{query} {version}")
-
-
-def _in_xml_words(answer: Message) -> Message:
-    if not answer.head.split(" ", 2)[1].startswith("2"):
         return answer
-    made = json.loads(answer.body)
-    headers = {"etag": json.dumps(made["etag"]), "x-goog-generation": str(made["generation"]), "content-length": "0"}
-    return Message(answer.head, headers, b"")
 
 
 async def _read_message(reader: asyncio.StreamReader, *, is_request: bool, has_body: bool = True) -> Message | None:
@@ -258,9 +236,11 @@ def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
         asyncio.set_event_loop(loop)
         with suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
-        for rest in asyncio.all_tasks(loop):
-            rest.cancel()
-        loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True))
+        while rest := asyncio.all_tasks(loop):  # connections may still come in
+            for one in rest:
+                one.cancel()
+            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        loop.run_until_complete(asyncio.sleep(0.01))  # transports close in the loop
         loop.close()
 
     thread = threading.Thread(target=run, daemon=True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 from obstore.store import LocalStore as ObstoreLocal
 from obstore.store import MemoryStore as ObstoreMemory
 
+import tessarr
 from tessarr.stores.object import ObjectStore
 from tessarr.stores.remote import open_url
-from tests.stores.contract import ConditionalContract, SharedContract, StoreContract
+from tessarr.types import ByteRange
+from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import AZURE_ACCOUNT, AZURE_KEY, S3_OPTIONS, Server
 
@@ -71,3 +74,23 @@ class TestObstoreLocal(StoreContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> ObjectStore:
         return ObjectStore(ObstoreLocal(str(tmp_path)))
+
+
+@pytest.mark.parametrize("place", ["s3", "gcs", "azure"])
+def test_a_large_object_is_written_in_parts(place: str, request: pytest.FixtureRequest) -> None:
+    address = request.getfixturevalue(place).address
+    url, options = {
+        "s3": (f"s3+http://{address}/bucket/large", S3_OPTIONS),
+        "gcs": (f"gs+http://{address}/bucket/large", {}),
+        "azure": (f"az+http://{address}/{AZURE_ACCOUNT}/container/large", {"account_key": AZURE_KEY}),
+    }[place]
+    store = open_url(url, storage_options=options)
+    value = np.random.default_rng(6).bytes(65 << 20)
+    version = store.set("k", value)
+    assert store.getsize("k") == len(value)
+    assert store.version("k") == version
+    assert plain(store.get("k", ByteRange(-1000))) == value[-1000:]
+    assert plain(store.get("k")) == value
+    array = tessarr.create_array(store, name="a", shape=(65 << 20,), chunks=(65 << 20,), dtype="u1", compressors=None)
+    array[...] = np.frombuffer(value, "u1")
+    np.testing.assert_array_equal(array[-5000:], np.frombuffer(value[-5000:], "u1"))
