@@ -40,9 +40,9 @@ _HOME = {
     "core.oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
     "storage": (
         "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
-        "DBMStore LMDBStore RedisStore MongoDBStore FSStore ABSStore"
+        "DBMStore LMDBStore RedisStore MongoDBStore FSStore ABSStore N5Store N5FSStore"
     ),
-    "oldcodecs": "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
+    "oldcodecs": "blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _DOORS = frozenset(

@@ -3,7 +3,7 @@
     TessarrError
     ├── BaseZarrError (ValueError)
     │   ├── NodeNotFoundError (FileNotFoundError) ── ArrayNotFoundError, GroupNotFoundError
-    │   ├── ContainsArrayError, ContainsGroupError, ContainsArrayAndGroupError
+    │   ├── ContainsArrayError, ContainsGroupError (FileExistsError) ── CopyError (both); ContainsArrayAndGroupError
     │   ├── MetadataValidationError ── NodeTypeValidationError, DataTypeValidationError
     │   ├── UnknownCodecError ── PickleCodecDisabledError
     │   ├── CodecError ── ChecksumError, ShardIndexError
@@ -175,6 +175,12 @@ class PickleCodecDisabledError(UnknownCodecError):
     kind = "pickle_refused"
 
 
+class UnknownStoredCodecError(MetadataValidationError, UnknownCodecError):
+    """A metadata document names a codec that nobody registered."""
+
+    kind = "unknown_stored_codec"
+
+
 class CodecError(BaseZarrError):
     """A chunk could not be encoded or decoded."""
 
@@ -233,6 +239,24 @@ class VindexInvalidSelectionError(ArrayIndexError):
     """A point selection is neither coordinate arrays nor a mask of the array's shape."""
 
     kind = "vindex"
+
+
+class FieldNotFoundError(ArrayIndexError, ValueError):
+    """The data type has no field of the name."""
+
+    kind = "field"
+
+
+class CopyError(ContainsArrayError, ContainsGroupError, RuntimeError):
+    """Something is where a copy is to go."""
+
+    kind = "copy"
+
+
+PathNotFoundError = NodeNotFoundError
+MetadataError = MetadataValidationError
+BadCompressorError = UnknownCodecError
+"""These three: zarr-python 2's names."""
 
 
 class StoreError(TessarrError, OSError):

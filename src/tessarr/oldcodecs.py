@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _NAMES = frozenset(
-    "Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType".split()  # noqa: SIM905 - a list of words
+    "blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType".split()  # noqa: SIM905 - a list of words
 )
 
 

@@ -20,7 +20,9 @@ from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
     GroupNotFoundError,
+    MetadataValidationError,
     NodeTypeValidationError,
+    UnknownCodecError,
 )
 
 # -- making --------------------------------------------------------------------------------------------------------------
@@ -157,6 +159,17 @@ def test_what_is_in_the_way_of_an_exclusive_mode_is_a_file_that_exists(tmp_path:
     for opener in (zarr.open, zarr.open_group):
         with pytest.raises(FileExistsError):
             opener(tmp_path, mode="w-")
+
+
+def test_a_document_with_an_unknown_codec_is_refused_for_that(tmp_path: Path) -> None:
+    store: dict[str, bytes] = {}
+    zarr.group(store).create_array("x", shape=(3,), dtype="i4")
+    store["x/zarr.json"] = store["x/zarr.json"].replace(b'"zstd"', b'"frobnicate"')
+    for error in (UnknownCodecError, MetadataValidationError):
+        for call in (lambda: zarr.open_array(store, path="x", mode="r"), lambda: zarr.group(store)["x"]):
+            with pytest.raises(error, match=r"frobnicate(?s:.)*") as caught:
+                call()
+            assert "/x" in str(caught.value)
 
 
 def test_a_keyword_that_nobody_knows_is_an_error_also_where_nothing_is_made(tmp_path: Path) -> None:

@@ -138,6 +138,12 @@ class Array(Node, Selecting, Layout):
         fill = self._metadata.fill_value
         return None if fill is None else fill[()]
 
+    @fill_value.setter
+    def fill_value(self, value: Any) -> None:
+        from tessarr.core.legacy import set_fill_value
+
+        set_fill_value(self, value)
+
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
         """Names of the axes; ``None`` when none are given."""
@@ -154,6 +160,11 @@ class Array(Node, Selecting, Layout):
     def read_only(self) -> bool:
         """Whether writes raise `ReadOnlyError`."""
         return self._why_read_only() is not None
+
+    @read_only.setter
+    def read_only(self, value: bool) -> None:
+        self._read_only = value
+        self._become(self._metadata)
 
     def _why_read_only(self) -> str | None:
         if self._store.read_only:

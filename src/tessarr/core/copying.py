@@ -13,7 +13,7 @@ from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.twins import twin
-from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, NodeNotFoundError
+from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
 from tessarr.stores.base import Store
 from tessarr.stores.partial import byte_view
 
@@ -96,7 +96,7 @@ def copy(
     "raise", "replace", "skip" or "skip_initialized" (arrays all of whose chunks are stored). `log` is a file or callable
     that gets a line per node.
 
-    Raises `ContainsArrayError` or `ContainsGroupError` when something is there and `if_exists` is "raise".
+    Raises `CopyError` when something is there and `if_exists` is "raise".
     """
     if if_exists not in _IF_EXISTS:
         raise ValueError(f"if_exists must be one of {_IF_EXISTS}, got {if_exists!r}")
@@ -112,7 +112,7 @@ def copy(
     present = dest.get(name)
     if isinstance(present, Array):
         if if_exists == "raise":
-            raise ContainsArrayError("an array is in the way", path=present.name)
+            raise CopyError("an array is in the way", path=present.name, hint="See if_exists")
         if if_exists != "replace":
             return CopyCounts(0, 1, 0)
     total = CopyCounts(0, 0, 0)
@@ -138,8 +138,8 @@ def _copy_array(
     if present is not None:
         full = isinstance(present, Array) and present.nchunks_initialized == present.nchunks
         if if_exists == "raise":
-            way = ContainsArrayError if isinstance(present, Array) else ContainsGroupError
-            raise way("something is in the way", path=present.name, hint="See if_exists")
+            kind = "an array" if isinstance(present, Array) else "a group"
+            raise CopyError(f"{kind} is in the way", path=present.name, hint="See if_exists")
         if if_exists == "skip" or (if_exists == "skip_initialized" and full):
             say(f"skip {source.name}")
             return CopyCounts(0, 1, 0)
@@ -217,7 +217,7 @@ def copy_store(
     """Copy keys and their bytes as they are from one store to another; nothing is decoded.
 
     `includes` and `excludes` are regular expressions (one or several) on keys relative to `source_path`. Every value is
-    compared after it was written. Raises `BaseZarrError` when a key is there and `if_exists` is "raise", before
+    compared after it was written. Raises `CopyError` when a key is there and `if_exists` is "raise", before
     anything is copied.
     """
     from tessarr.core.hierarchy import locate
@@ -234,7 +234,7 @@ def copy_store(
     say = _logger(log)
     present = {name for name in names if if_exists != "replace" and to_store.exists(to_prefix + name)}
     if present and if_exists == "raise":
-        raise BaseZarrError(f"{len(present)} keys are there already", store=to_store.url, key=to_prefix + min(present))
+        raise CopyError(f"{len(present)} keys are there already", store=to_store.url, key=to_prefix + min(present))
     copied = nbytes = 0
     for name in names:
         if name in present:

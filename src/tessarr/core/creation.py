@@ -116,7 +116,7 @@ def new_array_metadata(
         "zarr_format": zarr_format,
         "shape": lengths,
         "data_type": data_type,
-        "fill_value": _fill(data_type, fill_value, zarr_format),
+        "fill_value": fill_from(data_type, fill_value, zarr_format),
         "attributes": _json.plain(dict(attributes or {})),
         "dimension_names": names,
     }
@@ -306,7 +306,8 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
     )
 
 
-def _fill(data_type: DataType, value: Any, zarr_format: int) -> Scalar | None:
+def fill_from(data_type: DataType, value: Any, zarr_format: int) -> Scalar | None:
+    """The fill value that a user gives as `value`."""
     if value is DEFAULT or (value is None and zarr_format == 3):
         return data_type.default_fill()
     if value is None:

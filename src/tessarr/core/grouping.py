@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from tessarr.core.making import fits
 from tessarr.core.twins import twin
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Grouping:
         ) -> Group: ...
         def require_group(self, name: str, **kwargs: Any) -> Group: ...
         def __getitem__(self, path: str) -> Array | Group: ...
+        def __setitem__(self, name: str, value: Any) -> None: ...
+        def __delitem__(self, path: str) -> None: ...
         def __contains__(self, path: object) -> bool: ...
         def __iter__(self) -> Iterator[str]: ...
 
@@ -180,8 +183,42 @@ class Grouping:
         return self.create(name, **kwargs)
 
     def require_dataset(self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
-        """`require_array`, under the name that h5py and zarr-python 2 use."""
-        return self.require_array(name, shape=shape, dtype=dtype, exact=exact, **kwargs)
+        """`require_array` as h5py and zarr-python 2 have it: `dtype` must be one that the array there can hold safely."""
+        given = dtype if exact else None
+        found = self.require_array(name, shape=shape, dtype=dtype if name not in self else given, exact=exact, **kwargs)
+        if dtype is not None and not exact and not fits(dtype, found):
+            raise TypeError(f"array {found.name} has dtype {found.dtype}, which cannot hold {dtype}")
+        return found
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove a member and return it: what it says of itself stays, its chunks are gone."""
+        if default and name not in self:
+            return default[0]
+        found = self[name]
+        del self[name]
+        return found
+
+    def popitem(self) -> tuple[str, Array | Group]:
+        """`pop` of some member, with its name. Raises `KeyError` when there is none."""
+        for name in self:
+            return name, self.pop(name)
+        raise KeyError("the group has no members")
+
+    def setdefault(self, name: str, default: Any = None) -> Array | Group:
+        """The member `name`; if there is none, an array of `default`."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *members: Any, **named: Any) -> None:
+        """Store several array-likes."""
+        for name, value in dict(*members, **named).items():
+            self[name] = value
+
+    def clear(self) -> None:
+        """Remove all members."""
+        for name in [*self]:
+            del self[name]
 
     def visitkeys(self, func: Callable[[str], Any]) -> Any:
         """Call ``func(path)`` for every node below until it returns something other than ``None``."""
@@ -239,6 +276,11 @@ class Grouping:
     full_like_async = twin(full_like)
     create_dataset_async = twin(create_dataset)
     require_dataset_async = twin(require_dataset)
+    pop_async = twin(pop)
+    popitem_async = twin(popitem)
+    setdefault_async = twin(setdefault)
+    update_async = twin(update)
+    clear_async = twin(clear)
     visititems_async = twin(visititems)
     visitkeys_async = visit_async = twin(visitkeys)
     visitvalues_async = twin(visitvalues)

@@ -360,9 +360,9 @@ def _refuse_aliasing(source: Array, store: Store, path: str, overwrite: bool) ->
 @stepwise
 def create(
     shape: Any = None,
-    *,
     chunks: Any = None,
     dtype: Any = None,
+    *,
     compressor: Any = "auto",
     fill_value: Any = DEFAULT,
     order: str | None = None,

@@ -124,4 +124,14 @@ def _serves(found: Array, dtype: Any, exact: bool) -> bool:
     return np.can_cast(found.dtype, wanted)
 
 
-__all__ = ["Making"]
+def fits(dtype: Any, found: Array) -> bool:
+    """Whether `found` can hold elements of `dtype` safely."""
+    from tessarr.dtypes.parse import from_numpy
+
+    given = from_numpy(dtype).with_byteorder("=").dtype
+    if given.kind in "OT" or found.dtype.kind in "OT":
+        return given == found.dtype
+    return np.can_cast(given, found.dtype)
+
+
+__all__ = ["Making", "fits"]

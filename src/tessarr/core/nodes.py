@@ -20,8 +20,11 @@ from tessarr.errors import (
     ContainsGroupError,
     GroupInsteadError,
     GroupNotFoundError,
+    MetadataValidationError,
     NodeNotFoundError,
+    Problem,
     TessarrError,
+    UnknownStoredCodecError,
     ZarrRuntimeWarning,
     ZarrUserWarning,
 )
@@ -89,9 +92,17 @@ def _reading(
         try:
             nodes.append(_separated(store, _parse(prefix_of(path), stored)))
         except TessarrError as error:
+            if isinstance(error, MetadataValidationError) and any(map(_names_no_codec, error.problems)):
+                raise UnknownStoredCodecError(error.what, error.problems, key=error.key).at(
+                    store=store.url, path=f"/{path}"
+                ) from error
             error.at(store=store.url, path=f"/{path}")
             raise
     return nodes, [None if answer is None else answer[0] for answer in answers]
+
+
+def _names_no_codec(problem: Problem) -> bool:
+    return problem.kind == "unsupported" and problem.loc[:1] == ("codecs",) and problem.loc[-1:] == ("name",)
 
 
 def _names(path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> list[str]:

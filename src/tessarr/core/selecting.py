@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.errors import ArrayIndexError, ReadOnlyError, VindexInvalidSelectionError
+from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 
@@ -57,12 +57,12 @@ class Selecting:
             if value is not None:
                 return value
         fields, selection = requests.pop_fields(selection)
+        if fields:
+            return self._get(requests.getitem(selection, bound.metadata.shape), None, fields)
         request = requests.getitem(selection, bound.metadata.shape)
         full = np.empty(request.selection.shape, bound.dtype, self._order)
         self._engine.read(bound, request.selection, full)
         result = request.result(full)
-        if fields:
-            result = result[fields[0] if len(fields) == 1 else fields]
         return result if request.shape else result[()]
 
     def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
@@ -79,11 +79,13 @@ class Selecting:
 
     def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
-        return self._get(requests.getitem(selection, self.shape), out, None)
+        fields, selection = requests.pop_fields(selection)
+        return self._get(requests.getitem(selection, self.shape), out, fields)
 
     async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """Call `read` asynchronously."""
-        return await self._get_async(requests.getitem(selection, self.shape), out, None)
+        fields, selection = requests.pop_fields(selection)
+        return await self._get_async(requests.getitem(selection, self.shape), out, fields)
 
     def write(self, selection: Any, value: npt.ArrayLike) -> None:
         """`__setitem__` in words."""
@@ -91,7 +93,8 @@ class Selecting:
 
     async def write_async(self, selection: Any, value: npt.ArrayLike) -> None:
         """Call `write` asynchronously."""
-        await self._put_async(requests.getitem(selection, self.shape), value, None)
+        fields, selection = requests.pop_fields(selection)
+        await self._put_async(requests.getitem(selection, self.shape), value, fields)
 
     # -- the five selections -----------------------------------------------------------------------------------------
 
@@ -234,10 +237,18 @@ class Selecting:
         first = np.asarray(items[0]) if len(items) == 1 else None
         if first is not None and first.dtype.kind == "b" and first.shape == self.shape:
             return requests.mask(first, self.shape)
+        if any(item is None or isinstance(item, slice) or item is Ellipsis for item in items):
+            raise VindexInvalidSelectionError(
+                "a point selection is one integer array per axis, or a mask",
+                got=selection,
+                hint="See oindex for slices",
+            )
         return requests.coordinate(selection, self.shape)
 
     def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
         """The array for the engine to fill, and whether it is memory of `out`."""
+        if fields:
+            self._check_fields([fields] if isinstance(fields, str) else fields)
         if out is not None:
             if not isinstance(out, np.ndarray):
                 raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
@@ -279,15 +290,20 @@ class Selecting:
         as_cells = bound.dtype.kind == "O"
         return request.value(cells(value, len(request.shape)) if as_cells else as_elements(value, bound.dtype))
 
+    def _check_fields(self, names: list[str]) -> None:
+        there = self._bound.dtype.names
+        unknown = [name for name in names if name not in (there or ())]
+        if unknown:
+            expected = "a selection; the data type has no fields" if there is None else f"one of {there}"
+            raise FieldNotFoundError("no such field", expected=expected, got=unknown)
+
     def _put_fields(self, request: Request, value: Any, fields: str | list[str]) -> None:
         """Write some fields: from an array of that field, or, for several, from one that has fields of these names."""
         from tessarr.engine.fields import write_fields
 
         names = [fields] if isinstance(fields, str) else fields
         dtype = self._bound.dtype
-        unknown = [name for name in names if name not in (dtype.names or ())]
-        if unknown:
-            raise ArrayIndexError("no such field", expected=f"one of {dtype.names}", got=unknown)
+        self._check_fields(names)
         self._prepared(request, np.empty((), dtype))  # the checks of every write
         whole = np.empty(request.selection.shape, dtype)
         for name in names:

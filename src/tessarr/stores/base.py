@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.pieces import Piece, Stored, StoredBytes, join
+from tessarr.stores.asmapping import AsMapping
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
 from tessarr.stores.path import check_prefix
@@ -89,7 +90,7 @@ ANY = Any_()
 """``if_match=ANY``: write whatever is there now."""
 
 
-class Store:
+class Store(AsMapping):
     """A key/value store. See the head of this file for the contract."""
 
     read_only: bool = False
