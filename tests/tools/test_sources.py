@@ -98,3 +98,30 @@ def test_chunks_of_no_length_are_refused(tmp_path: Path, what: str, layout: Any)
     np.save(tmp_path / "a.npy", np.arange(12).reshape(3, 4))
     with pytest.raises(BaseZarrError, match=f"{what}: lengths are positive"):
         convert(tmp_path / "a.npy", tmp_path / "a.zarr", **{what: layout})
+
+
+@pytest.mark.parametrize("after", [2, 3])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (bytes, b"a\0"), (bytes, b""), (str, "a\0"), ("S3", b"\xff"), ("<U3", "a"), (">f4", -0.0), ("<M8[s]", "NaT"),
+        ([("a", "<i2"), ("b", "<f8")], (1, 2.5)), ("bfloat16", 1.5), ("r24", b"abc"),
+    ],
+)  # fmt: skip
+def test_a_scalar_of_any_type_is_converted_and_compared(tmp_path: Path, after: int, dtype: Any, value: Any) -> None:
+    z = tessarr.create_array(tmp_path / "a.zarr", shape=(), dtype=dtype)
+    z[...] = np.array(value, z.dtype) if z.dtype.names else value
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=after)
+    found = tessarr.open_array(tmp_path / "b.zarr", mode="r")[()]
+    assert repr(found) == repr(z[()])
+    assert not diff(tmp_path / "b.zarr", tmp_path / "b.zarr", data=True).values
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": [None]}, "text", None])
+def test_a_scalar_object_is_converted(tmp_path: Path, value: Any) -> None:
+    z = tessarr.create_array(tmp_path / "a.zarr", shape=(), dtype=object, object_codec="json2", zarr_format=2)
+    boxed = np.empty((), object)
+    boxed[()] = value
+    z[...] = boxed
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2)
+    assert tessarr.open_array(tmp_path / "b.zarr", mode="r")[()] == value

@@ -15,7 +15,7 @@ from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
 from tessarr.tools.check import open_place
 from tessarr.tools.digest import blocks
-from tessarr.tools.rechunk import same_value
+from tessarr.tools.rechunk import same_value, values_in
 from tessarr.tools.walk import Progress
 from tessarr.types import JSONObject
 
@@ -127,7 +127,7 @@ def _values(a: Any, b: Any, path: str) -> ValueDifference | None:
     count, first = 0, None
     try:
         for box in blocks(a.shape):
-            differing = np.argwhere(~equal_elements(np.asarray(a[box]), np.asarray(b[box])))
+            differing = np.argwhere(~equal_elements(values_in(a, box), values_in(b, box)))
             if len(differing) and first is None:
                 start = tuple(part.start for part in box)
                 first = tuple(int(i) + s for i, s in zip(differing[0], start, strict=True))

@@ -114,7 +114,7 @@ def verify(
     def compare(box: Box) -> int:
         with turn:
             values = read(box)
-        stored = np.asarray(target[box or ...])
+        stored = values_in(target, box)
         if not identical(values, stored):
             raise BaseZarrError(
                 "the values read back differ from the source",
@@ -155,6 +155,16 @@ def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done
         finally:
             for waiting in running:
                 waiting.cancel()
+
+
+def values_in(array: Array, box: Box) -> npt.NDArray[Any]:
+    """The values of a box as an array of the array's dtype. NumPy would make another one of what a 0-d array gives."""
+    value = array[box or ...]
+    if isinstance(value, np.ndarray) and value.shape == tuple(part.stop - part.start for part in box):
+        return value
+    made = np.empty((), array.dtype)
+    made[()] = value
+    return made
 
 
 def identical(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.hierarchy import open as open_node
+from tessarr.tools.rechunk import values_in
 from tessarr.tools.sources import UNSET, SourceArray, SourceGroup
 
 
@@ -55,7 +54,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         path=path,
         shape=node.shape,
         dtype=metadata.data_type,
-        read=lambda box: np.asarray(node[box] if box else node[()]),
+        read=lambda box: values_in(node, box),
         chunks=tuple(sizes[0] if sizes else 1 for sizes in node.write_chunk_sizes),
         fill_value=UNSET if metadata.fill_value is None else metadata.fill_value,
         attributes=attributes,
