@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tessarr import model
@@ -394,3 +395,20 @@ def test_the_xarray_example_of_the_draft_is_checked_by_a_type_checker(
     else:
         assert ran.returncode == 1, ran.stdout + ran.stderr
         assert complaint in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("dtype", "holds"),
+    [
+        ("float", True), ("floating", True), (np.floating, True), (np.float32, True), (np.dtype(">f4"), True),
+        ("float32", True), ("f8", False), (np.integer, False), ("signed", False), ("bfloat16", False), ("struct", False),
+        (lambda found: found.itemsize == 4, True), (..., True),
+    ],
+)  # fmt: skip
+def test_a_pattern_names_a_dtype_in_many_ways(dtype: Any, holds: bool) -> None:
+    assert model.like(v3_array(data_type="float32"), {"dtype": dtype}) is holds
+
+
+def test_a_pattern_with_a_dtype_that_nothing_can_have_is_an_error() -> None:
+    with pytest.raises(ValueError, match="flaot"):
+        model.like(v3_array(), {"dtype": "flaot"})

@@ -104,8 +104,6 @@ def test_a_model_is_written_below_a_path_and_read_from_an_opened_group() -> None
     with pytest.raises(ContainsArrayError, match="cannot have members"):
         model.to_store(spec, store, "deep/down/array/x")
     assert model.from_store(tessarr.open(store, path="deep/down")) == spec
-    with pytest.raises(TypeError, match="open paths"):
-        model.from_store("somewhere")
 
 
 def test_nothing_is_written_when_anything_is_wrong() -> None:
@@ -246,3 +244,21 @@ def test_unknown_members_of_documents_survive() -> None:
     assert json.loads(bytes(other.get("zarr.json") or b"")) == {
         "zarr_format": 3, "node_type": "group", "attributes": {}, **extra
     }  # fmt: skip
+
+
+def test_a_model_is_read_from_and_written_to_whatever_stands_for_a_store(tmp_path: Path) -> None:
+    array = model.ArraySpecV2(shape=[4], chunks=[2], dtype="<i4", compressor=None)
+    spec = model.GroupSpec(zarr_format=2, members={"g": model.GroupSpec(zarr_format=2, members={"x": array})})
+    places: list[Any] = [str(tmp_path / "a.zarr"), tmp_path / "b.zarr", str(tmp_path / "c.zip"), {}, MemoryStore()]
+    for place in places:
+        spec.to_store(place)
+        assert model.from_store(place) == spec
+        assert model.from_store(place, "g/x") == array
+    array.to_store(places[0], "g/y")
+    assert set(model.from_store(places[0])["g"].members) == {"x", "y"}
+    with pytest.raises(ContainsGroupError):
+        spec.to_store(places[0])
+    spec.to_store(places[0], overwrite=True, consolidate=True)
+    assert model.from_store(places[0], use_consolidated=True) == spec
+    with pytest.raises(TypeError):
+        model.from_store(5)

@@ -11,9 +11,10 @@ there"; members not named are free.
 ['/a/volume: missing']
 
 Besides the members of the documents a pattern may say, alike for both formats: ``kind`` ("array", "group"), ``ndim``,
-``dims`` (dimension names, from ``_ARRAY_DIMENSIONS`` in v2), ``chunk_shape``, ``dtype`` (a NumPy type name or one of
-the families bool, integer, float, complex, number, string, bytes, datetime, struct), ``optional`` (members that may be
-missing) and ``others`` (the pattern of all members not named; ``False``: there are none).
+``dims`` (dimension names, from ``_ARRAY_DIMENSIONS`` in v2), ``chunk_shape``, ``dtype`` (a NumPy type or its name, a v3
+name, or one of the families bool, integer, signed, unsigned, float, complex, number, string, bytes, datetime, timedelta,
+struct), ``optional`` (members that may be missing) and ``others`` (the pattern of all members not named; ``False``:
+there are none).
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ Pattern: TypeAlias = "Mapping[str, Any] | Callable[[Any], object] | Spec"
 _FAMILIES = {
     "bool": "b",
     "integer": "iu",
+    "signed": "i",
+    "unsigned": "u",
     "float": "f",
+    "floating": "f",
     "complex": "c",
     "number": "iufc",
     "string": "UT",
@@ -125,13 +129,13 @@ def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> 
         yield NodeProblem(path, loc, "missing", "missing")
     elif wanted is ...:
         return
+    elif loc == ("dtype",) and isinstance(wanted, str | np.dtype | type):
+        if not _is_dtype(found, wanted):
+            yield NodeProblem(path, loc, "value", f"expected {wanted}, got {found}")
     elif callable(wanted):
         if not wanted(found):
             name = getattr(wanted, "__name__", "the predicate")
             yield NodeProblem(path, loc, "rule", f"{name} does not hold for {found!r}")
-    elif loc == ("dtype",) and isinstance(wanted, str):
-        if not _is_dtype(found, wanted):
-            yield NodeProblem(path, loc, "value", f"expected {wanted}, got {found}")
     elif isinstance(wanted, Mapping) and isinstance(found, Mapping):
         for name, value in wanted.items():
             yield from _compare(value, found.get(name, _MISSING), (*loc, name), path)
@@ -142,17 +146,34 @@ def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> 
         yield NodeProblem(path, loc, "value", f"expected {wanted!r}, got {found!r}")
 
 
-def _is_dtype(found: Any, wanted: str) -> bool:
-    if not isinstance(found, np.dtype):
-        return bool(found == wanted)
+def _is_dtype(found: Any, wanted: str | np.dtype[Any] | type) -> bool:
+    """Whether a type is what the pattern wants: a family, a NumPy type (abstract ones too), or a v3 name.
+
+    Raises `ValueError` for a word that is none of them: no array could ever have it.
+    """
     if wanted == "struct":
-        return found.names is not None
-    if wanted in _FAMILIES:
-        return found.kind in _FAMILIES[wanted] and (wanted != "bytes" or found.names is None)
+        return isinstance(found, np.dtype) and found.names is not None
+    if isinstance(wanted, str) and wanted in _FAMILIES:
+        family = _FAMILIES[wanted]
+        return isinstance(found, np.dtype) and found.kind in family and (wanted != "bytes" or found.names is None)
+    if isinstance(found, np.dtype) and isinstance(wanted, type) and issubclass(wanted, np.generic):
+        return bool(np.issubdtype(found, wanted))
     try:
-        return bool(found.newbyteorder("=") == np.dtype(wanted).newbyteorder("="))
+        meant = np.dtype(wanted)
     except TypeError:
-        return False
+        return bool(found == wanted or found == _named(wanted))
+    return isinstance(found, np.dtype) and bool(found.newbyteorder("=") == meant.newbyteorder("="))
+
+
+def _named(wanted: Any) -> Any:
+    from tessarr.dtypes.parse import from_v3
+
+    try:
+        return from_v3(wanted).dtype
+    except TessarrError as error:
+        raise ValueError(
+            f"a pattern wants the unknown dtype {wanted!r}; families are {', '.join(_FAMILIES)}"
+        ) from error
 
 
 def _dtype(node: Any) -> Any:

@@ -94,6 +94,12 @@ class ArraySpec(Generic[TAttrs]):
         """The node as JSON: its document, and the attributes under ``attributes``."""
         return {**self.document(), "attributes": attributes_json(self.attributes)}
 
+    def to_store(self, store: Any, path: str = "", *, overwrite: bool = False) -> None:
+        """Create the array: its metadata documents, and nothing else (`tessarr.model.to_store`)."""
+        from tessarr.model.storing import to_store
+
+        to_store(self, store, path, overwrite=overwrite)
+
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields replaced."""
         return replace(self, **changes)  # type: ignore[type-var]
@@ -279,6 +285,12 @@ class GroupSpec(Generic[TAttrs, TMember]):
         from tessarr.model.json import to_json
 
         return to_json(self)
+
+    def to_store(self, store: Any, path: str = "", *, overwrite: bool = False, consolidate: bool = False) -> None:
+        """Create the group and everything below it: the metadata documents, and nothing else (`tessarr.model.to_store`)."""
+        from tessarr.model.storing import to_store
+
+        to_store(self, store, path, overwrite=overwrite, consolidate=consolidate)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields replaced."""

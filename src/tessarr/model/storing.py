@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, Protocol
 
 from tessarr.errors import (
     ContainsArrayError,
@@ -65,14 +66,16 @@ class _Fetch(NamedTuple):
 _NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
 
 
-def place_of(store: Any, path: str) -> tuple[Any, str]:
-    """A store and the path in it, from a store, or from an array or group and a path below it."""
+def place_of(store: Any, path: str, *, mode: Literal["r", "a"] = "r") -> tuple[Any, str]:
+    """A store and the path in it, from a store, an array or a group, or what stands for a store (a path or URL, say)."""
     path = path.strip("/")
     if hasattr(store, "list_dir"):
         return store, path
     if hasattr(store, "store") and isinstance(getattr(store, "path", None), str):
         return store.store, "/".join(filter(None, (store.path.strip("/"), path)))
-    raise TypeError(f"a store, an array or a group is needed, got {type(store).__name__}; open paths and URLs first")
+    # Models know no store. Whoever passes a path asks for one; only then is there an import.
+    opened, here = import_module("tessarr.stores.url").store_from(store, mode=mode)
+    return opened, "/".join(filter(None, (here, path)))
 
 
 def from_store(
@@ -84,13 +87,26 @@ def from_store(
 ) -> Any:
     """The model of the node at `path` and all below it: an `ArraySpec` or `GroupSpec` with JSON attributes.
 
-    `store` is a store, or an opened array or group, below which `path` is looked for. With `use_consolidated` ``None``
-    consolidated metadata is used where there is any, ``True`` requires it, ``False`` reads the nodes themselves. Where
-    both formats have documents v3 is read, unless `zarr_format` says otherwise.
+    `store` is a store, a path or URL, or an opened array or group, below which `path` is looked for. With
+    `use_consolidated` ``None`` consolidated metadata is used where there is any, ``True`` requires it, ``False`` reads
+    the nodes themselves. Where both formats have documents v3 is read, unless `zarr_format` says otherwise.
 
     Raises `NodeNotFoundError`; `MetadataValidationError` (with the node's path) for documents that are no model.
     """
-    store, path = place_of(store, path)
+    place, path = place_of(store, path)
+    try:
+        return _model(place, path, zarr_format, use_consolidated)
+    finally:
+        _close(place, store)
+
+
+def _close(place: Any, given: Any) -> None:
+    """Close a store that was opened here for what was given; a zip archive is published by that."""
+    if place is not given and getattr(given, "store", None) is not place:
+        place.close()
+
+
+def _model(store: Any, path: str, zarr_format: int | None, use_consolidated: bool | None) -> Any:
     documents = _read(store, [path])[path]
     found = _format_of(documents, zarr_format)
     if found is None:
@@ -234,9 +250,16 @@ def to_store(
     documents are stored; without, `ContainsArrayError` or `ContainsGroupError` is raised. Groups above `path` that are
     missing are created.
     """
-    store, path = place_of(store, path)
     if check:
         require_valid(spec)
+    place, path = place_of(store, path, mode="a")
+    try:
+        _create(spec, place, path, overwrite, consolidate)
+    finally:
+        _close(place, store)
+
+
+def _create(spec: Spec, store: Any, path: str, overwrite: bool, consolidate: bool) -> None:
     values = serialise(spec, path, consolidate=consolidate)
     existing = _read(store, [path])[path]
     kind = _format_of(existing, None)
