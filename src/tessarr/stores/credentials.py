@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 
@@ -73,13 +74,15 @@ def url_of(store: Any) -> str:
     kind = type(store).__name__
     if kind == "HTTPStore":
         return str(store.url).rstrip("/")
+    if kind == "LocalStore" and store.prefix is not None:
+        return f"file://{quote(str(store.prefix))}"
     if kind not in _SCHEMES:
         return f"object+{kind.lower()}://{id(store):x}"
     config = dict(store.config)
     name = config.get("bucket") or config.get("container_name") or ""
     endpoint = str(config.get("endpoint") or config.get("base_url") or "")
     root = f"{_SCHEMES[kind]}+{endpoint.rstrip('/')}/{name}" if endpoint else f"{_SCHEMES[kind]}://{name}"
-    return f"{root}/{store.prefix}".rstrip("/") if store.prefix else root
+    return f"{root}/{quote(str(store.prefix))}".rstrip("/") if store.prefix else root
 
 
 def recipe_of(store: Any) -> Recipe:

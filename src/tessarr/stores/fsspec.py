@@ -13,6 +13,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
 from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Listing, Version
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _List: TypeAlias = list
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOCAL = {"file", "local", "memory"}
+_REPOSITORIES = {"github", "git", "gitlab"}
+"""Their URLs have an owner before the ``@``, who is no secret."""
 
 
 class FsspecStore(NetworkStore):
@@ -64,7 +67,7 @@ class FsspecStore(NetworkStore):
         self.is_remote = self._protocol not in _LOCAL
         self.retry = RetryPolicy(attempts=3)
         self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(fs, 'host', '') or ''}")
-        self._url = f"{self._protocol}://{self.path.lstrip('/') if self._protocol not in _LOCAL else self.path}"
+        self._url = self._canonical()
 
     @classmethod
     def from_url(
@@ -93,6 +96,8 @@ class FsspecStore(NetworkStore):
         store = cls(fs, read_only=read_only, path=path)
         if "::" in url:
             store._url = scrub_url(url)
+        elif store._protocol in _REPOSITORIES:
+            store._url = url.rstrip("/")
         return store
 
     @classmethod
@@ -108,6 +113,23 @@ class FsspecStore(NetworkStore):
     @property
     def url(self) -> str:
         return self._url
+
+    def _canonical(self) -> str:
+        """The URL of this place: of a local directory the usual one, of a server with its name."""
+        if self._protocol in ("file", "local"):
+            return f"file://{quote(self.path)}"
+        if self._protocol == "memory":  # which is not the memory that tessarr's own URLs name
+            return f"fsspec+memory://{self.path}"
+        options = self.fs.storage_options
+        endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
+        if self._protocol in ("s3", "s3a") and endpoint:
+            return f"s3+{scrub_url(str(endpoint)).rstrip('/')}/{quote(self.path.lstrip('/'))}"
+        path = self.path.lstrip("/")
+        host = options.get("host") or options.get("hostname")
+        if host and "://" not in self.path:
+            port = f":{options['port']}" if options.get("port") else ""
+            return f"{self._protocol}://{host}{port}/{path}"
+        return path if "://" in path else f"{self._protocol}://{path}"
 
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import remember_secrets

@@ -41,8 +41,10 @@ class MappingStore(Store):
 
     @property
     def url(self) -> str:
-        """A name for messages; it opens nothing."""
-        return f"mapping://{type(self._mapping).__name__}-{id(self._mapping):x}"
+        """``mapping://…``, which opens the mapping again in this process while the store lives."""
+        from tessarr.stores.live import told
+
+        return told(self, f"mapping://{type(self._mapping).__name__}-{id(self._mapping):x}")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._mapping is self._mapping and other.read_only == self.read_only

@@ -89,6 +89,10 @@ class ObjectStore(NetworkStore):
 
     @property
     def url(self) -> str:
+        if self._url.startswith("object+"):
+            from tessarr.stores.live import told
+
+            return told(self, self._url)
         return self._url
 
     def with_read_only(self, read_only: bool = True) -> Self:

@@ -10,7 +10,8 @@
 | ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
 | ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
 | ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.pipeline` |
-| any other scheme, and chains with ``::`` | `FsspecStore` |
+| ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.live`) |
+| any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
 
 `storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
 usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``) mean the same there. ``client_options`` and
@@ -56,11 +57,7 @@ def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read
     if "|" in url:
         return _open_pipeline(url, options, read_only)
     opener = None if "::" in url else _OPENERS.get(scheme.partition("+")[0])
-    if opener is None:
-        from tessarr.stores.fsspec import FsspecStore
-
-        return FsspecStore.from_url(url, storage_options=options, read_only=read_only)
-    return opener(url, options, read_only)
+    return (opener or _open_fsspec)(url, options, read_only)
 
 
 def _check_place(url: str) -> None:
@@ -305,6 +302,18 @@ def _open_dbm(url: str, options: Options, read_only: bool) -> Store:
     return DBMStore(_path(url), read_only=read_only, **options)
 
 
+def _open_live(url: str, _: Options, read_only: bool) -> Store:
+    from tessarr.stores.live import open_live
+
+    return open_live(url, read_only=read_only)
+
+
+def _open_fsspec(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.fsspec import FsspecStore
+
+    return FsspecStore.from_url(url.removeprefix("fsspec+"), storage_options=options, read_only=read_only)
+
+
 def _open_reference(url: str, options: Options, _: bool) -> Store:
     from tessarr.stores.reference import ReferenceStore
 
@@ -337,4 +346,7 @@ _OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
     "lmdb": _open_lmdb,
     "dbm": _open_dbm,
     "reference": _open_reference,
+    "mapping": _open_live,
+    "object": _open_live,
+    "fsspec": _open_fsspec,
 }

@@ -236,11 +236,13 @@ def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
         asyncio.set_event_loop(loop)
         with suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
-        while rest := asyncio.all_tasks(loop):  # connections may still come in
+        quiet = 0
+        while quiet < 3:  # connections that were accepted already still become tasks, and transports close in the loop
+            rest = asyncio.all_tasks(loop)
             for one in rest:
                 one.cancel()
-            loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-        loop.run_until_complete(asyncio.sleep(0.01))  # transports close in the loop
+            loop.run_until_complete(asyncio.gather(asyncio.sleep(0.005), *rest, return_exceptions=True))
+            quiet = 0 if rest else quiet + 1
         loop.close()
 
     thread = threading.Thread(target=run, daemon=True)

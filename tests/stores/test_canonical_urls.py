@@ -1,0 +1,86 @@
+"""`store.url` opens the same place again, whatever the store."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from pathlib import Path
+
+import fsspec
+import obstore.store
+import pytest
+
+from tessarr.stores.base import Store
+from tessarr.stores.dbm import DBMStore
+from tessarr.stores.fsspec import FsspecStore
+from tessarr.stores.layers import CacheStore
+from tessarr.stores.lmdb import LMDBStore
+from tessarr.stores.local import LocalStore
+from tessarr.stores.mapping import MappingStore
+from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
+from tessarr.stores.object import ObjectStore
+from tessarr.stores.sqlite import SQLiteStore
+from tessarr.stores.url import store_from
+from tessarr.stores.wrappers import PrefixStore
+
+NAME = "we ird#ü%41"
+STORES: dict[str, Callable[[Path], Store]] = {
+    "local": lambda path: LocalStore(path / NAME),
+    "memory": lambda _: MemoryStore(),
+    "managed": lambda _: ManagedMemoryStore(NAME),
+    "mapping": lambda _: MappingStore(collections.UserDict()),
+    "sqlite": lambda path: SQLiteStore(path / NAME),
+    "lmdb": lambda path: LMDBStore(path / NAME),
+    "dbm": lambda path: DBMStore(str(path / NAME)),
+    "obstore directory": lambda path: ObjectStore(obstore.store.LocalStore(path / "x y", mkdir=True)),
+    "obstore memory": lambda _: ObjectStore(obstore.store.MemoryStore()),
+    "fsspec directory": lambda path: FsspecStore(fsspec.filesystem("file"), path=str(path / NAME)),
+    "fsspec memory": lambda path: FsspecStore(fsspec.filesystem("memory"), path=f"/{path.name}"),
+    "prefix": lambda path: PrefixStore(LocalStore(path), "a b/c"),
+    "prefix of a mapping": lambda _: PrefixStore(MappingStore(collections.UserDict()), "a b/c"),
+    "layer": lambda path: CacheStore(LocalStore(path)),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_the_url_of_a_store_opens_the_same_place(name: str, tmp_path: Path) -> None:
+    store = STORES[name](tmp_path)
+    store.set("a b/k", b"value")
+    again, path = store_from(store.url)
+    prefix = f"{path}/" if path else ""
+    assert bytes(again.get(f"{prefix}a b/k") or b"") == b"value"
+    if name != "dbm":  # whose libraries keep what they read
+        again.set(f"{prefix}other", b"2")
+        assert bytes(store.get("other") or b"") == b"2"
+    assert path or again.url == store.url
+    read_only, _ = store_from(store.url, read_only=True)
+    assert read_only.read_only
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "path", "url"),
+    [
+        ("ftp", {"host": "h", "port": 2121}, "/a", "ftp://h:2121/a"),
+        ("http", {}, "http://h/a", "http://h/a"),
+        ("s3", {"endpoint_url": "http://h:1/"}, "bucket/a b", "s3+http://h:1/bucket/a%20b"),
+        ("s3", {"client_kwargs": {"endpoint_url": "https://h"}}, "bucket", "s3+https://h/bucket"),
+        ("gs", {}, "bucket/a", "gs://bucket/a"),
+    ],
+)
+def test_the_url_of_a_filesystem_names_its_server(
+    protocol: str, options: dict[str, object], path: str, url: str
+) -> None:
+    class Somewhere(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        cachable = False
+
+    Somewhere.protocol = protocol
+    assert FsspecStore(Somewhere(**options), path=path).url == url
+
+
+def test_a_place_that_is_gone_is_told() -> None:
+    from tessarr.errors import StoreError
+
+    url = MappingStore(collections.UserDict()).url
+    with pytest.raises(StoreError, match="gone"):
+        store_from(url)
