@@ -92,6 +92,12 @@ def test_parts_of_an_anndata_object_that_do_not_fit_together_are_told() -> None:
     ]
 
 
+def test_the_encodings_of_others_are_not_taken_for_anndata() -> None:
+    assert conventions.detect(group(**{"encoding-type": "ngff:points"})) == ()
+    (problem,) = conventions.check_node(group(**{"encoding-type": "dict"}))
+    assert problem.rule == "ANNDATA-VERSION"
+
+
 # -- NCZarr ------------------------------------------------------------------------------------------------------------
 
 

@@ -15,9 +15,11 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+import tessarr
 from tessarr import conventions
 from tessarr.conventions import ome, plates
 from tessarr.conventions.base import Node
+from tessarr.stores.memory import MemoryStore
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 AXES = [ome.Axis("t", "time", "second"), ome.Axis("y", "space", "micrometer"), ome.Axis("x", "space", "micrometer")]
@@ -187,3 +189,19 @@ def test_each_object_of_04_has_the_one_version() -> None:
         "stands under ome" in item
         for item in told("0.5", {"multiscales": [{**bare["multiscales"][0], "version": "0.5"}]})
     )
+
+
+def test_chunks_of_04_are_nested_and_labels_are_integers() -> None:
+    attributes = ome.write_label(ome.write(AXES, LEVELS[:1], version="0.4"), version="0.4")
+
+    def rules(**level: Any) -> list[str]:
+        image = Node(kind="group", attributes=attributes, zarr_format=2)
+        array = Node(kind="array", attributes={}, zarr_format=2, shape=(1, 2, 2), **level)
+        return [problem.rule for _, problem in conventions.check_hierarchy({"": image, "0": array})]
+
+    assert rules(separator="/", dtype="int32") == []
+    assert rules(separator=".", dtype="uint8") == ["OME-SEPARATOR"]
+    assert rules(separator="/", dtype="float32") == ["OME-LABEL"]
+    store = MemoryStore()
+    made = tessarr.create_array(store, shape=(2, 2), chunks=(1, 1), dtype="i4", zarr_format=2)
+    assert conventions.node_of(made).separator == "."

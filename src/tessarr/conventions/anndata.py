@@ -215,7 +215,9 @@ def _columns(path: str, table: DataFrame, hierarchy: Hierarchy) -> Iterator[Prob
 
 
 def _detect(node: Node) -> bool:
-    return read(node.attributes) is not None
+    """Others say ``encoding-type`` too (SpatialData: ``ngff:points``), without a version."""
+    found = read(node.attributes)
+    return found is not None and (found.type in (*_ARRAYS, *_GROUPS) or "encoding-version" in node.attributes)
 
 
 def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:

@@ -30,6 +30,8 @@ class Node:
     dimension_names: tuple[str | None, ...] | None = None
     dtype: str = ""
     """NumPy's name of the element type: ``float32``, ``datetime64[s]``; "" where it is not known."""
+    separator: str | None = None
+    """Between the indices in its chunks' keys; ``None`` where it is not known."""
     extra: Attributes = field(default_factory=dict)
     """Members of its document (``.zarray``, ``.zgroup``, ``zarr.json``) that no specification knows."""
 
@@ -223,6 +225,7 @@ def node_of(node: Any) -> Node:
             shape=metadata.shape,
             dimension_names=metadata.dimension_names,
             dtype=str(metadata.data_type.with_byteorder("=").dtype),
+            separator=metadata.dimension_separator,
             extra=metadata.extra,
         )
     extra = getattr(metadata, "extra", {})

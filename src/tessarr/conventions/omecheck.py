@@ -52,6 +52,7 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         yield from _omero(inner["omero"], version, (*base, "omero"))
     if "image-label" in inner:
         yield from _label(inner["image-label"], (*base, "image-label"))
+        yield from _label_types(inner.get("multiscales"), (*base, "multiscales"), path, hierarchy)
     if "plate" in inner:
         yield from _plate(inner["plate"], version, (*base, "plate"), path, hierarchy)
     if "well" in inner:
@@ -215,6 +216,9 @@ def _datasets(
         if node is not None and node.kind == "array" and ndim is not None and node.ndim != ndim:
             message = f"the array has {node.ndim} dimensions, there are {ndim} axes"
             found.append(Problem(NAME, (*loc, "datasets", number, "path"), message, "LEVEL-RANK"))
+        if node is not None and version == "0.4" and node.separator == "." and node.ndim > 1:
+            message = 'the indices in keys of its chunks are separated by ".", where "/" is wanted'
+            found.append(Problem(NAME, (*loc, "datasets", number, "path"), message, "OME-SEPARATOR"))
     return found
 
 
@@ -297,6 +301,17 @@ def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
     else:
         found += members(source, {"image": "string"}, (*loc, "source"), "OME-LABEL")
     yield from found
+
+
+def _label_types(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+    """The values of labels are integers."""
+    for number, entry in enumerate(value if isinstance(value, list | tuple) else ()):
+        datasets = entry.get("datasets") if isinstance(entry, Mapping) else None
+        for position, item in enumerate(datasets if isinstance(datasets, list | tuple) else ()):
+            node = hierarchy.get(join(path, str(item.get("path")))) if isinstance(item, Mapping) else None
+            if node is not None and node.dtype and not node.dtype.lstrip("<>|=").startswith(("int", "uint", "bool")):
+                here = (*loc, number, "datasets", position, "path")
+                yield Problem(NAME, here, f"labels must be integers, the array has {node.dtype}", "OME-LABEL")
 
 
 def _is_rgba(value: Any) -> bool:

@@ -176,6 +176,11 @@ RULES: dict[str, Rule] = {
         "dimension_names of a level are not the names of the axes",
         "Write the axes' names as dimension_names of every level",
     ),
+    "OME-SEPARATOR": Rule(
+        "warning",
+        "the chunks of an image of OME-Zarr 0.4 are not nested",
+        'Store the array anew with "/" as dimension_separator',
+    ),
     "OME-OMERO": Rule(
         "warning", "omero is not what OME-Zarr allows", "Give channels with a color and a window of start, min, end, max"
     ),
