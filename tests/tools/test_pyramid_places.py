@@ -91,8 +91,6 @@ def test_a_run_in_an_archive_that_is_killed_leaves_it_as_it_was(tmp_path: Path) 
     before = place.read_bytes()
     program = """
         import os, sys
-        import tessarr
-        tessarr.config.set({"engine": "reference"})
         from tessarr.tools.pyramid import build_pyramid
         seen = []
         def kill(done, total, name):
