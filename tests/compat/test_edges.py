@@ -131,6 +131,46 @@ def test_keywords_are_there_by_name() -> None:
         assert not set(names.split()) - set(inspect.signature(function).parameters), function
 
 
+def test_a_hierarchy_is_made_of_documents_of_both_formats_with_the_groups_above() -> None:
+    for zarr_format in (2, 3):
+        group = zarr.group(zarr_format=zarr_format, attributes={"g": 1}).metadata
+        array = zarr.create_array({}, shape=(3,), dtype="i4", zarr_format=zarr_format, attributes={"a": 1}).metadata
+        for nodes in ({"p/g": group, "p/q/x": array}, {"p/g": group.to_dict(), "p/q/x": array.to_dict()}):
+            store: dict[str, bytes] = {}
+            made = dict(zarr.create_hierarchy(store=store, nodes=nodes))
+            assert sorted(made) == ["", "p", "p/g", "p/q", "p/q/x"]
+            assert {node.zarr_format for node in made.values()} == {zarr_format}
+            root = zarr.open_group(store, mode="r")
+            assert root["p/g"].attrs.asdict() == {"g": 1}
+            assert root["p/q/x"].attrs.asdict() == {"a": 1}
+            below = dict(zarr.open_group(store)["p"].create_hierarchy({"n/m": group}))
+            assert sorted(below) == ["n", "n/m"]
+    assert GroupMetadata() == GroupMetadata(zarr_format=3)
+
+
+def test_objects_of_zarr_python_say_what_they_are() -> None:
+    theirs = pytest.importorskip("zarr")
+    codecs: Any = theirs.codecs
+    z = zarr.create_array(
+        {},
+        shape=(4, 4),
+        dtype=theirs.dtype.Int16(),
+        filters=[codecs.TransposeCodec(order=(1, 0))],
+        serializer=codecs.BytesCodec(endian="big"),
+        compressors=[codecs.BloscCodec(cname="lz4"), codecs.Crc32cCodec()],
+        chunk_key_encoding=theirs.create_array({}, shape=(1,), dtype="i4").metadata.chunk_key_encoding,
+    )
+    assert z.dtype == np.int16
+    assert z.filters == (zarr.codecs.TransposeCodec(order=(1, 0)),)
+    assert z.serializer == zarr.codecs.BytesCodec(endian="big")
+    assert z.compressors[0].to_dict()["configuration"]["typesize"] == 2
+    z[:] = 3
+    assert (z[:] == 3).all()
+    nested = codecs.ShardingCodec(chunk_shape=(2,), codecs=[codecs.BytesCodec(), codecs.GzipCodec(level=2)])
+    assert zarr.create_array({}, shape=(4,), chunks=4, dtype="i4", serializer=nested, compressors=None).chunks == (2,)
+    assert zarr.create_array({}, shape=(1,), dtype=theirs.dtype.VariableLengthUTF8()).dtype.kind in "TO"
+
+
 # -- opening -------------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessarr import registry
+from tessarr import _json, registry
 from tessarr.codecs.base import Codec
 from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
 
@@ -122,4 +122,14 @@ def codec_from(value: Any) -> Codec:
         from tessarr.codecs.numcodecs import as_codec
 
         return as_codec(value)
+    if hasattr(value, "to_dict"):
+        return codec_from(_told_by(value))
     raise TypeError(f"a codec, its JSON or a numcodecs codec is needed, got {type(value).__name__}: {value!r}")
+
+
+def _told_by(codec: Any) -> Any:
+    """The JSON of a codec object of zarr-python, without what that has left open (blosc's typesize)."""
+    told = _json.plain(codec.to_dict())
+    for name in getattr(codec, "_tunable_attrs", ()):
+        told.get("configuration", {}).pop(name, None)
+    return told

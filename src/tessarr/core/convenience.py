@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tessarr import _json
 from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.creation import DEFAULT, array_config
@@ -14,7 +15,6 @@ from tessarr.core.group import Group
 from tessarr.core.hierarchy import create, create_array, create_group, locate, open_array
 from tessarr.core.treeview import TreeView
 from tessarr.core.twins import twin
-from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 
@@ -297,24 +297,40 @@ def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree
 def create_hierarchy(
     *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
 ) -> Iterator[tuple[str, Array | Group]]:
-    """Create nodes from their metadata: path → `ArrayMetadata`, `GroupMetadata` or a v3 document.
+    """Create nodes from their metadata: path → `ArrayMetadata`, `GroupMetadata` or a document (v2: with ``attributes``).
 
-    Groups above them that are not named are created too. Yields ``(path, node)``, parents before children.
+    Groups above them that are neither named nor there are created too. Yields ``(path, node)``, parents before children.
 
     Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
     """
     where, here, _ = locate(store, None, None)
     wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
     prefix = f"{here}/" if here else ""
+    wanted = {**_missing_above(where, here, wanted), **wanted}
     for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
         yield path, _create(where, prefix + path if path else here, wanted[path], overwrite)
+
+
+def _missing_above(
+    store: Any, here: str, wanted: Mapping[str, ArrayMetadata | GroupMetadata]
+) -> dict[str, ArrayMetadata | GroupMetadata]:
+    """Groups for the paths above those in `wanted` where nothing is."""
+    found: dict[str, ArrayMetadata | GroupMetadata] = {}
+    for path, node in wanted.items():
+        for above in nodes.ancestors(path):
+            place = "/".join(part for part in (here, above) if part)
+            if above not in wanted and above not in found and nodes.read_node(store, place) is None:
+                found[above] = GroupMetadata(zarr_format=node.zarr_format)
+    return found
 
 
 def _metadata(node: Any) -> ArrayMetadata | GroupMetadata:
     if isinstance(node, ArrayMetadata | GroupMetadata):
         return node
-    document = node.to_dict() if hasattr(node, "to_dict") else dict(node)
-    return formats.parse_node(document.get("zarr_format", 3), {"zarr.json": document})
+    from tessarr.core.documents import parsed
+
+    document = _json.plain(node.to_dict() if hasattr(node, "to_dict") else dict(node))
+    return parsed(document, group="shape" not in document)
 
 
 def _create(store: Any, path: str, metadata: ArrayMetadata | GroupMetadata, overwrite: bool) -> Array | Group:

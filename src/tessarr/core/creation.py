@@ -146,6 +146,8 @@ def new_array_metadata(
 
 def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) -> tuple[DataType, Any]:
     """The data type, and the filters: in v1 and v2 with the object codec in front, where there is one."""
+    if hasattr(dtype, "to_native_dtype") and not isinstance(dtype, DataType):
+        dtype = dtype.to_json(zarr_format=3)  # a data type of zarr-python
     if zarr_format == 3:
         return from_numpy(dtype).with_byteorder("="), filters
     codec_id, filters = _object_codec(object_codec, filters)
@@ -341,6 +343,8 @@ def _key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
 
     if isinstance(given, ChunkKeyEncoding):
         return given
+    if hasattr(given, "to_dict"):  # one of zarr-python
+        given = given.to_dict()
     if isinstance(given, tuple) and len(given) == 2:  # zarr-python's older spelling: name and separator
         given = {"name": given[0], "separator": given[1]}
     if given in (".", "/"):

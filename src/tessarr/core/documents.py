@@ -18,7 +18,7 @@ from tessarr.metadata.group import GroupMetadata
 def array_from_document(store_path: Any, document: Mapping[str, Any]) -> Array:
     """An array at a place with the metadata of one document (v1, v2: attributes under ``attributes``)."""
     where, here, _ = locate(store_path, None, None)
-    metadata = _parsed(document, group=False)
+    metadata = parsed(document, group=False)
     if not isinstance(metadata, ArrayMetadata):
         raise NodeTypeValidationError("the document describes a group, not an array")
     chosen = array_config(None)
@@ -29,7 +29,7 @@ def array_from_document(store_path: Any, document: Mapping[str, Any]) -> Array:
 def group_from_document(store_path: Any, document: Mapping[str, Any]) -> Group:
     """A group at a place with the metadata of one document (v2: attributes under ``attributes``)."""
     where, here, _ = locate(store_path, None, None)
-    metadata = _parsed(
+    metadata = parsed(
         {"node_type": "group", **document} if document.get("zarr_format", 3) == 3 else document, group=True
     )
     if not isinstance(metadata, GroupMetadata):
@@ -37,7 +37,8 @@ def group_from_document(store_path: Any, document: Mapping[str, Any]) -> Group:
     return Group._make(where, here, metadata, read_only=False)
 
 
-def _parsed(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:
+def parsed(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:
+    """The metadata of one document, attributes included."""
     number: Any = document.get("zarr_format", 3)
     keys = formats.KEYS[number]
     if number == 3:

@@ -12,7 +12,7 @@ from tessarr.types import JSON, JSONObject, ZarrFormat
 class GroupMetadata:
     """The metadata of one group. Immutable."""
 
-    zarr_format: ZarrFormat
+    zarr_format: ZarrFormat = 3
     attributes: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, JSON] = field(default_factory=dict)
     """Document members that are not ours but must survive a rewrite."""
