@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,15 @@ import pytest
 
 import tessarr
 from tessarr import model
+from tessarr.core.oldnames import rmdir
+from tessarr.errors import ZarrRuntimeWarning
 from tessarr.stores.base import Fetch
+from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.stores.wrappers import WrapperStore
 from tessarr.tools.check import check
+from tessarr.tools.convert import convert
+from tessarr.tools.rechunk import rechunk
 from tessarr.tools.repair import repair, restore
 
 ARRAY = {
@@ -63,6 +69,12 @@ def tree(request: pytest.FixtureRequest) -> Any:
     return tessarr.open_group(root.store, mode="r+")
 
 
+def other(root: Any) -> Any:
+    made = tessarr.open_group(MemoryStore(), mode="w", zarr_format=root.metadata.zarr_format)
+    made.create_array("a", data=np.arange(4), chunks=(2,))
+    return made.store
+
+
 WRITES: dict[str, Callable[[Any], Any]] = {
     "attributes of the group": lambda root: root.attrs.update(n=1),
     "attributes of an array": lambda root: root["h/x"].attrs.update(n=1),
@@ -74,6 +86,8 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "a node less": lambda root: root.__delitem__("h"),
     "an array in place of a group": lambda root: root.create_array("h", shape=(1,), dtype="u1", overwrite=True),
     "a copy": lambda root: tessarr.copy(root["a"], root, name="b"),
+    "the keys of another store": lambda root: tessarr.copy_store(other(root), root.store, "a", "h/z"),
+    "a directory less": lambda root: rmdir(root.store, "h"),
     "a model": lambda root: model.to_store(model.from_store(root.store, path="h"), root.store, path="s/t"),
     "a model in place of a group": lambda root: model.to_store(
         model.from_store(root.store, path="a"), root.store, path="h", overwrite=True
@@ -170,3 +184,50 @@ def test_a_hierarchy_of_ten_thousand_nodes_opens_with_one_read_and_nothing_more(
     assert "g3/x98" in root
     assert len(list(root.members(max_depth=None))) == 10_000
     assert counting.asked == [["zarr.json"]]
+
+
+@pytest.fixture(params=[2, 3])
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    place = tmp_path / "data.zarr"
+    root = tessarr.open_group(place, mode="w", zarr_format=request.param)
+    root.create_array("a", data=np.arange(4), chunks=(2,))
+    root.create_group("h").create_array("x", data=np.arange(4), chunks=(2,))
+    tessarr.consolidate_metadata(place)
+    return place
+
+
+def test_a_node_that_is_opened_by_its_own_directory_is_followed_too(directory: Path) -> None:
+    number = tessarr.open_group(directory, mode="r").metadata.zarr_format
+    tessarr.open_array(directory / "h" / "x", mode="r+").attrs["n"] = 1
+    tessarr.open_array(directory / "a", mode="r+").append([1, 2])
+    tessarr.create_array(directory / "h" / "y", shape=(2,), dtype="i4", zarr_format=number)
+    del tessarr.open_group(directory / "h", mode="r+")["x"]
+    assert stale(directory) == []
+    assert paths(directory) == ["a", "h", "h/y"]
+    assert tessarr.open_group(directory, mode="r")["a"].shape == (6,)
+
+
+def test_what_tools_put_in_its_place_is_followed(directory: Path) -> None:
+    number = tessarr.open_group(directory, mode="r").metadata.zarr_format
+    convert(directory / "h", directory / "i", zarr_format=number)
+    rechunk(tessarr.open_array(directory / "a", mode="r"), directory / "b", chunks=(3,))
+    assert stale(directory) == []
+    assert paths(directory) == ["a", "b", "h", "h/x", "i", "i/x"]
+    convert(directory / "a", directory / "h", zarr_format=number, overwrite=True)
+    assert stale(directory) == []
+    assert paths(directory) == ["a", "b", "h", "i", "i/x"]
+
+
+def test_metadata_above_that_cannot_be_kept_in_step_is_told(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = tessarr.open_array(directory / "a", mode="r+")
+    update = LocalStore.update
+
+    def refused(self: Any, key: str, change: Any) -> Any:
+        if self.root == directory:
+            raise PermissionError(key)
+        return update(self, key, change)
+
+    monkeypatch.setattr(LocalStore, "update", refused)
+    with pytest.warns(ZarrRuntimeWarning, match="could not be kept in step"):
+        array.attrs["n"] = 1
+    assert tessarr.open_array(directory / "a", mode="r").attrs["n"] == 1

@@ -5,16 +5,18 @@ The documents themselves are `tessarr.metadata.consolidated`'s business (pure); 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from tessarr.core import nodes
-from tessarr.errors import GroupNotFoundError
+from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.local import LocalStore
 from tessarr.types import Buffer
 
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
@@ -107,6 +109,17 @@ def is_holder(name: str, data: Buffer | None) -> bool:
     return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
 
 
+def holders_above(store: Store, path: str) -> list[nodes.Holder]:
+    """The consolidated documents at and above `path`, by one request."""
+    places = [(above, name) for above in [*nodes.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
+    answers = store.fetch([Fetch(nodes.prefix_of(above) + name) for above, name in places])
+    return _holding(places, answers)
+
+
+def _holding(places: Sequence[nodes.Holder], answers: Sequence[list[Buffer] | None]) -> list[nodes.Holder]:
+    return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
+
+
 def follow_change(
     store: Store, path: str, known: Sequence[nodes.Holder] | None = None, *, replaced: bool = False
 ) -> None:
@@ -116,11 +129,45 @@ def follow_change(
     `path`; without it that costs one request, and nothing more where no group is consolidated.
     """
     _follow(store, [path], known, [path] if replaced else [])
+    _follow_outside(store, [path], [path] if replaced else [])
 
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
     """`follow_change` for many nodes: each document that holds consolidated metadata is changed once."""
     _follow(store, paths, None, [])
+    _follow_outside(store, paths, [])
+
+
+def follow_directory(path: str) -> None:
+    """`follow_change` for a directory that was put in its place as a whole, and everything in it."""
+    store = LocalStore(path)
+    group = nodes.read_node(store, "")
+    if group is not None:
+        _follow_outside(store, ["", *documents_below(store, "", group.zarr_format)], [""])
+
+
+def is_staged(path: str) -> bool:
+    """Whether a path leads through a place where tools prepare what is put in its place later."""
+    return any(name.startswith(".") and name.endswith(".partial") for name in path.split("/"))
+
+
+def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> None:
+    """`_follow` in the groups around a directory that was opened by itself: ``data.zarr/x`` is a node of ``data.zarr``."""
+    if not isinstance(store, LocalStore):
+        return
+    root = top = store.root
+    while any((top.parent / name).is_file() for name in ("zarr.json", ".zgroup")) and top != top.parent:
+        top = top.parent
+    inside = root.relative_to(top).as_posix()
+    if top == root or is_staged(inside):
+        return
+    below = ["/".join(filter(None, (inside, path))) for path in paths]
+    left = ["/".join(filter(None, (inside, path))) for path in gone]
+    try:
+        _follow(LocalStore(top), below, None, left)
+    except (OSError, TessarrError) as error:
+        message = f"consolidated metadata of {top} could not be kept in step with {root}: {error}"
+        warnings.warn(message, ZarrRuntimeWarning, 4)
 
 
 def _follow(store: Store, paths: Sequence[str], known: Sequence[nodes.Holder] | None, gone: Sequence[str]) -> None:
@@ -128,9 +175,7 @@ def _follow(store: Store, paths: Sequence[str], known: Sequence[nodes.Holder] | 
     places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
     if known is None:
         answers = store.fetch([Fetch(nodes.prefix_of(place) + name) for place, name in places])
-        known = [
-            where for where, answer in zip(places, answers, strict=True) if answer and is_holder(where[1], answer[0])
-        ]
+        known = _holding(places, answers)
     for place, name in [where for where in places if where in known]:
         prefix = nodes.prefix_of(place)
         # v3 keeps nothing about the group itself

@@ -11,9 +11,11 @@ import numpy as np
 
 from tessarr.core import nodes
 from tessarr.core.array import Array
+from tessarr.core.consolidation import follow_changes
 from tessarr.core.group import Group
 from tessarr.core.twins import twin
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
+from tessarr.metadata import formats
 from tessarr.stores.base import Store
 from tessarr.stores.partial import byte_view
 
@@ -243,6 +245,9 @@ def copy_store(
         say(f"copy {name}")
         nbytes += _copy_key(from_store, from_prefix + name, to_store, to_prefix + name, dry_run)
         copied += 1
+    if not dry_run:
+        documents = [to_prefix + name for name in names if name.rpartition("/")[2] in formats.DOCUMENT_NAMES]
+        follow_changes(to_store, list(dict.fromkeys(key.rpartition("/")[0] for key in documents)))
     return CopyCounts(copied, len(present), nbytes)
 
 

@@ -56,6 +56,8 @@ def rmdir(store: Any, path: str | None = None) -> None:
     """Remove every key under `path`."""
     where, here, _ = locate(store, path, None)
     where.delete_prefix(nodes.prefix_of(here))
+    if here:
+        nodes.follow_change(where, here, replaced=True)
 
 
 def rename(store: Any, src_path: str, dst_path: str) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tessarr.core import nodes
+from tessarr.core.consolidation import follow_directory
 from tessarr.core.copying import move_node
 from tessarr.core.hierarchy import locate
 from tessarr.core.hierarchy import open as open_node
@@ -107,6 +108,8 @@ def _beside(path: str, overwrite: bool) -> Iterator[Store]:
         yield store
         store.close()
         _swap(partial, final)
+        if os.path.isdir(final):
+            follow_directory(final)
     except BaseException:
         with suppress(Exception):
             store.close()
