@@ -391,13 +391,15 @@ def _change_document(store: Store, path: str, name: str, change: Callable[[dict[
         store.update(key, rewrite)
         follow_change(store, path)
         return
-    around: list[Surroundings] = []
+    from tessarr.core.consolidation import holders_above
+
+    holders: list[Holder] = []
     steps: list[Callable[[], None]] = [
         lambda: store.update(key, rewrite),
-        lambda: around.append(finish(looking_around(store, path))),
+        lambda: holders.extend(holders_above(store, path)),
     ]
     for_each(lambda step: step(), steps, waiting=2)  # both begin with a round trip
-    follow_change(store, path, around[0].holders)
+    follow_change(store, path, holders)
 
 
 def follow_change(store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False) -> None:

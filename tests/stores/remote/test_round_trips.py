@@ -131,7 +131,9 @@ def test_creating_looks_once_and_then_writes(store: Store, cost: Any) -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_changing_attributes_takes_two_round_trips(store: Store, cost: Any, zarr_format: int) -> None:
     array = tessarr.create_array(store, name="a/x", shape=(4,), dtype="u1", zarr_format=zarr_format)
-    assert cost(lambda: array.attrs.update({"units": "K"}))[1] == 2
+    requests, rounds = cost(lambda: array.attrs.update({"units": "K"}))
+    assert rounds == 2
+    assert sum(requests.values()) <= 2 + 2 * 3  # its own document, and where consolidated metadata may be
     tessarr.consolidate_metadata(store, zarr_format=zarr_format)
     array.attrs["units"] = "m"
     assert tessarr.open_group(store, mode="r")["a/x"].attrs["units"] == "m"
