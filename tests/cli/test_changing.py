@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli.convert import parse_codec, parse_layout
+from tessarr.errors import UnsupportedOperationError
 
 Run = Callable[..., Any]
 
@@ -252,6 +254,22 @@ def test_doctor_finds_a_codec_that_does_not_work(run: Run, monkeypatch: pytest.M
         ran = run("doctor", "--json")
     assert ran.code == 1
     assert ran.json["codecs"]["gzip"]["state"] == "broken"
+
+
+def test_without_the_rust_module_everything_says_so_and_nothing_is_wrong(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "tessarr._native", None)
+    monkeypatch.delattr(tessarr, "_native", raising=False)
+    monkeypatch.delitem(sys.modules, "tessarr.engine.native", raising=False)
+    ran = run("doctor")
+    assert "not built" in " ".join(ran.out.split())
+    assert "PROBLEM" not in ran.out
+    array = tessarr.create_array(str(tmp_path / "a"), shape=(3,), dtype="i4")
+    assert array.engine.name == "reference"
+    assert "not built" in array.engine.reason
+    with tessarr.config.set({"engine": "native"}), pytest.raises(UnsupportedOperationError, match="rustup"):
+        tessarr.open_array(str(tmp_path / "a"))[...]
 
 
 def test_doctor_names_the_engine_of_each_codec(run: Run) -> None:

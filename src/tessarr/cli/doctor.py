@@ -16,6 +16,7 @@ import numpy as np
 import tessarr
 from tessarr import registry
 from tessarr.cli.printing import OK, PROBLEMS, add_verb, human, print_json, table
+from tessarr.engine.choose import NOT_BUILT, why_not_loaded
 from tessarr.errors import MissingDependencyError, TessarrError
 from tessarr.settings import DEFAULTS, PREFIXES, config
 
@@ -36,7 +37,7 @@ _OPTIONAL = {
     "ml_dtypes": ("ml_dtypes", "ml"),
     "starlette": ("starlette", "server"),
     "uvicorn": ("uvicorn", "server"),
-    "msgpack": ("msgpack", "v2"),
+    "msgpack": ("msgpack", "msgpack"),
     "xarray": ("xarray", "xarray"),
 }
 """Distribution → the module it gives, and the extra of tessarr that brings it."""
@@ -151,13 +152,12 @@ def _engine(problems: list[str]) -> dict[str, Any]:
     try:
         import_module("tessarr.engine.native")
         native, reason = True, "installed"
-    except ModuleNotFoundError as error:
-        native, reason = False, f"not built ({error}); arrays are served by the reference engine"
-        if wanted == "native":
-            problems.append("the setting engine is 'native', and the native engine is not built")
     except ImportError as error:
-        native, reason = False, str(error)
-        problems.append(f"the native engine is there and cannot be loaded: {error}; build tessarr anew for this Python")
+        native, reason = False, f"the native engine is off: {why_not_loaded(error)}"
+        if why_not_loaded(error) != NOT_BUILT:
+            problems.append(f"the native engine is there and cannot be loaded: {error}; build tessarr for this Python")
+        elif wanted == "native":
+            problems.append("the setting engine is 'native', and the native engine is not built")
     if wanted not in ("auto", "native", "reference"):
         problems.append(f"the setting engine is {wanted!r}; it must be 'auto', 'native' or 'reference'")
     return {"setting": wanted, "native": native, "native_reason": reason, "reference": True}

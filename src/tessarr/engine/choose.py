@@ -15,6 +15,10 @@ from tessarr.errors import UnsupportedOperationError
 _REFERENCE = ReferenceEngine()
 
 
+NOT_BUILT = "it was not built when tessarr was installed, for want of a Rust toolchain or of a crate registry"
+_BUILD = "Set engine to 'auto', or install Rust (rustup.rs) and then tessarr again with pip's --force-reinstall"
+
+
 class Choice(NamedTuple):
     """An engine, and why it is this one."""
 
@@ -46,7 +50,9 @@ def choose(bound: BoundArray) -> Choice:
         return Choice(native, "serves this array")
     if wanted == "native":
         raise UnsupportedOperationError(
-            f"the native engine cannot serve this array: {why_not}", path="/" + bound.path, hint="Set engine to 'auto'"
+            f"the native engine cannot serve this array: {why_not}",
+            path="/" + bound.path,
+            hint=_BUILD if why_not == NOT_BUILT else "Set engine to 'auto'",
         )
     return Choice(_REFERENCE, f"the native engine cannot: {why_not}")
 
@@ -55,5 +61,12 @@ def _native() -> tuple[Engine | None, str]:
     try:
         from tessarr.engine.native import NativeEngine
     except ImportError as error:
-        return None, f"it is not installed ({error})"
+        return None, why_not_loaded(error)
     return NativeEngine(), ""
+
+
+def why_not_loaded(error: ImportError) -> str:
+    """Why the Rust module cannot be imported: `NOT_BUILT`, or what `error` says."""
+    from importlib.util import find_spec
+
+    return NOT_BUILT if find_spec("tessarr._native") is None else f"it cannot be loaded ({error})"

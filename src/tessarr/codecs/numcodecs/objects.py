@@ -212,7 +212,7 @@ def _msgpack() -> Any:
         import msgpack
     except ImportError as error:
         raise MissingDependencyError(
-            "the msgpack2 codec needs the package msgpack", codec="msgpack2", hint="pip install 'tessarr[v2]'"
+            "the msgpack2 codec needs the package msgpack", codec="msgpack2", hint="pip install 'tessarr[msgpack]'"
         ) from error
     return msgpack
 
