@@ -20,7 +20,7 @@ Source: CF 1.11, sections 2.5, 3.5, 4.4, 8.1; Appendix A. Its registration in ``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from tessarr.conventions import cftime, framework
 from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, is_number
-from tessarr.conventions.xarray import find, read_coordinates, read_fill
+from tessarr.conventions.xarray import find, read_coordinates, read_fill, write_fill
 from tessarr.types import JSONObject
 
 NAME = "CF"
@@ -102,6 +102,27 @@ class Packing:
             unsigned=None if unsigned is None else str(unsigned).lower() == "true",
             packed="scale_factor" in attributes or "add_offset" in attributes,
         )
+
+    def write(self, attributes: Attributes | None = None, *, kind: str = "i", zarr_format: int = 2) -> JSONObject:
+        """The attributes of an array of NumPy kind `kind` that say so; others that are given stay.
+
+        >>> Packing(scale=0.5, missing=(-1,), packed=True).write({"units": "K"})
+        {'units': 'K', '_FillValue': -1, 'scale_factor': 0.5, 'add_offset': 0.0}
+        """
+        stated = ("_FillValue", "missing_value", "scale_factor", "add_offset", "valid_range", "valid_min", "valid_max")
+        result = {name: value for name, value in (attributes or {}).items() if name not in (*stated, "_Unsigned")}
+        if self.missing:
+            result["_FillValue"] = write_fill(self.missing[0], kind, zarr_format)
+        if len(self.missing) > 1:
+            result["missing_value"] = [write_fill(item, kind, zarr_format) for item in self.missing[1:]]
+        if self.packed:
+            result |= {"scale_factor": self.scale, "add_offset": self.offset}
+        for name, limit in (("valid_min", self.valid_min), ("valid_max", self.valid_max)):
+            if limit is not None:
+                result[name] = limit
+        if self.unsigned is not None:
+            result["_Unsigned"] = "true" if self.unsigned else "false"
+        return result
 
     def mask(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Where stored values mean "missing"."""
@@ -218,6 +239,30 @@ def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None
         return {}
     pairs = zip(*(item if item is not None else [None] * len(words) for item in lists), strict=True)
     return dict(zip(words, pairs, strict=True))
+
+
+def write_flags(
+    meanings: Mapping[str, tuple[int | None, int | None]], attributes: Attributes | None = None
+) -> JSONObject:
+    """The attributes of an array of flags: meaning → (mask, value), as `read_flags` gives them.
+
+    >>> write_flags({"good": (None, 0), "bad": (None, 1)})
+    {'flag_meanings': 'good bad', 'flag_values': [0, 1]}
+
+    Raises `ValueError` for a meaning that is no one word, and where only some have a mask, or a value.
+    """
+    if not meanings or any(meaning.split() != [meaning] for meaning in meanings):
+        raise ValueError(f"meanings are single words, and there must be one: {list(meanings)}")
+    result: JSONObject = {**(attributes or {}), "flag_meanings": " ".join(meanings)}
+    for name, which in (("flag_masks", 0), ("flag_values", 1)):
+        numbers = [pair[which] for pair in meanings.values()]
+        if None not in numbers:
+            result[name] = list(numbers)
+        elif any(number is not None for number in numbers):
+            raise ValueError(f"either all flags have one of {name}, or none: {dict(meanings)}")
+    if not {"flag_masks", "flag_values"} & result.keys():
+        raise ValueError("flags need masks or values")
+    return result
 
 
 def _detect(node: Node) -> bool:

@@ -19,11 +19,13 @@ Source: CF 1.11, section 4.4; day counts after "chrono-compatible low-level date
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from tessarr.types import JSONObject
 
 CALENDARS = {
     "standard": "standard",
@@ -106,6 +108,19 @@ def _zone(text: str | None) -> int:
 def is_time(units: object) -> bool:
     """Whether a ``units`` attribute counts time since a moment."""
     return isinstance(units, str) and re.match(r"\s*[A-Za-zµ]+\s+since\s", units) is not None
+
+
+def write(units: str, calendar: str | None = None, attributes: Mapping[str, Any] | None = None) -> JSONObject:
+    """The attributes of an array of times: ``units``, and ``calendar`` where it is given; others stay.
+
+    >>> write("days since 2000-01-01", "noleap")
+    {'units': 'days since 2000-01-01', 'calendar': 'noleap'}
+
+    Raises `ValueError` for units or a calendar that cannot be read again, and for a first day that the calendar lacks.
+    """
+    _first_day(Units.parse(units), calendar_of(calendar))
+    own = {name: value for name, value in (attributes or {}).items() if name not in ("units", "calendar")}
+    return {**own, "units": units, **({"calendar": calendar} if calendar is not None else {})}
 
 
 def calendar_of(name: str | None) -> str:

@@ -272,6 +272,17 @@ def read_labels(attributes: Attributes) -> tuple[str, ...]:
     return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list | tuple) else ()
 
 
+def write_labels(
+    paths: Sequence[str], attributes: Attributes | None = None, *, version: Literal["0.4", "0.5"] = "0.5"
+) -> JSONObject:
+    """The attributes of a group ``labels``, which lists its label images; others stay."""
+    if version == "0.4":
+        return {**(attributes or {}), "labels": list(paths)}
+    inner = (attributes or {}).get(KEY)
+    own = dict(inner) if isinstance(inner, Mapping) else {}
+    return {**(attributes or {}), KEY: {**own, "version": "0.5", "labels": list(paths)}}
+
+
 def write_label(
     attributes: Attributes | None = None,
     *,
@@ -291,6 +302,45 @@ def write_label(
         **(attributes or {}),
         KEY: {**(inner if isinstance(inner, Mapping) else {}), "version": "0.5", "image-label": label},
     }
+
+
+class Transformation(NamedTuple):
+    """A transformation of 0.6 between two coordinate systems, each a path (of an image; "" here) and a name."""
+
+    source: tuple[str, str | None]
+    target: tuple[str, str | None]
+    type: str
+    definition: Mapping[str, JSON]
+    """The transformation as it stands."""
+
+
+def read_transformations(attributes: Attributes) -> tuple[Transformation, ...]:
+    """0.6: the transformations of a scene, and of the images of a group, besides those of levels; () without.
+
+    >>> step = {"type": "identity", "input": {"path": "a", "name": "physical"}, "output": {"name": "world"}}
+    >>> read_transformations({"ome": {"version": "0.6rc0", "scene": {"coordinateTransformations": [step]}}})[0][:3]
+    (('a', 'physical'), ('', 'world'), 'identity')
+    """
+    version, inner = content(attributes)
+    if version is None or not version.startswith("0.6"):
+        return ()
+    entries = inner.get("multiscales")
+    holders = [inner.get("scene"), *(entries if isinstance(entries, list | tuple) else ())]
+    found = []
+    for holder in holders:
+        steps = holder.get("coordinateTransformations") if isinstance(holder, Mapping) else None
+        for step in steps if isinstance(steps, list | tuple) else ():
+            if isinstance(step, Mapping):
+                ends = (_system(step.get("input")), _system(step.get("output")))
+                found.append(Transformation(*ends, str(step.get("type")), step))
+    return tuple(found)
+
+
+def _system(value: Any) -> tuple[str, str | None]:
+    if not isinstance(value, Mapping):
+        return "", value if isinstance(value, str) else None
+    name, path = value.get("name"), value.get("path")
+    return path if isinstance(path, str) else "", name if isinstance(name, str) else None
 
 
 def _detect(node: Node) -> bool:

@@ -66,6 +66,17 @@ def read_coordinates(attributes: Attributes) -> tuple[str, ...]:
     return tuple(text.split()) if isinstance(text, str) else ()
 
 
+def write_coordinates(names: Sequence[str], attributes: Attributes | None = None) -> JSONObject:
+    """The attributes of an array (or a group, for all of them) that name its coordinates besides those of dimensions.
+
+    Raises `ValueError` for a name that is empty or holds a space, which the attribute cannot say.
+    """
+    if any(not name or name.split() != [name] for name in names):
+        raise ValueError(f"names in 'coordinates' are separated by spaces, and cannot hold one: {list(names)}")
+    own = {name: value for name, value in (attributes or {}).items() if name != "coordinates"}
+    return {**own, "coordinates": " ".join(names)} if names else own
+
+
 def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
     """The coordinates of the array at `path`: name → path. Dimension coordinates (a 1-d array called like its
     dimension) first, then those that it or its group names; beside the array, or in the nearest group above (CF 2.7)."""

@@ -174,11 +174,7 @@ def list_label(parent: Mapping[str, Any], name: str, version: Literal["0.4", "0.
     """The attributes of a group ``labels`` that lists the label image `name`."""
     known = ome.read_labels(parent)
     listed = [*known, *([] if name in known else [name])]
-    if version == "0.4":
-        return {**parent, "labels": listed}
-    inner = parent.get(ome.KEY)
-    own = dict(inner) if isinstance(inner, Mapping) else {}
-    return {**parent, ome.KEY: {**own, "version": "0.5", "labels": listed}}
+    return ome.write_labels(listed, parent, version=version)
 
 
 # -- zarr_conventions --------------------------------------------------------------------------------------------------
