@@ -109,7 +109,7 @@ def test_consolidated_metadata_follows_every_write(tree: Any, write: str) -> Non
 
 def test_a_repair_and_its_undoing_are_followed(tree: Any) -> None:
     store, name = tree.store, ".zarray" if tree.metadata.zarr_format == 2 else "zarr.json"
-    wrong = {"filters": []} if name == ".zarray" else {"storage_transformers": None}
+    wrong: dict[str, Any] = {"filters": []} if name == ".zarray" else {"storage_transformers": None}
     for path in ("a", "h/x"):
         document = json.loads(bytes(store.get(f"{path}/{name}")))
         store.set(f"{path}/{name}", json.dumps({**document, **wrong}).encode())
@@ -171,8 +171,9 @@ class Counting(WrapperStore):
 
 
 def test_a_hierarchy_of_ten_thousand_nodes_opens_with_one_read_and_nothing_more() -> None:
-    array = model.ArraySpecV2(shape=[4], chunks=[2], dtype="<i4", compressor=None)
-    members = {f"g{i}": model.GroupSpec(zarr_format=2, members={f"x{j}": array for j in range(99)}) for i in range(100)}
+    array: model.ArraySpecV2[Any] = model.ArraySpecV2(shape=[4], chunks=[2], dtype="<i4", compressor=None)
+    arrays = {f"x{j}": array for j in range(99)}
+    members: dict[str, Any] = {f"g{i}": model.GroupSpec(zarr_format=2, members=arrays) for i in range(100)}
     spec = model.to_v3(model.GroupSpec(zarr_format=2, members=members)).spec
     store = MemoryStore()
     model.to_store(spec, store, consolidate=True)
