@@ -15,13 +15,14 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import Fetch, Store, Version
+from tessarr.stores.base import Fetch, Version
 from tessarr.stores.budget import RequestBudget
+from tessarr.stores.fetching import FetchingStore
 from tessarr.stores.partial import byte_view
 from tessarr.stores.retry import Fault, Journal, RetryPolicy
 from tessarr.stores.waves import PIECE, Piece, gather, plan_spans, split
@@ -118,7 +119,7 @@ class _Job:
         return [gather(self.pieces, part, size) for part in parts]
 
 
-class NetworkStore(Store):
+class NetworkStore(FetchingStore):
     """A store behind a network. See the head of this file."""
 
     is_remote = True
@@ -251,28 +252,6 @@ class NetworkStore(Store):
             job.take(span, answer)
         return [(job, span) for job in jobs.values() for span in job.next_spans(self.url)]
 
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
-        return None if found is None else found[0]
-
-    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
-        return None if found is None else found[0]
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return self.fetch([Fetch(key, tuple(ranges))])[0]
-
-    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        return (await self.fetch_async([Fetch(key, tuple(ranges))]))[0]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> list[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if found is None else found[0] for found in self.fetch(requests)]
-
-    async def get_partial_values_async(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> list[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if found is None else found[0] for found in await self.fetch_async(requests)]
-
     def _head(self, key: str) -> Answer | None:
         return self._send(key, "HEAD", lambda: self._ask(key, ByteRange(0, 0)))
 
@@ -301,6 +280,16 @@ class NetworkStore(Store):
         """Remove every key under `prefix`, and only those."""
         self._check_writable(prefix)
         super().delete_prefix(prefix)
+
+    async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
+        """Call `set_if_not_exists` asynchronously."""
+        if not self.supports_conditional_writes:
+            return await super().set_if_not_exists_async(key, value)
+        try:
+            await self.set_async(key, value, if_match=None)
+        except ConflictError:
+            return False
+        return True
 
     # -- updating ----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import os
 import threading
@@ -28,8 +29,11 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
 from tessarr.stores.digest import cut
+from tessarr.stores.fetching import FetchingStore
+from tessarr.stores.network import gather_or_cancel, run_side_by_side
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.retry import scrub_url
 from tessarr.types import Buffer, ByteRange
 
 _List: TypeAlias = list
@@ -184,7 +188,7 @@ class ParquetReferences:
                     yield chunk
 
 
-class ReferenceStore(Store):
+class ReferenceStore(FetchingStore):
     """The hierarchy that `references` describe. `url` is where they were found.
 
     `storage_options` are for the stores of the files they point to: those of one scheme (``{"s3": {…}}``), or the same
@@ -222,12 +226,13 @@ class ReferenceStore(Store):
         own = options.pop("references", None)
         place = place if is_url(place) else os.path.abspath(place).replace(os.sep, "/")
         directory, _, name = place.rstrip("/").rpartition("/")
-        settings: dict[str, Any] = {"url": f"reference:{place}", "base": directory, "storage_options": options}
+        url = f"reference:{scrub_url(place) if is_url(place) else place}"
+        settings: dict[str, Any] = {"url": url, "base": directory, "storage_options": options}
         if name.endswith((".json", ".jsn")):
             store, path = store_from(directory or "/", read_only=True, storage_options=own)
             data = store.get(f"{path}/{name}".lstrip("/"))
             if data is None:
-                raise StoreError("there is no such file of references", store=place)
+                raise StoreError("there is no such file of references", store=scrub_url(place))
             return cls(json.loads(bytes(byte_view(data))), **settings)
         store, path = store_from(place, read_only=True, storage_options=own)
         if path:
@@ -263,26 +268,14 @@ class ReferenceStore(Store):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
-        return None if found is None else found[0]
-
-    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
-        return None if found is None else found[0]
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return self.fetch([Fetch(key, tuple(ranges))])[0]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
-
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """One wave for each store that the references point into."""
+        """One wave for each store that the references point into, all at once."""
         results, waves = self._plan(requests)
-        for root, wave in waves.items():
-            self._fill(results, wave, self._store(root).fetch([wanted for _, wanted in wave]))
+        fetches = [
+            functools.partial(self._store(root).fetch, [wanted for _, wanted in wave]) for root, wave in waves.items()
+        ]
+        for wave, answers in zip(waves.values(), run_side_by_side(fetches), strict=True):
+            self._fill(results, wave, answers)
         return results
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
@@ -290,8 +283,8 @@ class ReferenceStore(Store):
         import asyncio
 
         results, waves = await asyncio.to_thread(self._plan, requests)
-        answers = await asyncio.gather(
-            *(self._store(root).fetch_async([wanted for _, wanted in wave]) for root, wave in waves.items())
+        answers = await gather_or_cancel(
+            [self._store(root).fetch_async([wanted for _, wanted in wave]) for root, wave in waves.items()]
         )
         for wave, answer in zip(waves.values(), answers, strict=True):
             self._fill(results, wave, answer)

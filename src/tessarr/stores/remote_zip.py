@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from tessarr.errors import ReadOnlyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.fetching import FetchingStore
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.zipformat import expand, parse
@@ -48,7 +49,7 @@ class _Plan(NamedTuple):
     spans: tuple[ByteRange, ...]
 
 
-class RemoteZipStore(Store):
+class RemoteZipStore(FetchingStore):
     """The archive that is the value of `key` in `store`."""
 
     supports_writes = False
@@ -116,24 +117,6 @@ class RemoteZipStore(Store):
         return entries, sorted(entries)
 
     # -- reading -----------------------------------------------------------------------------------------------
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
-        return None if found is None else found[0]
-
-    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
-        return None if found is None else found[0]
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return self.fetch([Fetch(key, tuple(ranges))])[0]
-
-    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return (await self.fetch_async([Fetch(key, tuple(ranges))]))[0]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """All requests in one wave of the store below."""

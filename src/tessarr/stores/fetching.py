@@ -1,0 +1,38 @@
+"""Stores in which every read is a fetch: one value, a part, or many are requests of one wave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tessarr.stores.base import Fetch, Store
+from tessarr.types import Buffer, ByteRange
+
+
+class FetchingStore(Store):
+    """A subclass gives `fetch` and `fetch_async`; the other ways to read are made of them."""
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        return _first(self.fetch([_fetch(key, byte_range)])[0])
+
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        return _first((await self.fetch_async([_fetch(key, byte_range)]))[0])
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return self.fetch([Fetch(key, tuple(ranges))])[0]
+
+    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        return (await self.fetch_async([Fetch(key, tuple(ranges))]))[0]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> list[Buffer | None]:
+        return [_first(found) for found in self.fetch([_fetch(*wanted) for wanted in key_ranges])]
+
+    async def get_partial_values_async(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> list[Buffer | None]:
+        return [_first(found) for found in await self.fetch_async([_fetch(*wanted) for wanted in key_ranges])]
+
+
+def _fetch(key: str, byte_range: ByteRange | None) -> Fetch:
+    return Fetch(key, None if byte_range is None else (byte_range,))
+
+
+def _first(found: Sequence[Buffer] | None) -> Buffer | None:
+    return None if found is None else found[0]
