@@ -94,3 +94,22 @@ def test_the_extended_form_of_a_grid_mapping_names_a_system_for_each_set_of_coor
     assert other.best.value == "G"
     assert crs.read("t", {**nodes, "t": array(grid_mapping="none: x y")}) is None
     assert crs.read_grid_mapping(3) == ()
+
+
+def test_what_many_arrays_say_alike_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tessarr.conventions import pyproj as comparing
+
+    calls: list[Any] = []
+    real = comparing.contradict
+
+    def counted(values: Any) -> bool:
+        calls.append(values)
+        return real(values)
+
+    monkeypatch.setattr(comparing, "contradict", counted)
+    said = array(_CRS={"wkt": NAMELESS33}, grid_mapping="crs")
+    nodes = {"": Node(kind="group", attributes={}), "crs": array(crs_wkt=UTM34.to_wkt())}
+    nodes |= {f"a{number}": said for number in range(50)}
+    problems = [problem.rule for _, problem in conventions.check_hierarchy(nodes)]
+    assert problems == ["CRS-DISAGREE"] * 50
+    assert len(calls) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,32 @@ def test_a_complex_missing_value_is_one_value_and_may_be_nan() -> None:
     assert one.missing == (1 + 2j,)
     nan = Packing.read({"_FillValue": ["AAAAAAAA+H8=", "AAAAAAAA+H8="]}, kind="c", zarr_format=3)
     assert nan.mask(np.array([complex("nan"), 1])).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "f4", "f8", ">i2", ">f4"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"scale_factor": 0.01, "add_offset": 273.15, "_FillValue": 5}, {"_FillValue": 5}, {"missing_value": [5, 6]},
+        {"_FillValue": 5, "missing_value": 6}, {"_Unsigned": "true"}, {"_Unsigned": "true", "_FillValue": -1},
+        {"_Unsigned": "false", "_FillValue": -1}, {"scale_factor": 0.5}, {"add_offset": 2},
+    ],
+)  # fmt: skip
+def test_decoding_is_that_of_xarray(dtype: str, attributes: dict[str, Any]) -> None:
+    import xarray
+
+    kind = np.dtype(dtype).kind
+    attributes = dict(attributes)
+    if "_Unsigned" in attributes:  # of integers only, and where it says something
+        if kind == "f":
+            del attributes["_Unsigned"]
+        else:
+            attributes["_Unsigned"] = "true" if kind == "i" else "false"
+    if kind == "u" and attributes.get("_FillValue") == -1 and "_Unsigned" not in attributes:
+        attributes["_FillValue"] = int(np.iinfo(dtype).max)
+    stored = np.array([0, 1, 5, 6, 100, 127], dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = xarray.conventions.decode_cf_variable("v", xarray.Variable(("x",), stored, dict(attributes))).values
+    mine = Packing.read(attributes, kind=kind).decode(stored)
+    np.testing.assert_allclose(mine.astype("f8"), theirs.astype("f8"), rtol=1e-6)

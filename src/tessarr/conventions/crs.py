@@ -18,13 +18,14 @@ Source: CF 1.11, section 5.6; GDAL, "Zarr" driver, "SRS encoding"; OGC 21-050r1.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from tessarr.conventions import proj
-from tessarr.conventions.base import Convention, Hierarchy, Node, Problem
+from tessarr.conventions.base import Convention, Hierarchy, Node, Problem, Tree
 from tessarr.conventions.xarray import find, read_dimensions
 from tessarr.types import JSON, JSONObject
 
@@ -237,11 +238,21 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         elif not any(form in stated for form in _FORMS):
             yield Problem(NAME, (KEY,), "must hold one of url, wkt, projjson", "CRS-FORM")
     found = read(path, hierarchy) if path in hierarchy else None
-    if found is not None and found.disagree:
+    if found is not None and _known_to_disagree(found, hierarchy):
         said = ", ".join(f"{item.way} {item.form}" + (f" {item.code}" if item.code else "") for item in found.all)
         yield Problem(
             NAME, (), f"the statements disagree: {said}; {found.best.way} {found.best.form} is used", "CRS-DISAGREE"
         )
+
+
+def _known_to_disagree(crs: CRS, hierarchy: Hierarchy) -> bool:
+    """`CRS.disagree`, asked once of what many arrays of a hierarchy say alike: pyproj takes milliseconds."""
+    if len(crs.all) < 2 or not isinstance(hierarchy, Tree):
+        return crs.disagree
+    key = (NAME, json.dumps([item[1:] for item in crs.all], sort_keys=True, default=str))
+    if key not in hierarchy.known:
+        hierarchy.known[key] = crs.disagree
+    return bool(hierarchy.known[key])
 
 
 CONVENTION = Convention(NAME, _detect, _check, spec_url="https://gdal.org/drivers/raster/zarr.html")
