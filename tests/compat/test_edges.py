@@ -275,6 +275,26 @@ def test_the_settings_are_printed_updated_and_copied(capsys: pytest.CaptureFixtu
     assert "'order': 'F'" in capsys.readouterr().out
 
 
+def test_what_annotations_name_is_joined_with_other_types() -> None:
+    from tessarr.core.common import JSON, AccessModeLiteral, ZarrFormat
+    from tessarr.storage import StoreLike
+
+    for name in (StoreLike, JSON, AccessModeLiteral, ZarrFormat):
+        assert zarr.Group | name
+        assert name | None
+    for place in ("a", Path("a"), {}, None, zarr.MemoryStore(), zarr.zeros(1).store_path):
+        assert isinstance(place, StoreLike)
+    assert not isinstance(5, StoreLike)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_summary_knows_the_format(zarr_format: int) -> None:
+    group = zarr.group(zarr_format=zarr_format)
+    for node in (group, group.create_array("x", shape=(3,), dtype="i4")):
+        assert node.info._zarr_format == node.info_complete()._zarr_format == zarr_format
+        assert type(node.info).__name__ == f"{type(node).__name__}Info"
+
+
 # -- asynchronous --------------------------------------------------------------------------------------------------------
 
 

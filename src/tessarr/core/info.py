@@ -12,8 +12,10 @@ if TYPE_CHECKING:
 class Info:
     """A summary: `items` is a list of ``(label, value)`` strings; printing it gives an aligned table."""
 
-    def __init__(self, items: list[tuple[str, str]]) -> None:
+    def __init__(self, items: list[tuple[str, str]], zarr_format: int) -> None:
         self.items = items
+        self._zarr_format = zarr_format
+        """Where ome-zarr-py looks for it."""
 
     def __repr__(self) -> str:
         width = max(len(label) for label, _ in self.items)
@@ -26,8 +28,12 @@ class Info:
         return f"<table>{rows}</table>"
 
 
-ArrayInfo = Info
-GroupInfo = Info
+class ArrayInfo(Info):
+    """Of an array."""
+
+
+class GroupInfo(Info):
+    """Of a group."""
 
 
 def human(nbytes: float) -> str:
@@ -43,7 +49,7 @@ def human(nbytes: float) -> str:
     raise AssertionError
 
 
-def array_info(array: Array, *, complete: bool = False) -> Info:
+def array_info(array: Array, *, complete: bool = False) -> ArrayInfo:
     """What `Array.info` and `Array.info_complete` show."""
     rectilinear = array.metadata.chunk_grid.chunk_shape is None
     items = [
@@ -81,10 +87,10 @@ def array_info(array: Array, *, complete: bool = False) -> Info:
             ("Storage ratio", ratio),
             ("Chunks initialized", f"{array.nchunks_initialized}/{array.nchunks}"),
         ]
-    return Info(items)
+    return ArrayInfo(items, array.zarr_format)
 
 
-def group_info(group: Group, *, complete: bool = False) -> Info:
+def group_info(group: Group, *, complete: bool = False) -> GroupInfo:
     """What `Group.info` and `Group.info_complete` show."""
     items = [
         ("Name", group.name),
@@ -103,7 +109,7 @@ def group_info(group: Group, *, complete: bool = False) -> Info:
             ("No. arrays", str(arrays)),
             ("No. groups", str(len(members) - arrays)),
         ]
-    return Info(items)
+    return GroupInfo(items, group.zarr_format)
 
 
 def digest(array: Array, hashname: str) -> bytes:

@@ -25,13 +25,16 @@ import importlib
 import os
 import re
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, join, path_of_file_url
 
-StoreLike: TypeAlias = "Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None"
+if TYPE_CHECKING:
+    StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
+else:  # annotations join it with other types, and isinstance takes it
+    StoreLike = Store | StorePath | str | os.PathLike | MutableMapping | None
 """What `store_from` takes; also fsspec maps, ``UPath`` and obstore stores."""
 
 OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
