@@ -106,6 +106,9 @@ impl<'a> Frame<'a> {
         }
         let size = |at| u32_at(head, at).unwrap_or(0);
         let frame = Frame { data, flags: head[2], typesize: usize::from(head[3]), nbytes: size(4), blocksize: size(8) };
+        if frame.flags & 5 == 5 {
+            return Err(corrupt("a Blosc 2 frame").expected("a Blosc 1 frame"));
+        }
         if frame.nbytes != expected {
             return Err(Error::size("blosc", expected, frame.nbytes));
         }
@@ -114,14 +117,17 @@ impl<'a> Frame<'a> {
                 .expected(format!("{} bytes", size(12)))
                 .got(format!("{} bytes", data.len())));
         }
+        if frame.flags & 8 != 0 || frame.typesize == 0 {
+            return Err(corrupt("its header is impossible"));
+        }
         if frame.copied() {
             if data.len() != HEADER + frame.nbytes {
                 return Err(corrupt("a stored frame has the wrong length"));
             }
         } else if frame.nbytes > 0 {
             let blocks_ok = frame.blocksize > 0 && frame.blocksize <= frame.nbytes;
-            if frame.typesize == 0 || !blocks_ok || HEADER + 4 * frame.nblocks() > data.len() {
-                return Err(corrupt("its block size, type size or block table is impossible"));
+            if head[1] != 1 || !blocks_ok || HEADER + 4 * frame.nblocks() > data.len() {
+                return Err(corrupt("its codec version, block size or block table is impossible"));
             }
         }
         Ok(frame)
