@@ -22,6 +22,7 @@ from tessarr.stores.object import ObjectStore
 from tessarr.stores.sqlite import SQLiteStore
 from tessarr.stores.url import store_from
 from tessarr.stores.wrappers import PrefixStore
+from tessarr.stores.zip import ZipStore
 
 NAME = "we ird#ü%41"
 STORES: dict[str, Callable[[Path], Store]] = {
@@ -38,6 +39,7 @@ STORES: dict[str, Callable[[Path], Store]] = {
     "fsspec memory": lambda path: FsspecStore(fsspec.filesystem("memory"), path=f"/{path.name}"),
     "prefix": lambda path: PrefixStore(LocalStore(path), "a b/c"),
     "prefix of a mapping": lambda _: PrefixStore(MappingStore(collections.UserDict()), "a b/c"),
+    "prefix of a database": lambda path: PrefixStore(SQLiteStore(path / NAME), "a b/c"),
     "layer": lambda path: CacheStore(LocalStore(path)),
 }
 
@@ -56,6 +58,14 @@ def test_the_url_of_a_store_opens_the_same_place(name: str, tmp_path: Path) -> N
     read_only, _ = store_from(store.url, read_only=True)
     assert read_only.read_only
     store.close()
+
+
+def test_the_url_of_a_part_of_an_archive_leads_into_it(tmp_path: Path) -> None:
+    with ZipStore(tmp_path / "x y.zip", mode="w") as archive:
+        part = PrefixStore(archive, "a b/c")
+        part.set("k", b"value")
+    assert part.url == f"{(tmp_path / 'x y.zip').as_uri()}|zip:a%20b/c"
+    assert bytes(store_from(part.url, read_only=True)[0].get("k") or b"") == b"value"
 
 
 @pytest.mark.parametrize(

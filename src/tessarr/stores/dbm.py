@@ -27,6 +27,9 @@ class DBMStore(Store):
     `open` opens the file instead of `dbm.open` (for example `dbm.gnu.open`).
     """
 
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -46,6 +46,9 @@ class LMDBStore(Store):
     `options` go to `lmdb.open`.
     """
 
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self.read_only = read_only

@@ -196,6 +196,10 @@ def _open_zips(
 
     if not steps:
         return store_from(root, read_only=read_only, storage_options=storage_options)
+    if len(steps) == 1 and root.startswith("file:"):
+        archive, _ = store_from(root, read_only=read_only)
+        if getattr(archive, "adapter", None) == "zip":  # which can be written, too
+            return archive, unquote(steps[0].path).strip("/")
     directory, _, name = root.rstrip("/").rpartition("/")
     opened, path = store_from(directory + "/", read_only=True, storage_options=storage_options)
     store: Store = _zip_in(opened, f"{path}/{unquote(name)}".lstrip("/"))

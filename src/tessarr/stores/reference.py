@@ -200,6 +200,9 @@ class ReferenceStore(FetchingStore):
     supports_writes = False
     supports_deletes = False
 
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+
     def __init__(
         self,
         references: References | Mapping[str, Any],

@@ -37,6 +37,9 @@ class SQLiteStore(Store):
     `options` go to `sqlite3.connect`; its ``timeout`` (60 s) is how long a writer waits for another.
     """
 
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self.read_only = read_only

@@ -404,7 +404,13 @@ class PrefixStore(WrapperStore):
         """The wrapped store's URL with the prefix behind it."""
         from urllib.parse import quote
 
-        return f"{self.store.url.rstrip('/')}/{quote(self.prefix.rstrip('/'))}".rstrip("/")
+        base = self.store
+        while isinstance(base, WrapperStore):
+            base = base.store
+        inner, prefix = self.store.url.rstrip("/"), quote(self.prefix.rstrip("/"))
+        # What is one file has no paths below it: a pipeline leads into it.
+        adapter = getattr(base, "adapter", None) if "|" not in inner else None
+        return (f"{inner}|{adapter}:{prefix}" if adapter and prefix else f"{inner}/{prefix}").rstrip("/")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PrefixStore) and other.prefix == self.prefix and other.store == self.store

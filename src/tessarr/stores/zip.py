@@ -57,6 +57,9 @@ class ZipStore(Store):
 
     supports_deletes = False
 
+    adapter = "zip"
+    """In URL pipelines: ``place|zip:path``."""
+
     def __init__(
         self,
         path: str | os.PathLike[str] | BinaryIO,

@@ -128,3 +128,12 @@ def test_the_format_at_the_end_decides_where_both_are_stored(tmp_path: Path) -> 
     (tmp_path / "a" / "zarr.json").write_bytes(bytes(new.store.get("zarr.json")))
     for zarr_format in (2, 3):
         assert tessarr.open(f"{tmp_path.as_uri()}/a|zarr{zarr_format}:", mode="r").zarr_format == zarr_format
+
+
+def test_a_local_archive_is_written_through_its_url(tmp_path: Path) -> None:
+    url = f"{tmp_path.as_uri()}/new.zip|zip:group"
+    with tessarr.create_array(f"{url}|zarr2:x", data=np.arange(4)).store:
+        pass
+    found = tessarr.open(f"{url}|zarr2:x", mode="r")
+    assert (found[:].tolist(), found.zarr_format) == ([0, 1, 2, 3], 2)
+    assert (tmp_path / "new.zip").is_file()
