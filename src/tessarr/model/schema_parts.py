@@ -152,6 +152,7 @@ def _codecs() -> dict[str, Schema]:
             "typesize": {"type": "integer", "minimum": 1},
             "cname": {"enum": ["lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib"]},
             "clevel": level,
+            "level": {},  # a writer for R says it twice; read with a warning
             "shuffle": {"enum": ["noshuffle", "shuffle", "bitshuffle"]},
             "blocksize": {"type": "integer", "minimum": 0},
         },
