@@ -12,6 +12,8 @@ are called in; neither needs the other.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import os
 import random
 import time
@@ -138,8 +140,9 @@ class NetworkStore(FetchingStore):
         raise NotImplementedError
 
     async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
-        """Call `_ask` asynchronously."""
-        return await asyncio.to_thread(self._ask, key, byte_range)
+        """Call `_ask` asynchronously: in our threads, of which there are more than the few of a loop."""
+        call = functools.partial(contextvars.copy_context().run, self._ask, key, byte_range)
+        return await asyncio.get_running_loop().run_in_executor(_thread_pool(), call)
 
     def _fault(self, error: Exception) -> Fault | None:
         """What `error`, raised by the client library, means; ``None``: it is not about the request."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import pickle
+import time
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -12,6 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.base import Fetch
 from tessarr.stores.fsspec import FsspecStore
 from tests.stores.contract import StoreContract, plain
 
@@ -68,3 +72,20 @@ def test_a_write_over_a_directory_is_an_error_and_not_a_missing_key(tmp_path: Pa
     store.set("a/b", b"1")
     with pytest.raises(StoreError, match="is a directory"):
         store.set("a", b"2")
+
+
+def test_awaited_requests_wait_together_though_each_has_a_thread() -> None:
+    class Slow(MemoryFileSystem):  # type: ignore[misc]
+        protocol = "slow"
+
+        def cat_file(self, *args: Any, **kwargs: Any) -> Any:
+            time.sleep(0.1)
+            return super().cat_file(*args, **kwargs)
+
+    store = FsspecStore(Slow(), path="/slow")
+    for number in range(50):
+        store.set(f"k{number}", b"1")
+    began = time.perf_counter()
+    found = asyncio.run(store.fetch_async([Fetch(f"k{number}") for number in range(50)]))
+    assert [bytes(parts[0]) for parts in found if parts] == [b"1"] * 50
+    assert time.perf_counter() - began < 1.5  # a loop's own threads are at most 32, and on a small machine 6
