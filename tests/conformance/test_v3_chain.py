@@ -137,9 +137,10 @@ def test_the_encoded_size_is_known_for_codecs_of_fixed_size(codecs: list[Any], s
 @pytest.mark.spec("V3-CHAIN-06")
 @pytest.mark.parametrize("location", ["start", "end"])
 def test_one_inner_chunk_takes_two_requests(location: str) -> None:
-    document = array_document((64, 64), (64, 64), codecs=[sharding([8, 8], index_location=location)])
+    # A shard of 4 MiB: a remote one that is small is read whole, with one request.
+    document = array_document((1024, 1024), (1024, 1024), codecs=[sharding([8, 8], index_location=location)])
     store = store_of({"": document})
-    values = np.arange(64 * 64).reshape(64, 64)
+    values = np.arange(1024 * 1024).reshape(1024, 1024)
     tessarr.open(store, mode="r+")[...] = values
     for over, method in ((MemoryStore(store), "get_ranges"), (LatencyStore(MemoryStore(store)), "fetch")):
         counting = CountingStore(over)
