@@ -23,6 +23,7 @@ from tessarr.errors import (
     MetadataValidationError,
     NodeNotFoundError,
     Problem,
+    StoreError,
     TessarrError,
     UnknownStoredCodecError,
     ZarrRuntimeWarning,
@@ -81,7 +82,13 @@ def _reading(
 ) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
     wanted = [(path, _names(path, zarr_format, kind if store.is_remote else None)) for path in paths]
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
-    (found,) = yield [ask(store, "fetch", [*requests, *map(Fetch, beside)])]
+    try:
+        (found,) = yield [ask(store, "fetch", [*requests, *map(Fetch, beside)])]
+    except StoreError as error:
+        if zarr_format is not None or getattr(error, "status", None) not in (401, 403):
+            raise
+        found = yield from _reading_v3_alone(store, requests, error)
+        found = [*found, *(None for _ in beside)]
     answers = iter(found)
     nodes: list[NodeMetadata | None] = []
     for path, names in wanted:
@@ -103,6 +110,22 @@ def _reading(
 
 def _names_no_codec(problem: Problem) -> bool:
     return problem.kind == "unsupported" and problem.loc[:1] == ("codecs",) and problem.loc[-1:] == ("name",)
+
+
+def _reading_v3_alone(store: Store, requests: Sequence[Fetch], refusal: StoreError) -> Steps[list[list[Buffer] | None]]:
+    """The answers of a place that refuses what is missing (a bucket that may not be listed), if all nodes are v3.
+
+    A v3 document wins over all others, so that it does not matter whether those are missing or forbidden.
+    """
+    wanted = [request for request in requests if request.key.rpartition("/")[2] == _V3.array]
+    try:
+        (answers,) = yield [ask(store, "fetch", wanted)]
+    except StoreError:
+        raise refusal from None
+    if any(answer is None for answer in answers):
+        raise refusal
+    found = dict(zip(wanted, answers, strict=True))
+    return [found.get(request) for request in requests]
 
 
 def _names(path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tessarr
 from tessarr.errors import ConflictError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.object import ObjectStore
@@ -321,3 +322,15 @@ def test_what_looks_like_a_credential_is_scrubbed() -> None:
     ):
         assert "hush" not in scrub(text)
         assert scrub(text)
+
+
+def test_a_place_that_refuses_missing_keys_opens_what_is_v3(store: Store, s3_proxy: Proxy) -> None:
+    tessarr.create_array(store, name="g/x", data=np.arange(4), fill_value=9)
+    s3_proxy.faults.append(Fault("status", match=r"\.z|meta", status=403, code="AccessDenied", times=10**6))
+    assert tessarr.open_array(store, path="g/x", mode="r")[:].tolist() == [0, 1, 2, 3]
+    assert tessarr.open(store, path="g/x", mode="r").shape == (4,)
+    assert asyncio.run(tessarr.open_group_async(store, path="g", mode="r")).zarr_format == 3
+    s3_proxy.faults.append(Fault("status", match="zarr.json", status=403, code="AccessDenied", times=10**6))
+    with pytest.raises(RequestError) as caught:
+        tessarr.open_array(store, path="g/x", mode="r")
+    assert caught.value.status == 403
