@@ -3,18 +3,25 @@
 
 use serde_json::Value;
 
+use super::integer;
+use crate::chain::integers;
 use crate::error::{Error, Result};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sum {
     Crc32c,
     Crc32,
     Adler32,
     Fletcher32,
+    /// Bob Jenkins' lookup3; the prefix counts as if it stood before the data.
+    Jenkins {
+        initval: u32,
+        prefix: Vec<u8>,
+    },
 }
 
 /// A checksum beside the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checksum {
     pub sum: Sum,
     pub at_start: bool,
@@ -28,6 +35,15 @@ impl Checksum {
             "crc32" => (Sum::Crc32, true),
             "adler32" => (Sum::Adler32, true),
             "fletcher32" => (Sum::Fletcher32, false),
+            "jenkins_lookup3" => {
+                let initval = u32::try_from(integer(configuration, "initval", 0)?);
+                let initval = initval.map_err(|_| Error::new("unsupported", "initval is no 32-bit number"))?;
+                let prefix = match configuration.get("prefix") {
+                    None | Some(Value::Null) => Vec::new(),
+                    Some(list) => integers(list, "prefix")?.into_iter().map(|byte| byte as u8).collect(),
+                };
+                (Sum::Jenkins { initval, prefix }, false)
+            }
             _ => return Ok(None),
         };
         let at_start = match configuration.get("location").and_then(Value::as_str) {
@@ -40,20 +56,23 @@ impl Checksum {
     }
 
     pub fn name(&self) -> &'static str {
-        match self.sum {
+        match &self.sum {
             Sum::Crc32c => "crc32c",
             Sum::Crc32 => "crc32",
             Sum::Adler32 => "adler32",
             Sum::Fletcher32 => "fletcher32",
+            Sum::Jenkins { .. } => "jenkins_lookup3",
         }
     }
 
     fn of(&self, data: &[u8]) -> u32 {
-        match self.sum {
+        match &self.sum {
             Sum::Crc32c => crc32c::crc32c(data),
             Sum::Crc32 => libdeflater::crc32(data),
             Sum::Adler32 => libdeflater::adler32(data),
             Sum::Fletcher32 => fletcher32(data),
+            Sum::Jenkins { initval, prefix } if prefix.is_empty() => lookup3(*initval, data),
+            Sum::Jenkins { initval, prefix } => lookup3(*initval, &[prefix, data].concat()),
         }
     }
 
@@ -112,4 +131,42 @@ fn fletcher32(data: &[u8]) -> u32 {
     low = (low & 0xffff) + (low >> 16);
     high = (high & 0xffff) + (high >> 16);
     high << 16 | low
+}
+
+/// Bob Jenkins' lookup3 (hashlittle).
+fn lookup3(initval: u32, data: &[u8]) -> u32 {
+    let start = 0xdead_beef_u32.wrapping_add(data.len() as u32).wrapping_add(initval);
+    let (mut a, mut b, mut c) = (start, start, start);
+    if data.is_empty() {
+        return c;
+    }
+    let add = |a: &mut u32, b: &mut u32, c: &mut u32, block: &[u8]| {
+        let mut words = [0; 12];
+        words[..block.len()].copy_from_slice(block);
+        let word = |i: usize| u32::from_le_bytes([words[i], words[i + 1], words[i + 2], words[i + 3]]);
+        *a = a.wrapping_add(word(0));
+        *b = b.wrapping_add(word(4));
+        *c = c.wrapping_add(word(8));
+    };
+    // The last block, whole or not, is mixed in another way.
+    let (blocks, last) = data.split_at((data.len() - 1) / 12 * 12);
+    for block in blocks.chunks_exact(12) {
+        add(&mut a, &mut b, &mut c, block);
+        for (r1, r2, r3) in [(4, 6, 8), (16, 19, 4)] {
+            a = a.wrapping_sub(c) ^ c.rotate_left(r1);
+            c = c.wrapping_add(b);
+            b = b.wrapping_sub(a) ^ a.rotate_left(r2);
+            a = a.wrapping_add(c);
+            c = c.wrapping_sub(b) ^ b.rotate_left(r3);
+            b = b.wrapping_add(a);
+        }
+    }
+    add(&mut a, &mut b, &mut c, last);
+    c = (c ^ b).wrapping_sub(b.rotate_left(14));
+    a = (a ^ c).wrapping_sub(c.rotate_left(11));
+    b = (b ^ a).wrapping_sub(a.rotate_left(25));
+    c = (c ^ b).wrapping_sub(b.rotate_left(16));
+    a = (a ^ c).wrapping_sub(c.rotate_left(4));
+    b = (b ^ a).wrapping_sub(a.rotate_left(14));
+    (c ^ b).wrapping_sub(b.rotate_left(24))
 }

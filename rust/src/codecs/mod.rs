@@ -1,11 +1,15 @@
-//! Bytes → bytes codecs: compressors, checksums and shuffles.
+//! Bytes → bytes codecs: compressors, checksums, shuffles, and filters that know the elements.
 //!
 //! Decoders get a destination of exactly the decoded size; data that decodes to anything else is an error.
 
 pub mod blosc;
 pub mod blosclz;
+mod cast_value;
 pub mod checksum;
 pub mod deflate;
+pub mod filter;
+mod number;
+mod packbits;
 pub mod shuffle;
 
 use serde_json::Value;
@@ -13,6 +17,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::scratch;
 use checksum::Checksum;
+use filter::Filter;
 
 /// One bytes → bytes codec with its configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +30,7 @@ pub enum Codec {
     Bz2 { level: u32 },
     Checksum(Checksum),
     Shuffle { elementsize: usize },
+    Filter(Filter),
 }
 
 /// `configuration[name]` as an integer, `default` when absent.
@@ -50,7 +56,7 @@ impl Codec {
             "shuffle" => Codec::Shuffle { elementsize: usize::try_from(int("elementsize", 4)?).unwrap_or(0) },
             _ => match Checksum::from_json(name, configuration)? {
                 Some(checksum) => Codec::Checksum(checksum),
-                None => return Ok(None),
+                None => return Ok(Filter::from_json(name, configuration)?.map(Codec::Filter)),
             },
         }))
     }
@@ -65,6 +71,7 @@ impl Codec {
             Codec::Bz2 { .. } => "bz2",
             Codec::Checksum(checksum) => checksum.name(),
             Codec::Shuffle { .. } => "shuffle",
+            Codec::Filter(filter) => filter.name(),
         }
     }
 
@@ -73,6 +80,7 @@ impl Codec {
         match self {
             Codec::Checksum(_) => n.checked_add(4),
             Codec::Shuffle { .. } => Some(n),
+            Codec::Filter(filter) => filter.encoded_size(n),
             _ => None,
         }
     }
@@ -102,6 +110,7 @@ impl Codec {
                 shuffle::unshuffle(*elementsize, data, out);
                 Ok(())
             }
+            Codec::Filter(filter) => filter.decode_into(data, out),
         }
     }
 
@@ -125,6 +134,7 @@ impl Codec {
                 shuffle::shuffle(*elementsize, data, &mut out[start..]);
                 Ok(())
             }
+            Codec::Filter(filter) => filter.encode(data, out),
         }
     }
 }

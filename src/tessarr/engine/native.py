@@ -2,9 +2,10 @@
 
 A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (`describe`); every read and
 write is then one call, in which planning, I/O, decoding and scattering happen without the GIL. `NativeEngine.supports`
-says what it leaves to the reference engine: variable-length elements, codecs that compute on elements, codecs of other
-packages, and remote stores. Local files are read and written by Rust itself; the values of any other store are asked
-for in batches, `bytes` among them without a copy.
+says what it leaves to the reference engine: variable-length elements, codecs of other packages and the rare ones, and
+remote stores. A request that meets a value whose result Rust cannot promise to be NumPy's is handed over as a whole.
+Local files are read and written by Rust itself; the values of any other store are asked for in batches, `bytes` among
+them without a copy.
 
 Decoded chunks of compressed local files that were read in part are kept in one cache per process
 (``config["cache.nbytes"]``, 128 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
@@ -18,17 +19,19 @@ from __future__ import annotations
 import asyncio
 import json
 from math import prod
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr import _native
-from tessarr.codecs.base import BytesToBytes, ChunkSpec
+from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.transpose import TransposeCodec
 from tessarr.engine.bound import BoundArray
+from tessarr.engine.reference import ReferenceEngine
 from tessarr.errors import (
     ChecksumError,
     ChunkNotFoundError,
@@ -47,6 +50,9 @@ from tessarr.types import JSON, Buffer, JSONObject
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
 }
+_REFERENCE = ReferenceEngine()
+_GIVEN_UP = "reference"
+"""The kind of error that means: ask the reference engine (`tessarr.engine.native_filters`)."""
 _KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
 _LARGEST_CHUNK = 1 << 32
 """In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
@@ -54,6 +60,11 @@ _LARGEST_CHUNK = 1 << 32
 
 class UnsupportedError(Exception):
     """The array holds something that the native engine does not know; the text says what."""
+
+
+def named(name: str, configuration: JSONObject) -> JSONObject:
+    """A codec as the Rust module is told of it."""
+    return {"name": name, "configuration": configuration}
 
 
 class _Handle:
@@ -111,15 +122,16 @@ class NativeEngine:
         handle = self._handle
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
-        if not handle.plain:
-            out = handle.buffer(out)
+        buffer = out if handle.plain else handle.buffer(out)
         try:
             if isinstance(selection, Points):
-                handle.array.read_points(selection.coords, out)
+                handle.array.read_points(selection.coords, buffer)
             else:
-                handle.array.read(selection.dims, out)
+                handle.array.read(selection.dims, buffer)
         except _native.NativeError as error:
-            _raise(error, bound)
+            if error.args[0] != _GIVEN_UP:
+                _raise(error, bound)
+            _REFERENCE.read(bound, selection, out)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """The element at `index` as a NumPy scalar; ``None`` unless `index` is one plain `int` inside the array per axis.
@@ -132,7 +144,9 @@ class NativeEngine:
         try:
             return handle.array.element(index)
         except _native.NativeError as error:
-            _raise(error, bound)
+            if error.args[0] != _GIVEN_UP:
+                _raise(error, bound)
+            return None
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
@@ -142,14 +156,16 @@ class NativeEngine:
         """See `Engine.write`."""
         handle = self._bind(bound)
         bound.store._check_writable(bound.path)
-        value = handle.buffer(np.broadcast_to(value, selection.shape))
+        buffer = handle.buffer(np.broadcast_to(value, selection.shape))
         try:
             if isinstance(selection, Points):
-                handle.array.write_points(selection.coords, value)
+                handle.array.write_points(selection.coords, buffer)
             else:
-                handle.array.write(selection.dims, value)
+                handle.array.write(selection.dims, buffer)
         except _native.NativeError as error:
-            _raise(error, bound)
+            if error.args[0] != _GIVEN_UP:
+                _raise(error, bound)
+            _REFERENCE.write(bound, selection, value)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""
@@ -265,18 +281,16 @@ def _axis(axis: Axis) -> JSONObject:
 
 
 def _chain(chain: BoundChain) -> list[JSON]:
-    codecs: list[JSON] = []
-    for codec, spec in chain.before:
-        if not isinstance(codec, TransposeCodec):
-            raise UnsupportedError(f"the codec {codec.name!r}, which computes on elements")
-        codecs.append(_named("transpose", {"order": list(codec.permutation(len(spec.shape)))}))
+    codecs, filters = _before(chain)
     middle, spec = chain.middle, chain.middle_spec
     if chain.shard is not None:
         layout = chain.shard
+        if filters is not None:
+            raise UnsupportedError("filters before the sharding codec")
         if layout.codec.subchunk_write_order not in ("lexicographic", "unordered"):
             raise UnsupportedError(f"inner chunks written in {layout.codec.subchunk_write_order} order")
         codecs.append(
-            _named(
+            named(
                 "sharding_indexed",
                 {
                     "chunk_shape": list(layout.codec.chunk_shape),
@@ -286,39 +300,80 @@ def _chain(chain: BoundChain) -> list[JSON]:
                 },
             )
         )
-    elif isinstance(middle, BytesCodec):
-        swap = _swap(spec.dtype, middle.stored_dtype(spec))
-        codecs.append(_named("bytes", {"swap": swap, "boolean": spec.dtype.kind == "b"}))
     else:
-        raise UnsupportedError(f"the codec {middle.name!r}")
-    codecs.extend(_step(step, spec, first=number == 0) for number, step in enumerate(chain.after))
+        swap: list[JSON] = []
+        if isinstance(middle, BytesCodec):
+            swap = _swap(spec.dtype, middle.stored_dtype(spec))
+        else:
+            filters = [*(filters or ()), _lazy().packing(middle, spec)]
+        if filters is not None and swap:
+            filters, swap = [*filters, _lazy().swapping(swap, spec.dtype.itemsize)], []
+        codecs.append(named("bytes", {"swap": swap, "boolean": chain.spec.dtype.kind == "b"}))
+        codecs += filters or ()
+    flow = middle.stored_dtype(spec) if isinstance(middle, BytesCodec) else np.dtype(np.uint8)
+    for codec in chain.after:
+        step, flow = _step(codec, flow)
+        codecs += [] if step is None else [step]
     return codecs
 
 
-def _named(name: str, configuration: JSONObject) -> JSONObject:
-    return {"name": name, "configuration": configuration}
+def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
+    """The transpositions, and the filters as steps between bytes; ``None`` when there is nothing but transpositions."""
+    codecs: list[JSON] = []
+    filters: list[JSON] | None = None
+    moved = False
+    for codec, spec in chain.before:
+        if isinstance(codec, TransposeCodec):
+            order = codec.permutation(len(spec.shape))
+            if moved and list(order) != sorted(order):
+                raise UnsupportedError("a transposition behind a codec that looks at several elements")
+            codecs += [] if moved else [named("transpose", {"order": list(order)})]
+            continue
+        step = _lazy().element_step(codec, spec)
+        filters = [*(filters or ()), *([] if step is None else [step])]
+        moved = moved or _lazy().moves(codec)
+    return codecs, filters
+
+
+def _lazy() -> ModuleType:
+    """`tessarr.engine.native_filters`, which most arrays do not need."""
+    from tessarr.engine import native_filters
+
+    return native_filters
 
 
 _STEPS = frozenset(
-    ("blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "shuffle", "crc32c", "crc32", "adler32", "fletcher32")
-)
+    (
+        "blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "shuffle",
+        "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3",
+    )
+)  # fmt: skip
+_FILTERS = frozenset(("delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"))
 
 
-def _step(codec: BytesToBytes, spec: ChunkSpec, *, first: bool) -> JSONObject:
-    """A bytes → bytes codec: one of the specification, or numcodecs' of the same name (`coder` holds its members)."""
+def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:
+    """A bytes → bytes codec, given elements of `flow`, and what it gives: one of the specification, or numcodecs' of the
+    same name (`coder` holds its members)."""
     coder = getattr(codec, "coder", None)
     name = codec.name if coder is None else coder.codec_id
-    if name not in _STEPS or type(codec).__module__.partition(".")[0] != "tessarr":
+    if type(codec).__module__.partition(".")[0] != "tessarr" or name not in (
+        _STEPS if coder is None else _STEPS | _FILTERS
+    ):
         raise UnsupportedError(f"the codec {codec.name!r}")
     if coder is None:
         configuration = codec.to_json().get("configuration", {})
         members = dict(configuration) if isinstance(configuration, dict) else {}
+    elif name in _FILTERS:
+        return cast("tuple[JSONObject | None, np.dtype[Any]]", _lazy().v2_filter(coder, flow))
     else:
         members = dict(coder.members)
     if name == "blosc":
-        typesize = members.get("typesize") or (spec.dtype.itemsize if first else 1)
+        typesize = members.get("typesize") or flow.itemsize
         members["typesize"] = typesize if isinstance(typesize, int) and typesize <= 255 else 1
-    return _named("numcodecs.crc32c" if coder is not None and name == "crc32c" else name, members)
+    if isinstance(prefix := members.get("prefix"), str | bytes):
+        members["prefix"] = list(prefix.encode("latin-1") if isinstance(prefix, str) else prefix)
+    known = named("numcodecs.crc32c" if coder is not None and name == "crc32c" else name, members)
+    return known, np.dtype(np.uint8)
 
 
 def _swap(memory: np.dtype[Any], stored: np.dtype[Any], at: int = 0) -> list[JSON]:

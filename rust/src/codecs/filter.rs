@@ -1,0 +1,630 @@
+//! Filters: codecs that compute on elements, as bytes → bytes codecs that know the type of what they are given.
+//!
+//! They do what NumPy does, operation by operation, in the same precision. Where NumPy's result depends on the processor
+//! (a float outside the range of an integer), or would be an error, a filter gives up with the error kind `reference`:
+//! the caller then leaves the whole request to the reference engine.
+
+use serde_json::Value;
+
+use super::number::{BLOCK, Kind, Number, load_bits, load_f32, load_f64, store_bits, store_f32, store_f64};
+use super::packbits::PackBits;
+use super::{cast_value::CastValue, integer};
+use crate::error::{Error, Result};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter {
+    /// numcodecs' `delta`: the first element, then differences.
+    Delta {
+        decoded: Number,
+        encoded: Number,
+    },
+    FixedScaleOffset(FixedScaleOffset),
+    /// numcodecs' `quantize`: round(x × scale) / scale, in the decoded type.
+    Quantize {
+        decoded: Number,
+        encoded: Number,
+        scale: f64,
+    },
+    /// numcodecs' `astype`.
+    Cast {
+        decoded: Number,
+        encoded: Number,
+    },
+    /// `scale_offset` of v3: (x − offset) × scale, within the type.
+    ScaleOffset {
+        number: Number,
+        scale: Scalar,
+        offset: Scalar,
+    },
+    CastValue(Box<CastValue>),
+    /// Floats of `size` bytes with `mantissa` bits, of which the last `drop` are rounded away.
+    BitRound {
+        size: usize,
+        mantissa: u32,
+        drop: u32,
+    },
+    /// Integers of which `keep` bits from the highest that is set are kept.
+    BitRoundInteger {
+        number: Number,
+        keep: u32,
+    },
+    PackBits(PackBits),
+    /// The byte order of words of `unit` bytes, changed.
+    Swap {
+        unit: usize,
+    },
+}
+
+/// A number of the configuration, as Python computes with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    Float(f64),
+    /// Two's complement, within the type of the elements.
+    Bits(u64),
+}
+
+impl Scalar {
+    /// From `{"float": bits}` or `{"bits": bits}`: JSON decimals would have to be parsed exactly.
+    fn member(configuration: &Value, name: &str) -> Result<Scalar> {
+        let json = &configuration[name];
+        match (json["float"].as_u64(), json["bits"].as_u64()) {
+            (Some(bits), None) => Ok(Scalar::Float(f64::from_bits(bits))),
+            (None, Some(bits)) => Ok(Scalar::Bits(bits)),
+            _ => Err(Error::new("unsupported", format!("the number {name} of a filter"))),
+        }
+    }
+}
+
+/// numcodecs' `fixedscaleoffset`: round((x − offset) × scale).
+#[derive(Clone, Debug, PartialEq)]
+pub struct FixedScaleOffset {
+    decoded: Number,
+    encoded: Number,
+    scale: Scalar,
+    offset: Scalar,
+    /// Scale and offset as floats, for decoding.
+    float_scale: f64,
+    float_offset: f64,
+}
+
+/// Leaves the request to the reference engine.
+pub fn give_up() -> Error {
+    Error::new("reference", "a filter met a value that the reference engine must judge")
+}
+
+fn given_up(fine: bool) -> Result<()> {
+    if fine { Ok(()) } else { Err(give_up()) }
+}
+
+impl Filter {
+    pub fn from_json(name: &str, configuration: &Value) -> Result<Option<Filter>> {
+        let number = |member: &str| Number::member(configuration, member);
+        let small =
+            |member: &str| Ok::<_, Error>(u32::try_from(integer(configuration, member, 0)?).unwrap_or(u32::MAX));
+        let filter = match name {
+            "filter.delta" => {
+                let (decoded, encoded) = (number("decoded")?, number("encoded")?);
+                let same = decoded.size == encoded.size && decoded.size >= 4;
+                if decoded.is_float() != encoded.is_float() || decoded.is_float() && !same {
+                    return Err(Error::new(
+                        "unsupported",
+                        "delta of other elements than integers or one type of floats",
+                    ));
+                }
+                Filter::Delta { decoded, encoded }
+            }
+            "filter.fixedscaleoffset" => Filter::FixedScaleOffset(FixedScaleOffset::from_json(configuration)?),
+            "filter.quantize" => {
+                let (decoded, encoded) = (number("decoded")?, number("encoded")?);
+                let Scalar::Float(scale) = Scalar::member(configuration, "scale")? else {
+                    return Err(Error::new("unsupported", "a scale that is no float"));
+                };
+                computes(decoded)?;
+                Filter::Quantize { decoded, encoded, scale }
+            }
+            "filter.astype" => Filter::Cast { decoded: number("decoded")?, encoded: number("encoded")? },
+            "filter.scale_offset" => {
+                let number = number("decoded")?;
+                computes(number)?;
+                let (scale, offset) =
+                    (Scalar::member(configuration, "scale")?, Scalar::member(configuration, "offset")?);
+                Filter::ScaleOffset { number, scale, offset }
+            }
+            "filter.cast_value" => Filter::CastValue(Box::new(CastValue::from_json(configuration)?)),
+            "filter.bitround" => {
+                let (size, mantissa, drop) = (small("size")? as usize, small("mantissa")?, small("drop")?);
+                if !matches!((size, mantissa), (2, 7 | 10) | (4, 23) | (8, 52)) || drop == 0 || drop > mantissa {
+                    return Err(Error::new("unsupported", "bitround of such elements"));
+                }
+                Filter::BitRound { size, mantissa, drop }
+            }
+            "filter.bitround_integer" => {
+                let (number, keep) = (number("decoded")?, small("keepbits")?);
+                if number.is_float() || keep == 0 || keep >= number.bits() {
+                    return Err(Error::new("unsupported", "bitround of such elements"));
+                }
+                Filter::BitRoundInteger { number, keep }
+            }
+            "filter.packbits" => Filter::PackBits(PackBits::from_json(configuration)?),
+            "filter.swap" => match small("unit")? {
+                unit @ (2 | 4 | 8) => Filter::Swap { unit: unit as usize },
+                _ => return Err(Error::new("unsupported", "a byte order of such words")),
+            },
+            _ => return Ok(None),
+        };
+        Ok(Some(filter))
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Filter::Delta { .. } => "delta",
+            Filter::FixedScaleOffset(_) => "fixedscaleoffset",
+            Filter::Quantize { .. } => "quantize",
+            Filter::Cast { .. } => "astype",
+            Filter::ScaleOffset { .. } => "scale_offset",
+            Filter::CastValue(_) => "cast_value",
+            Filter::BitRound { .. } | Filter::BitRoundInteger { .. } => "bitround",
+            Filter::PackBits(_) => "packbits",
+            Filter::Swap { .. } => "bytes",
+        }
+    }
+
+    /// Bytes per element before and after encoding.
+    fn sizes(&self) -> (usize, usize) {
+        match self {
+            Filter::Delta { decoded, encoded }
+            | Filter::Quantize { decoded, encoded, .. }
+            | Filter::Cast { decoded, encoded } => (decoded.size, encoded.size),
+            Filter::FixedScaleOffset(filter) => (filter.decoded.size, filter.encoded.size),
+            Filter::CastValue(filter) => filter.sizes(),
+            Filter::ScaleOffset { number, .. } | Filter::BitRoundInteger { number, .. } => (number.size, number.size),
+            Filter::BitRound { size, .. } => (*size, *size),
+            Filter::Swap { unit } => (*unit, *unit),
+            Filter::PackBits(_) => (1, 1),
+        }
+    }
+
+    /// See `Codec::encoded_size`.
+    pub fn encoded_size(&self, n: usize) -> Option<usize> {
+        if let Filter::PackBits(packing) = self {
+            return packing.encoded_size(n);
+        }
+        let (decoded, encoded) = self.sizes();
+        if n.is_multiple_of(decoded) { (n / decoded).checked_mul(encoded) } else { None }
+    }
+
+    /// See `Codec::decode_into`.
+    pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+        if self.encoded_size(out.len()) != Some(data.len()) {
+            return Err(Error::size(self.name(), out.len(), format!("what {} encoded", data.len())));
+        }
+        match self {
+            Filter::Delta { decoded, encoded } => {
+                undo_delta(*decoded, *encoded, data, out);
+                Ok(())
+            }
+            Filter::FixedScaleOffset(filter) => given_up(filter.decode(data, out)),
+            Filter::Quantize { decoded, encoded, .. } | Filter::Cast { decoded, encoded } => {
+                given_up(cast(*encoded, *decoded, data, out))
+            }
+            Filter::ScaleOffset { number, scale, offset } => given_up(unscale(*number, *scale, *offset, data, out)),
+            Filter::CastValue(filter) => given_up(filter.decode(data, out)),
+            Filter::BitRound { .. } | Filter::BitRoundInteger { .. } => {
+                out.copy_from_slice(data);
+                Ok(())
+            }
+            Filter::PackBits(packing) => given_up(packing.decode(data, out)),
+            Filter::Swap { unit } => {
+                swap(*unit, data, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// See `Codec::encode`.
+    pub fn encode(&self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let Some(size) = self.encoded_size(data.len()) else {
+            return Err(Error::codec(self.name(), "a filter needs whole elements").got(format!("{} bytes", data.len())));
+        };
+        let start = out.len();
+        out.resize(start + size, 0);
+        let out = &mut out[start..];
+        match self {
+            Filter::Delta { decoded, encoded } => delta(*decoded, *encoded, data, out),
+            Filter::FixedScaleOffset(filter) => given_up(filter.encode(data, out)),
+            Filter::Quantize { decoded, encoded, scale } => given_up(quantize(*decoded, *encoded, *scale, data, out)),
+            Filter::Cast { decoded, encoded } => given_up(cast(*decoded, *encoded, data, out)),
+            Filter::ScaleOffset { number, scale, offset } => given_up(rescale(*number, *scale, *offset, data, out)),
+            Filter::CastValue(filter) => given_up(filter.encode(data, out)),
+            Filter::BitRound { size, mantissa, drop } => {
+                match size {
+                    2 => round_words::<2>(*mantissa, *drop, data, out),
+                    4 => round_words::<4>(*mantissa, *drop, data, out),
+                    _ => round_words::<8>(*mantissa, *drop, data, out),
+                }
+                Ok(())
+            }
+            Filter::BitRoundInteger { number, keep } => {
+                round_integers(*number, *keep, data, out);
+                Ok(())
+            }
+            Filter::PackBits(packing) => {
+                packing.encode(data, out);
+                Ok(())
+            }
+            Filter::Swap { unit } => {
+                swap(*unit, data, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Refuses floats that NumPy computes with in another precision than their own.
+fn computes(number: Number) -> Result<()> {
+    if number.is_float() && number.size < 4 {
+        return Err(Error::new("unsupported", "a filter that computes with half precision"));
+    }
+    Ok(())
+}
+
+/// Runs `work` on blocks of elements of two sizes until it says `false`.
+pub fn blocks(
+    sizes: (usize, usize),
+    data: &[u8],
+    out: &mut [u8],
+    mut work: impl FnMut(&[u8], &mut [u8]) -> bool,
+) -> bool {
+    data.chunks(BLOCK * sizes.0).zip(out.chunks_mut(BLOCK * sizes.1)).all(|(from, to)| work(from, to))
+}
+
+/// Blocks of `from` as floats, changed by `change`, stored as `to`; in f32 where `narrow`.
+fn through_floats(
+    (from, to): (Number, Number),
+    narrow: bool,
+    data: &[u8],
+    out: &mut [u8],
+    (change32, change64): (impl Fn(f32) -> f32, impl Fn(f64) -> f64),
+) -> bool {
+    if narrow {
+        let mut values = [0f32; BLOCK];
+        return blocks((from.size, to.size), data, out, |data, out| {
+            let values = &mut values[..data.len() / from.size];
+            let fine = load_f32(from, data, values);
+            values.iter_mut().for_each(|value| *value = change32(*value));
+            store_f32(to, values, out) && fine
+        });
+    }
+    let mut values = [0f64; BLOCK];
+    blocks((from.size, to.size), data, out, |data, out| {
+        let values = &mut values[..data.len() / from.size];
+        let fine = load_f64(from, data, values);
+        values.iter_mut().for_each(|value| *value = change64(*value));
+        store_f64(to, values, out) && fine
+    })
+}
+
+/// Half to even, as `rint`; without the call that processors before SSE 4.1 need for it.
+fn rint32(value: f32) -> f32 {
+    const WHOLE: f32 = 8_388_608.0; // from here on there are no fractions
+    let magnitude = value.abs();
+    if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
+}
+
+/// As `rint32`.
+pub fn rint64(value: f64) -> f64 {
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
+    let magnitude = value.abs();
+    if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
+}
+
+fn is_single(number: Number) -> bool {
+    number.is_float() && number.size == 4
+}
+
+impl FixedScaleOffset {
+    fn from_json(configuration: &Value) -> Result<FixedScaleOffset> {
+        let float = |name: &str| match Scalar::member(configuration, name)? {
+            Scalar::Float(value) => Ok(value),
+            Scalar::Bits(_) => Err(Error::new("unsupported", "an integer in a float's place")),
+        };
+        let filter = FixedScaleOffset {
+            decoded: Number::member(configuration, "decoded")?,
+            encoded: Number::member(configuration, "encoded")?,
+            scale: Scalar::member(configuration, "scale")?,
+            offset: Scalar::member(configuration, "offset")?,
+            float_scale: float("float_scale")?,
+            float_offset: float("float_offset")?,
+        };
+        computes(filter.decoded)?;
+        computes(filter.encoded)?;
+        let whole = matches!((filter.scale, filter.offset), (Scalar::Bits(_), Scalar::Bits(_)));
+        if whole && filter.encoded.is_float() {
+            return Err(Error::new("unsupported", "fixedscaleoffset from integers to floats"));
+        }
+        Ok(filter)
+    }
+
+    fn encode(&self, data: &[u8], out: &mut [u8]) -> bool {
+        let types = (self.decoded, self.encoded);
+        if let (Scalar::Bits(offset), false) = (self.offset, self.decoded.is_float()) {
+            return self.encode_integers(offset, data, out);
+        }
+        let (scale, offset) = (self.float_scale, self.float_offset);
+        let (scale32, offset32) = (scale as f32, offset as f32);
+        let change32 = |value: f32| rint32((value - offset32) * scale32);
+        let change64 = |value: f64| rint64((value - offset) * scale);
+        through_floats(types, is_single(self.decoded), data, out, (change32, change64))
+    }
+
+    /// Integers minus an integer wrap around in their own type.
+    fn encode_integers(&self, offset: u64, data: &[u8], out: &mut [u8]) -> bool {
+        let (mut values, mut floats) = ([0u64; BLOCK], [0f64; BLOCK]);
+        let signed = self.decoded.kind == Kind::Int;
+        blocks((self.decoded.size, self.encoded.size), data, out, |data, out| {
+            let n = data.len() / self.decoded.size;
+            let values = &mut values[..n];
+            load_bits(self.decoded, data, values);
+            let less = |value: u64| self.decoded.wrap(value.wrapping_sub(offset));
+            if let Scalar::Bits(scale) = self.scale {
+                values.iter_mut().for_each(|value| *value = self.decoded.wrap(less(*value).wrapping_mul(scale)));
+                store_bits(self.encoded, values, out);
+                return true;
+            }
+            for (float, &value) in floats.iter_mut().zip(&*values) {
+                let less = less(value);
+                *float = rint64(if signed { less as i64 as f64 } else { less as f64 } * self.float_scale);
+            }
+            store_f64(self.encoded, &floats[..n], out)
+        })
+    }
+
+    fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
+        let (scale, offset) = (self.float_scale, self.float_offset);
+        let (scale32, offset32) = (scale as f32, offset as f32);
+        let changes = (|value: f32| value / scale32 + offset32, |value: f64| value / scale + offset);
+        through_floats((self.encoded, self.decoded), is_single(self.encoded), data, out, changes)
+    }
+}
+
+fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut [u8]) -> bool {
+    let scale32 = scale as f32;
+    let changes = (|x: f32| rint32(scale32 * x) / scale32, |x: f64| rint64(scale * x) / scale);
+    through_floats((decoded, encoded), is_single(decoded), data, out, changes)
+}
+
+/// NumPy's `astype`.
+fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) -> bool {
+    if from.is_float() || to.is_float() {
+        // Through the target's precision, so that integers are rounded once.
+        let narrow = !from.is_float() && is_single(to) || is_single(from);
+        return through_floats((from, to), narrow, data, out, (|value| value, |value| value));
+    }
+    let mut values = [0u64; BLOCK];
+    blocks((from.size, to.size), data, out, |data, out| {
+        let values = &mut values[..data.len() / from.size];
+        load_bits(from, data, values);
+        store_bits(to, values, out);
+        true
+    })
+}
+
+// -- delta -----------------------------------------------------------------------------------------------------------
+
+macro_rules! float_deltas {
+    ($encode:ident, $decode:ident, $load:ident, $store:ident, $float:ty) => {
+        fn $encode(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
+            let (mut values, mut before) = ([0.0; BLOCK], None);
+            blocks((decoded.size, encoded.size), data, out, |data, out| {
+                let values = &mut values[..data.len() / decoded.size];
+                $load(decoded, data, values);
+                for value in values.iter_mut() {
+                    let now = *value;
+                    *value = before.map_or(now, |before: $float| now - before);
+                    before = Some(now);
+                }
+                $store(encoded, values, out)
+            });
+        }
+
+        fn $decode(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
+            let (mut values, mut sum) = ([0.0; BLOCK], None);
+            blocks((encoded.size, decoded.size), data, out, |data, out| {
+                let values = &mut values[..data.len() / encoded.size];
+                $load(encoded, data, values);
+                for value in values.iter_mut() {
+                    *value = sum.map_or(*value, |sum: $float| sum + *value);
+                    sum = Some(*value);
+                }
+                $store(decoded, values, out)
+            });
+        }
+    };
+}
+
+float_deltas!(delta_f32, undo_delta_f32, load_f32, store_f32, f32);
+float_deltas!(delta_f64, undo_delta_f64, load_f64, store_f64, f64);
+
+fn delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) -> Result<()> {
+    let sizes = (decoded.size, encoded.size);
+    if decoded.is_float() {
+        let run = if is_single(decoded) { delta_f32 } else { delta_f64 };
+        run(decoded, encoded, data, out);
+        return Ok(());
+    }
+    let mut values = [0u64; BLOCK];
+    let mut before = 0;
+    if let Some(first) = data.get(..decoded.size) {
+        // NumPy refuses some first elements that the encoded type does not hold.
+        load_bits(decoded, first, &mut values[..1]);
+        let (low, high) = encoded.limits();
+        let first = if decoded.kind == Kind::Int { i128::from(values[0] as i64) } else { i128::from(values[0]) };
+        given_up(low <= first && first <= high)?;
+    }
+    blocks(sizes, data, out, |data, out| {
+        let values = &mut values[..data.len() / decoded.size];
+        load_bits(decoded, data, values);
+        for value in values.iter_mut() {
+            let now = *value;
+            *value = decoded.wrap(now.wrapping_sub(before));
+            before = now;
+        }
+        store_bits(encoded, values, out);
+        true
+    });
+    Ok(())
+}
+
+fn undo_delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
+    if decoded.is_float() {
+        let run = if is_single(decoded) { undo_delta_f32 } else { undo_delta_f64 };
+        return run(decoded, encoded, data, out);
+    }
+    let (mut values, mut sum) = ([0u64; BLOCK], 0u64);
+    blocks((encoded.size, decoded.size), data, out, |data, out| {
+        let values = &mut values[..data.len() / encoded.size];
+        load_bits(encoded, data, values);
+        for value in values.iter_mut() {
+            sum = sum.wrapping_add(*value);
+            *value = sum;
+        }
+        store_bits(decoded, values, out);
+        true
+    });
+}
+
+// -- scale_offset ----------------------------------------------------------------------------------------------------
+
+fn rescale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut [u8]) -> bool {
+    match (scale, offset) {
+        (Scalar::Float(scale), Scalar::Float(offset)) if number.is_float() => {
+            let (scale32, offset32) = (scale as f32, offset as f32);
+            let changes = (|x: f32| (x - offset32) * scale32, |x: f64| (x - offset) * scale);
+            through_floats((number, number), is_single(number), data, out, changes) && same_finite(number, data, out)
+        }
+        (Scalar::Bits(scale), Scalar::Bits(offset)) if !number.is_float() => {
+            let checked = |x: i128| {
+                x.checked_sub(wide(number, offset))
+                    .filter(|x| holds(number, *x))
+                    .and_then(|x| x.checked_mul(wide(number, scale)))
+            };
+            through_integers(number, data, out, checked)
+        }
+        _ => false,
+    }
+}
+
+fn unscale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut [u8]) -> bool {
+    match (scale, offset) {
+        (Scalar::Float(scale), Scalar::Float(offset)) if number.is_float() => {
+            let (scale32, offset32) = (scale as f32, offset as f32);
+            let changes = (|x: f32| x / scale32 + offset32, |x: f64| x / scale + offset);
+            through_floats((number, number), is_single(number), data, out, changes) && same_finite(number, data, out)
+        }
+        (Scalar::Bits(scale), Scalar::Bits(offset)) if !number.is_float() => {
+            let (scale, offset) = (wide(number, scale), wide(number, offset));
+            // `limits` are within i128 by far, so nothing here overflows but by the checks.
+            let checked = |x: i128| {
+                (x.checked_rem(scale)? == 0)
+                    .then(|| x / scale)
+                    .filter(|x| holds(number, *x))
+                    .and_then(|x| x.checked_add(offset))
+            };
+            through_integers(number, data, out, checked)
+        }
+        _ => false,
+    }
+}
+
+fn wide(number: Number, bits: u64) -> i128 {
+    if number.kind == Kind::Int { i128::from(number.wrap(bits) as i64) } else { i128::from(number.wrap(bits)) }
+}
+
+fn holds(number: Number, value: i128) -> bool {
+    let (low, high) = number.limits();
+    low <= value && value <= high
+}
+
+fn through_integers(number: Number, data: &[u8], out: &mut [u8], change: impl Fn(i128) -> Option<i128>) -> bool {
+    let mut values = [0u64; BLOCK];
+    blocks((number.size, number.size), data, out, |data, out| {
+        let values = &mut values[..data.len() / number.size];
+        load_bits(number, data, values);
+        for value in values.iter_mut() {
+            match change(wide(number, *value)).filter(|changed| holds(number, *changed)) {
+                Some(changed) => *value = changed as u64,
+                None => return false,
+            }
+        }
+        store_bits(number, values, out);
+        true
+    })
+}
+
+/// Whether no finite float became one that is not.
+fn same_finite(number: Number, before: &[u8], after: &[u8]) -> bool {
+    let (mut old, mut new) = ([0f64; BLOCK], [0f64; BLOCK]);
+    let size = BLOCK * number.size;
+    before.chunks(size).zip(after.chunks(size)).all(|(before, after)| {
+        let n = before.len() / number.size;
+        load_f64(number, before, &mut old[..n]);
+        load_f64(number, after, &mut new[..n]);
+        old[..n].iter().zip(&new[..n]).fold(true, |fine, (old, new)| fine & (new.is_finite() | !old.is_finite()))
+    })
+}
+
+// -- bits ------------------------------------------------------------------------------------------------------------
+
+fn round_words<const W: usize>(mantissa: u32, drop: u32, data: &[u8], out: &mut [u8]) {
+    let special = ((1u64 << (8 * W as u32 - 1)) - 1) >> mantissa << mantissa;
+    let word = |bytes: &[u8; W]| {
+        let mut all = [0; 8];
+        let at = if cfg!(target_endian = "little") { 0 } else { 8 - W };
+        all[at..at + W].copy_from_slice(bytes);
+        u64::from_ne_bytes(all)
+    };
+    for (bytes, slot) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {
+        let bits = word(bytes);
+        let up = bits.wrapping_add((bits >> drop & 1) + (1 << (drop - 1)) - 1) >> drop << drop;
+        let kept = if bits & special == special { bits } else { up };
+        let all = kept.to_ne_bytes();
+        let at = if cfg!(target_endian = "little") { 0 } else { 8 - W };
+        slot.copy_from_slice(&all[at..at + W]);
+    }
+}
+
+fn round_integers(number: Number, keep: u32, data: &[u8], out: &mut [u8]) {
+    let mut values = [0u64; BLOCK];
+    let limit = number.limits().1 as u64;
+    blocks((number.size, number.size), data, out, |data, out| {
+        let values = &mut values[..data.len() / number.size];
+        load_bits(number, data, values);
+        for value in values.iter_mut() {
+            let negative = number.kind == Kind::Int && (*value as i64) < 0;
+            let magnitude = if negative { value.wrapping_neg() } else { *value };
+            let drop = (64 - magnitude.leading_zeros()).saturating_sub(keep);
+            let kept = magnitude >> drop;
+            let (rest, half) = (magnitude - (kept << drop), (1u64 << drop) >> 1);
+            let up = rest > half || rest == half && drop > 0 && kept & 1 == 1;
+            let cut = kept << drop;
+            let rounded = cut.checked_add(u64::from(up) << drop).filter(|rounded| *rounded <= limit).unwrap_or(cut);
+            *value = if negative { rounded.wrapping_neg() } else { rounded };
+        }
+        store_bits(number, values, out);
+        true
+    });
+}
+
+fn swap(unit: usize, data: &[u8], out: &mut [u8]) {
+    fn words<const W: usize>(data: &[u8], out: &mut [u8]) {
+        for (from, to) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {
+            *to = *from;
+            to.reverse();
+        }
+    }
+    match unit {
+        2 => words::<2>(data, out),
+        4 => words::<4>(data, out),
+        _ => words::<8>(data, out),
+    }
+}
