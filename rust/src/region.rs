@@ -329,6 +329,24 @@ unsafe fn element(s: *const u8, d: *mut u8, item: usize) {
     }
 }
 
+/// Runs `work`, compiled for AVX2 where the processor has it: for loops that the compiler vectorises. What `work` calls
+/// must be inlined into it to take part.
+#[inline]
+pub fn wide_vectors<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn with_avx2<T>(work: impl FnOnce() -> T) -> T {
+            work()
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what the function is compiled for (just asked).
+            return unsafe { with_avx2(work) };
+        }
+    }
+    work()
+}
+
 /// A libdeflate decompressor that also tells how much input it used, which the safe crate does not.
 pub struct Inflater(std::ptr::NonNull<libdeflate_sys::libdeflate_decompressor>);
 

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::filter::{blocks, rint64};
+use super::filter::blocks;
 use super::number::{
-    BLOCK, Kind, Number, load_bits, load_f32, load_f64, store_bits, store_clamped, store_f32, store_f64,
+    BLOCK, Kind, Number, load_bits, load_f32, load_f64, rint64, store_bits, store_clamped, store_f32, store_f64,
+    store_rounded,
 };
 use crate::error::{Error, Result};
 
@@ -101,15 +102,18 @@ impl CastValue {
     }
 
     /// `false`: a value that the reference engine must judge.
+    #[inline(always)]
     pub fn encode(&self, data: &[u8], out: &mut [u8]) -> bool {
         self.cast(&self.encode, data, out)
     }
 
     /// As `encode`.
+    #[inline(always)]
     pub fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
         self.cast(&self.decode, data, out)
     }
 
+    #[inline(always)]
     fn cast(&self, direction: &Direction, data: &[u8], out: &mut [u8]) -> bool {
         let Direction { from, to, pairs } = direction;
         let mut mapped = [0u8; BLOCK];
@@ -132,6 +136,7 @@ impl CastValue {
         })
     }
 
+    #[inline(always)]
     fn cast_floats(&self, direction: &Direction, mapped: &mut [u8], data: &[u8], out: &mut [u8]) -> bool {
         let Direction { from, to, pairs } = direction;
         let mut values = [0f64; BLOCK];
@@ -153,6 +158,9 @@ impl CastValue {
             let clamped = self.outside == Outside::Clamp && (to.size > 2 || values.iter().all(|value| !value.is_nan()));
             return fine && (stored || clamped);
         }
+        if self.rounding == Rounding::NearestEven && self.outside != Outside::Clamp {
+            return store_rounded(*to, values, out) && fine;
+        }
         match self.rounding {
             Rounding::NearestEven => values.iter_mut().for_each(|value| *value = rint64(*value)),
             Rounding::TowardsZero => values.iter_mut().for_each(|value| *value = cut(*value)),
@@ -171,8 +179,12 @@ impl CastValue {
         store_f64(*to, values, out) && fine
     }
 
+    #[inline(always)]
     fn cast_integers(&self, direction: &Direction, mapped: &mut [u8], data: &[u8], out: &mut [u8]) -> bool {
         let Direction { from, to, .. } = direction;
+        if from.size <= 4 && to.size <= 4 && direction.pairs.is_empty() && self.outside != Outside::Wrap {
+            return self.cast_small(direction, mapped.len(), data, out);
+        }
         let mut values = [0u64; BLOCK];
         let values = &mut values[..mapped.len()];
         load_bits(*from, data, values);
@@ -197,8 +209,23 @@ impl CastValue {
         store_bits(*to, values, out);
         fine || self.outside != Outside::Refuse
     }
+
+    /// Integers that doubles hold, which processors compare faster than 64-bit integers.
+    #[inline(always)]
+    fn cast_small(&self, direction: &Direction, n: usize, data: &[u8], out: &mut [u8]) -> bool {
+        let Direction { from, to, .. } = direction;
+        let mut values = [0f64; BLOCK];
+        let values = &mut values[..n];
+        load_f64(*from, data, values);
+        if self.outside == Outside::Clamp {
+            let (low, high) = to.limits();
+            values.iter_mut().for_each(|value| *value = value.max(low as f64).min(high as f64));
+        }
+        store_rounded(*to, values, out)
+    }
 }
 
+#[inline(always)]
 fn find(direction: &Direction, values: &[u64], mapped: &mut [u8]) {
     for (number, pair) in (1..).zip(&direction.pairs) {
         for (value, mapped) in values.iter().zip(&mut *mapped) {
@@ -209,6 +236,7 @@ fn find(direction: &Direction, values: &[u64], mapped: &mut [u8]) {
     }
 }
 
+#[inline(always)]
 fn cast_integers_to_floats(direction: &Direction, mapped: &mut [u8], data: &[u8], out: &mut [u8]) -> bool {
     let Direction { from, to, pairs } = direction;
     let n = mapped.len();
@@ -228,6 +256,7 @@ fn cast_integers_to_floats(direction: &Direction, mapped: &mut [u8], data: &[u8]
 }
 
 /// Without the fraction.
+#[inline(always)]
 fn cut(value: f64) -> f64 {
     let magnitude = value.abs();
     let near = rint64(magnitude);
@@ -235,6 +264,7 @@ fn cut(value: f64) -> f64 {
 }
 
 /// The whole number at or below.
+#[inline(always)]
 fn down(value: f64) -> f64 {
     let near = rint64(value);
     if near > value { near - 1.0 } else { near }

@@ -6,10 +6,13 @@
 
 use serde_json::Value;
 
-use super::number::{BLOCK, Kind, Number, load_bits, load_f32, load_f64, store_bits, store_f32, store_f64};
+use super::number::{
+    BLOCK, Kind, Number, load_bits, load_f32, load_f64, rint32, rint64, store_bits, store_f32, store_f64, store_rounded,
+};
 use super::packbits::PackBits;
 use super::{cast_value::CastValue, integer};
 use crate::error::{Error, Result};
+use crate::region::wide_vectors;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
@@ -92,6 +95,7 @@ pub fn give_up() -> Error {
     Error::new("reference", "a filter met a value that the reference engine must judge")
 }
 
+#[inline(always)]
 fn given_up(fine: bool) -> Result<()> {
     if fine { Ok(()) } else { Err(give_up()) }
 }
@@ -195,6 +199,11 @@ impl Filter {
 
     /// See `Codec::decode_into`.
     pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+        wide_vectors(|| self.decode_now(data, out))
+    }
+
+    #[inline(always)]
+    fn decode_now(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         if self.encoded_size(out.len()) != Some(data.len()) {
             return Err(Error::size(self.name(), out.len(), format!("what {} encoded", data.len())));
         }
@@ -228,7 +237,11 @@ impl Filter {
         };
         let start = out.len();
         out.resize(start + size, 0);
-        let out = &mut out[start..];
+        wide_vectors(|| self.encode_now(data, &mut out[start..]))
+    }
+
+    #[inline(always)]
+    fn encode_now(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         match self {
             Filter::Delta { decoded, encoded } => delta(*decoded, *encoded, data, out),
             Filter::FixedScaleOffset(filter) => given_up(filter.encode(data, out)),
@@ -238,9 +251,9 @@ impl Filter {
             Filter::CastValue(filter) => given_up(filter.encode(data, out)),
             Filter::BitRound { size, mantissa, drop } => {
                 match size {
-                    2 => round_words::<2>(*mantissa, *drop, data, out),
-                    4 => round_words::<4>(*mantissa, *drop, data, out),
-                    _ => round_words::<8>(*mantissa, *drop, data, out),
+                    2 => round_u16(*mantissa, *drop, data, out),
+                    4 => round_u32(*mantissa, *drop, data, out),
+                    _ => round_u64(*mantissa, *drop, data, out),
                 }
                 Ok(())
             }
@@ -269,6 +282,7 @@ fn computes(number: Number) -> Result<()> {
 }
 
 /// Runs `work` on blocks of elements of two sizes until it says `false`.
+#[inline(always)]
 pub fn blocks(
     sizes: (usize, usize),
     data: &[u8],
@@ -279,6 +293,7 @@ pub fn blocks(
 }
 
 /// Blocks of `from` as floats, changed by `change`, stored as `to`; in f32 where `narrow`.
+#[inline(always)]
 fn through_floats(
     (from, to): (Number, Number),
     narrow: bool,
@@ -304,18 +319,30 @@ fn through_floats(
     })
 }
 
-/// Half to even, as `rint`; without the call that processors before SSE 4.1 need for it.
-fn rint32(value: f32) -> f32 {
-    const WHOLE: f32 = 8_388_608.0; // from here on there are no fractions
-    let magnitude = value.abs();
-    if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
-}
-
-/// As `rint32`.
-pub fn rint64(value: f64) -> f64 {
-    const WHOLE: f64 = 4_503_599_627_370_496.0;
-    let magnitude = value.abs();
-    if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
+/// As `through_floats`, to integers by rounding.
+#[inline(always)]
+fn to_integers(
+    (from, to): (Number, Number),
+    narrow: bool,
+    data: &[u8],
+    out: &mut [u8],
+    (change32, change64): (impl Fn(f32) -> f32, impl Fn(f64) -> f64),
+) -> bool {
+    let (mut singles, mut values) = ([0f32; BLOCK], [0f64; BLOCK]);
+    blocks((from.size, to.size), data, out, |data, out| {
+        let n = data.len() / from.size;
+        let values = &mut values[..n];
+        let fine = if narrow {
+            let fine = load_f32(from, data, &mut singles[..n]);
+            values.iter_mut().zip(&singles).for_each(|(value, single)| *value = f64::from(change32(*single)));
+            fine
+        } else {
+            let fine = load_f64(from, data, values);
+            values.iter_mut().for_each(|value| *value = change64(*value));
+            fine
+        };
+        store_rounded(to, values, out) && fine
+    })
 }
 
 fn is_single(number: Number) -> bool {
@@ -345,6 +372,7 @@ impl FixedScaleOffset {
         Ok(filter)
     }
 
+    #[inline(always)]
     fn encode(&self, data: &[u8], out: &mut [u8]) -> bool {
         let types = (self.decoded, self.encoded);
         if let (Scalar::Bits(offset), false) = (self.offset, self.decoded.is_float()) {
@@ -352,12 +380,17 @@ impl FixedScaleOffset {
         }
         let (scale, offset) = (self.float_scale, self.float_offset);
         let (scale32, offset32) = (scale as f32, offset as f32);
+        if !self.encoded.is_float() {
+            let changes = (|x: f32| (x - offset32) * scale32, |x: f64| (x - offset) * scale);
+            return to_integers(types, is_single(self.decoded), data, out, changes);
+        }
         let change32 = |value: f32| rint32((value - offset32) * scale32);
         let change64 = |value: f64| rint64((value - offset) * scale);
         through_floats(types, is_single(self.decoded), data, out, (change32, change64))
     }
 
     /// Integers minus an integer wrap around in their own type.
+    #[inline(always)]
     fn encode_integers(&self, offset: u64, data: &[u8], out: &mut [u8]) -> bool {
         let (mut values, mut floats) = ([0u64; BLOCK], [0f64; BLOCK]);
         let signed = self.decoded.kind == Kind::Int;
@@ -379,6 +412,7 @@ impl FixedScaleOffset {
         })
     }
 
+    #[inline(always)]
     fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
         let (scale, offset) = (self.float_scale, self.float_offset);
         let (scale32, offset32) = (scale as f32, offset as f32);
@@ -387,6 +421,7 @@ impl FixedScaleOffset {
     }
 }
 
+#[inline(always)]
 fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut [u8]) -> bool {
     let scale32 = scale as f32;
     let changes = (|x: f32| rint32(scale32 * x) / scale32, |x: f64| rint64(scale * x) / scale);
@@ -394,6 +429,7 @@ fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut
 }
 
 /// NumPy's `astype`.
+#[inline(always)]
 fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) -> bool {
     if from.is_float() || to.is_float() {
         // Through the target's precision, so that integers are rounded once.
@@ -413,6 +449,7 @@ fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) -> bool {
 
 macro_rules! float_deltas {
     ($encode:ident, $decode:ident, $load:ident, $store:ident, $float:ty) => {
+        #[inline(always)]
         fn $encode(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
             let (mut values, mut before) = ([0.0; BLOCK], None);
             blocks((decoded.size, encoded.size), data, out, |data, out| {
@@ -427,6 +464,7 @@ macro_rules! float_deltas {
             });
         }
 
+        #[inline(always)]
         fn $decode(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
             let (mut values, mut sum) = ([0.0; BLOCK], None);
             blocks((encoded.size, decoded.size), data, out, |data, out| {
@@ -445,6 +483,7 @@ macro_rules! float_deltas {
 float_deltas!(delta_f32, undo_delta_f32, load_f32, store_f32, f32);
 float_deltas!(delta_f64, undo_delta_f64, load_f64, store_f64, f64);
 
+#[inline(always)]
 fn delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) -> Result<()> {
     let sizes = (decoded.size, encoded.size);
     if decoded.is_float() {
@@ -461,6 +500,23 @@ fn delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) -> Resul
         let first = if decoded.kind == Kind::Int { i128::from(values[0] as i64) } else { i128::from(values[0]) };
         given_up(low <= first && first <= high)?;
     }
+    if is_direct(decoded, encoded) {
+        match decoded.size {
+            1 => {
+                differences::<u8, 1>(data, out, u8::from_ne_bytes, |now, before| now.wrapping_sub(before).to_ne_bytes())
+            }
+            2 => differences::<u16, 2>(data, out, u16::from_ne_bytes, |now, before| {
+                now.wrapping_sub(before).to_ne_bytes()
+            }),
+            4 => differences::<u32, 4>(data, out, u32::from_ne_bytes, |now, before| {
+                now.wrapping_sub(before).to_ne_bytes()
+            }),
+            _ => differences::<u64, 8>(data, out, u64::from_ne_bytes, |now, before| {
+                now.wrapping_sub(before).to_ne_bytes()
+            }),
+        }
+        return Ok(());
+    }
     blocks(sizes, data, out, |data, out| {
         let values = &mut values[..data.len() / decoded.size];
         load_bits(decoded, data, values);
@@ -475,10 +531,53 @@ fn delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) -> Resul
     Ok(())
 }
 
+/// Whether differences are words of the size of the elements, in the machine's order.
+fn is_direct(decoded: Number, encoded: Number) -> bool {
+    decoded.size == encoded.size && !decoded.swapped && !encoded.swapped
+}
+
+#[inline(always)]
+fn differences<T: Copy, const W: usize>(
+    data: &[u8],
+    out: &mut [u8],
+    word: impl Fn([u8; W]) -> T,
+    difference: impl Fn(T, T) -> [u8; W],
+) {
+    let (words, slots) = (data.as_chunks::<W>().0, out.as_chunks_mut::<W>().0);
+    let (Some(first), Some((slot, slots))) = (words.first(), slots.split_first_mut()) else { return };
+    *slot = *first;
+    for (slot, (before, now)) in slots.iter_mut().zip(words.iter().zip(&words[1..])) {
+        *slot = difference(word(*now), word(*before));
+    }
+}
+
+#[inline(always)]
+fn sums<T: Copy + Default, const W: usize>(
+    data: &[u8],
+    out: &mut [u8],
+    add: impl Fn(T, [u8; W]) -> T,
+    bytes: impl Fn(T) -> [u8; W],
+) {
+    let mut sum = T::default();
+    for (slot, word) in out.as_chunks_mut::<W>().0.iter_mut().zip(data.as_chunks::<W>().0) {
+        sum = add(sum, *word);
+        *slot = bytes(sum);
+    }
+}
+
+#[inline(always)]
 fn undo_delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
     if decoded.is_float() {
         let run = if is_single(decoded) { undo_delta_f32 } else { undo_delta_f64 };
         return run(decoded, encoded, data, out);
+    }
+    if is_direct(decoded, encoded) {
+        return match decoded.size {
+            1 => sums::<u8, 1>(data, out, |sum, bytes| sum.wrapping_add(u8::from_ne_bytes(bytes)), u8::to_ne_bytes),
+            2 => sums::<u16, 2>(data, out, |sum, bytes| sum.wrapping_add(u16::from_ne_bytes(bytes)), u16::to_ne_bytes),
+            4 => sums::<u32, 4>(data, out, |sum, bytes| sum.wrapping_add(u32::from_ne_bytes(bytes)), u32::to_ne_bytes),
+            _ => sums::<u64, 8>(data, out, |sum, bytes| sum.wrapping_add(u64::from_ne_bytes(bytes)), u64::to_ne_bytes),
+        };
     }
     let (mut values, mut sum) = ([0u64; BLOCK], 0u64);
     blocks((encoded.size, decoded.size), data, out, |data, out| {
@@ -495,6 +594,7 @@ fn undo_delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
 
 // -- scale_offset ----------------------------------------------------------------------------------------------------
 
+#[inline(always)]
 fn rescale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut [u8]) -> bool {
     match (scale, offset) {
         (Scalar::Float(scale), Scalar::Float(offset)) if number.is_float() => {
@@ -503,17 +603,17 @@ fn rescale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut
             through_floats((number, number), is_single(number), data, out, changes) && same_finite(number, data, out)
         }
         (Scalar::Bits(scale), Scalar::Bits(offset)) if !number.is_float() => {
-            let checked = |x: i128| {
-                x.checked_sub(wide(number, offset))
-                    .filter(|x| holds(number, *x))
-                    .and_then(|x| x.checked_mul(wide(number, scale)))
-            };
-            through_integers(number, data, out, checked)
+            let (scale, offset) = (wide(number, scale), wide(number, offset));
+            let checked =
+                |x: i128| x.checked_sub(offset).filter(|x| holds(number, *x)).and_then(|x| x.checked_mul(scale));
+            let (scale, offset) = (scale as f64, offset as f64);
+            through_integers(number, data, out, checked, |x| (x - offset, (x - offset) * scale))
         }
         _ => false,
     }
 }
 
+#[inline(always)]
 fn unscale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut [u8]) -> bool {
     match (scale, offset) {
         (Scalar::Float(scale), Scalar::Float(offset)) if number.is_float() => {
@@ -523,29 +623,53 @@ fn unscale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut
         }
         (Scalar::Bits(scale), Scalar::Bits(offset)) if !number.is_float() => {
             let (scale, offset) = (wide(number, scale), wide(number, offset));
-            // `limits` are within i128 by far, so nothing here overflows but by the checks.
             let checked = |x: i128| {
-                (x.checked_rem(scale)? == 0)
-                    .then(|| x / scale)
-                    .filter(|x| holds(number, *x))
-                    .and_then(|x| x.checked_add(offset))
+                let quotient = (x.checked_rem(scale)? == 0).then(|| x / scale).filter(|x| holds(number, *x))?;
+                quotient.checked_add(offset)
             };
-            through_integers(number, data, out, checked)
+            let (scale, offset) = (scale as f64, offset as f64);
+            through_integers(number, data, out, checked, |x| (x / scale, x / scale + offset))
         }
         _ => false,
     }
 }
 
+#[inline(always)]
 fn wide(number: Number, bits: u64) -> i128 {
     if number.kind == Kind::Int { i128::from(number.wrap(bits) as i64) } else { i128::from(number.wrap(bits)) }
 }
 
+#[inline(always)]
 fn holds(number: Number, value: i128) -> bool {
     let (low, high) = number.limits();
     low <= value && value <= high
 }
 
-fn through_integers(number: Number, data: &[u8], out: &mut [u8], change: impl Fn(i128) -> Option<i128>) -> bool {
+#[inline(always)]
+fn through_integers(
+    number: Number,
+    data: &[u8],
+    out: &mut [u8],
+    change: impl Fn(i128) -> Option<i128>,
+    small: impl Fn(f64) -> (f64, f64),
+) -> bool {
+    if number.size <= 4 {
+        // Every whole number up to 2^53 is a double; what is larger lies outside the range and so is what it rounds to.
+        let (low, high) = number.limits();
+        let (low, high) = (low as f64, high as f64);
+        let mut values = [0f64; BLOCK];
+        return blocks((number.size, number.size), data, out, |data, out| {
+            let values = &mut values[..data.len() / number.size];
+            load_f64(number, data, values);
+            let mut fine = true;
+            for value in values.iter_mut() {
+                let (first, second) = small(*value);
+                fine &= (first >= low) & (first <= high) & (rint64(first) == first);
+                *value = second;
+            }
+            fine & store_rounded(number, values, out)
+        });
+    }
     let mut values = [0u64; BLOCK];
     blocks((number.size, number.size), data, out, |data, out| {
         let values = &mut values[..data.len() / number.size];
@@ -562,6 +686,7 @@ fn through_integers(number: Number, data: &[u8], out: &mut [u8], change: impl Fn
 }
 
 /// Whether no finite float became one that is not.
+#[inline(always)]
 fn same_finite(number: Number, before: &[u8], after: &[u8]) -> bool {
     let (mut old, mut new) = ([0f64; BLOCK], [0f64; BLOCK]);
     let size = BLOCK * number.size;
@@ -575,24 +700,26 @@ fn same_finite(number: Number, before: &[u8], after: &[u8]) -> bool {
 
 // -- bits ------------------------------------------------------------------------------------------------------------
 
-fn round_words<const W: usize>(mantissa: u32, drop: u32, data: &[u8], out: &mut [u8]) {
-    let special = ((1u64 << (8 * W as u32 - 1)) - 1) >> mantissa << mantissa;
-    let word = |bytes: &[u8; W]| {
-        let mut all = [0; 8];
-        let at = if cfg!(target_endian = "little") { 0 } else { 8 - W };
-        all[at..at + W].copy_from_slice(bytes);
-        u64::from_ne_bytes(all)
+macro_rules! rounding_words {
+    ($name:ident, $word:ty) => {
+        #[inline(always)]
+        fn $name(mantissa: u32, drop: u32, data: &[u8], out: &mut [u8]) {
+            const W: usize = size_of::<$word>();
+            let special = (<$word>::MAX >> 1) >> mantissa << mantissa;
+            for (bytes, slot) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {
+                let bits = <$word>::from_ne_bytes(*bytes);
+                let up = bits.wrapping_add((bits >> drop & 1) + (1 << (drop - 1)) - 1) >> drop << drop;
+                *slot = (if bits & special == special { bits } else { up }).to_ne_bytes();
+            }
+        }
     };
-    for (bytes, slot) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {
-        let bits = word(bytes);
-        let up = bits.wrapping_add((bits >> drop & 1) + (1 << (drop - 1)) - 1) >> drop << drop;
-        let kept = if bits & special == special { bits } else { up };
-        let all = kept.to_ne_bytes();
-        let at = if cfg!(target_endian = "little") { 0 } else { 8 - W };
-        slot.copy_from_slice(&all[at..at + W]);
-    }
 }
 
+rounding_words!(round_u16, u16);
+rounding_words!(round_u32, u32);
+rounding_words!(round_u64, u64);
+
+#[inline(always)]
 fn round_integers(number: Number, keep: u32, data: &[u8], out: &mut [u8]) {
     let mut values = [0u64; BLOCK];
     let limit = number.limits().1 as u64;
@@ -615,6 +742,7 @@ fn round_integers(number: Number, keep: u32, data: &[u8], out: &mut [u8]) {
     });
 }
 
+#[inline(always)]
 fn swap(unit: usize, data: &[u8], out: &mut [u8]) {
     fn words<const W: usize>(data: &[u8], out: &mut [u8]) {
         for (from, to) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {

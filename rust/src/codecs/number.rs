@@ -63,7 +63,7 @@ impl Number {
     }
 
     /// Integers: `bits` cut off to this type and extended again.
-    #[inline]
+    #[inline(always)]
     pub fn wrap(&self, bits: u64) -> u64 {
         let drop = 64 - self.bits();
         if self.kind == Kind::Int { ((bits << drop) as i64 >> drop) as u64 } else { bits << drop >> drop }
@@ -114,6 +114,7 @@ macro_rules! put_words {
 macro_rules! float_domain {
     ($load:ident, $store:ident, $float:ty, $wide:literal) => {
         /// Loads elements; integers are rounded to nearest where they must be. `false`: a signalling half.
+        #[inline(always)]
         pub fn $load(number: Number, data: &[u8], out: &mut [$float]) -> bool {
             let swapped = number.swapped;
             match (number.kind, number.size) {
@@ -140,6 +141,7 @@ macro_rules! float_domain {
         }
 
         /// Stores values, fractions of integers cut off. `false`: one has no result that is defined.
+        #[inline(always)]
         pub fn $store(number: Number, values: &[$float], out: &mut [u8]) -> bool {
             let swapped = number.swapped;
             let mut fine = true;
@@ -183,7 +185,55 @@ macro_rules! float_domain {
 float_domain!(load_f32, store_f32, f32, false);
 float_domain!(load_f64, store_f64, f64, true);
 
+/// Rounds half to even and stores as integers. `false`: one lies outside the range.
+#[inline(always)]
+pub fn store_rounded(number: Number, values: &mut [f64], out: &mut [u8]) -> bool {
+    if number.size > 4 {
+        values.iter_mut().for_each(|value| *value = rint64(*value));
+        return store_f64(number, values, out);
+    }
+    // Added to this, a number up to 2^51 is rounded, and the last 32 bits are its two's complement.
+    const SHIFT: f64 = 6_755_399_441_055_744.0;
+    let (low, high) = number.limits();
+    let (low, high) = (low as f64, high as f64);
+    let swapped = number.swapped;
+    let mut fine = true;
+    macro_rules! rounded {
+        ($word:ty) => {
+            put_words!(&*values, swapped, out, $word, |value| {
+                let shifted = value + SHIFT;
+                let whole = shifted - SHIFT;
+                fine &= (whole >= low) & (whole <= high);
+                shifted.to_bits() as u32
+            })
+        };
+    }
+    match number.size {
+        1 => rounded!(u8),
+        2 => rounded!(u16),
+        _ => rounded!(u32),
+    }
+    fine
+}
+
+/// Half to even, as `rint`; without the call that processors before SSE 4.1 need for it.
+#[inline(always)]
+pub fn rint32(value: f32) -> f32 {
+    const WHOLE: f32 = 8_388_608.0; // from here on there are no fractions
+    let magnitude = value.abs();
+    if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
+}
+
+/// As `rint32`.
+#[inline(always)]
+pub fn rint64(value: f64) -> f64 {
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
+    let magnitude = value.abs();
+    if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
+}
+
 /// Stores whole numbers, those outside the range as its nearest end; NaN is 0.
+#[inline(always)]
 pub fn store_clamped(number: Number, values: &[f64], out: &mut [u8]) {
     let swapped = number.swapped;
     match (number.kind, number.size) {
@@ -199,6 +249,7 @@ pub fn store_clamped(number: Number, values: &[f64], out: &mut [u8]) {
 }
 
 /// Loads integers, extended to 64 bits.
+#[inline(always)]
 pub fn load_bits(number: Number, data: &[u8], out: &mut [u64]) {
     let swapped = number.swapped;
     match (number.kind, number.size) {
@@ -213,6 +264,7 @@ pub fn load_bits(number: Number, data: &[u8], out: &mut [u64]) {
 }
 
 /// Stores the lowest bits.
+#[inline(always)]
 pub fn store_bits(number: Number, values: &[u64], out: &mut [u8]) {
     let swapped = number.swapped;
     match number.size {
@@ -224,6 +276,7 @@ pub fn store_bits(number: Number, values: &[u64], out: &mut [u8]) {
 }
 
 /// The value of an IEEE half.
+#[inline(always)]
 fn from_half(half: u16) -> f32 {
     let sign = u32::from(half & 0x8000) << 16;
     let magnitude = u32::from(half & 0x7fff);
@@ -238,6 +291,7 @@ fn from_half(half: u16) -> f32 {
 }
 
 /// The nearest IEEE half, ties to even; NaN stays one.
+#[inline(always)]
 fn to_half(value: f64) -> u16 {
     let sign = ((value.to_bits() >> 48) & 0x8000) as u16;
     let magnitude = value.abs();

@@ -66,6 +66,7 @@ impl PackBits {
     }
 
     /// Fills `out`, which has the size of the encoded `data`.
+    #[inline(always)]
     pub fn encode(&self, data: &[u8], out: &mut [u8]) {
         match self {
             PackBits::Booleans => {
@@ -80,12 +81,11 @@ impl PackBits {
     }
 
     /// Fills `out`; `data` has its encoded size. `false`: the data contradict themselves.
+    #[inline(always)]
     pub fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
         match self {
             PackBits::Booleans => {
-                for (eight, &byte) in out.chunks_mut(8).zip(&data[1..]) {
-                    eight.iter_mut().enumerate().for_each(|(i, value)| *value = byte >> (7 - i) & 1);
-                }
+                unpack(&data[1..], out, 0x0102_0408_1020_4080);
                 data[0] == unused(out.len())
             }
             PackBits::Fields(fields) => fields.decode(data, out),
@@ -98,7 +98,41 @@ fn unused(bits: usize) -> u8 {
     (bits.wrapping_neg() % 8) as u8
 }
 
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Eight booleans to a byte, the first in the lowest bit of what `order` makes of them.
+#[inline(always)]
+fn pack(data: &[u8], out: &mut [u8], order: impl Fn(u64) -> u64) {
+    let byte = |eight: [u8; 8]| {
+        let eight = order(u64::from_le_bytes(eight));
+        let ones = ((eight & 0x7f * ONES) + 0x7f * ONES | eight) >> 7 & ONES;
+        (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8 // gathers the lowest bits
+    };
+    let (whole, rest) = data.as_chunks::<8>();
+    out.iter_mut().zip(whole).for_each(|(slot, eight)| *slot = byte(*eight));
+    if let (Some(slot), false) = (out.get_mut(whole.len()), rest.is_empty()) {
+        let mut eight = [0; 8];
+        eight[..rest.len()].copy_from_slice(rest);
+        *slot = byte(eight);
+    }
+}
+
+/// A byte to eight booleans; byte i of `masks` is the bit that the i-th of them is.
+#[inline(always)]
+fn unpack(data: &[u8], out: &mut [u8], masks: u64) {
+    let (whole, rest) = out.as_chunks_mut::<8>();
+    let eight = |byte: u8| {
+        let bits = u64::from(byte).wrapping_mul(ONES) & masks;
+        ((bits + 0x7f * ONES) >> 7 & ONES).to_le_bytes() // no byte is more than 0x80: nothing is carried
+    };
+    whole.iter_mut().zip(data).for_each(|(slot, &byte)| *slot = eight(byte));
+    if let Some(&byte) = data.get(whole.len()) {
+        rest.copy_from_slice(&eight(byte)[..rest.len()]);
+    }
+}
+
 impl Fields {
+    #[inline(always)]
     fn kept(&self) -> u32 {
         self.last - self.first + 1
     }
@@ -107,6 +141,7 @@ impl Fields {
         unused((nbytes / self.width).wrapping_mul(self.kept() as usize))
     }
 
+    #[inline(always)]
     fn encode(&self, data: &[u8], out: &mut [u8]) {
         let stated = self.padding_byte(data.len());
         let out = match (self.padding, out) {
@@ -122,10 +157,7 @@ impl Fields {
             _ => return,
         };
         if (self.nbits, self.width) == (1, 1) {
-            for (eight, byte) in data.chunks(8).zip(out) {
-                *byte = eight.iter().enumerate().fold(0, |bits, (i, &value)| bits | u8::from(value != 0) << i);
-            }
-            return;
+            return pack(data, out, |eight| eight);
         }
         let (kept, keep) = (self.kept(), mask(self.kept()));
         let (mut bits, mut filled, mut at) = (0u128, 0, 0);
@@ -143,6 +175,7 @@ impl Fields {
         out[at..].copy_from_slice(&bits.to_le_bytes()[..rest]);
     }
 
+    #[inline(always)]
     fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
         let stated = self.padding_byte(out.len());
         let data = match (self.padding, data) {
@@ -152,9 +185,7 @@ impl Fields {
             _ => return false,
         };
         if (self.nbits, self.width) == (1, 1) {
-            for (eight, &byte) in out.chunks_mut(8).zip(data) {
-                eight.iter_mut().enumerate().for_each(|(i, value)| *value = byte >> i & 1);
-            }
+            unpack(data, out, 0x8040_2010_0804_0201);
             return true;
         }
         let (kept, keep) = (self.kept(), mask(self.kept()));
