@@ -17,6 +17,7 @@ pub mod error;
 pub mod part;
 mod pool;
 mod python;
+mod ranged;
 mod read;
 pub mod region;
 mod replace;

@@ -18,6 +18,7 @@ use crate::encode::Writing;
 use crate::error::{NativeError, Result};
 use crate::part::{Ax, Part, Spread};
 use crate::pool;
+use crate::ranged::{self, Waves};
 use crate::read::ReadJob;
 use crate::region::Memory;
 use crate::store::{Held, Object};
@@ -31,6 +32,8 @@ struct PyArray {
     store: Option<Py<PyAny>>,
     /// An array of one element, into which single elements are read.
     scratch: Option<Mutex<Scratch>>,
+    /// Shards of more decoded bytes than this are asked for in ranges (`fetch_ranges`); `None`: none is.
+    ranged: Option<usize>,
 }
 
 struct Scratch {
@@ -48,7 +51,9 @@ impl PyArray {
     #[new]
     #[pyo3(signature = (binding, store=None, scratch=None))]
     fn new(binding: &str, store: Option<Py<PyAny>>, scratch: Option<Bound<'_, PyAny>>) -> PyResult<PyArray> {
-        let mut made = PyArray { array: Arc::new(Array::from_json(binding)?), store, scratch: None };
+        let mut made = PyArray { array: Arc::new(Array::from_json(binding)?), store, scratch: None, ranged: None };
+        let ranged = |store: &Py<PyAny>| Python::attach(|py| store.getattr(py, "ranged").ok()?.extract(py).ok());
+        made.ranged = made.store.as_ref().and_then(ranged);
         if let Some(array) = scratch {
             let buffer = made.buffer(&array, true)?;
             made.scratch = Some(Mutex::new(Scratch { array: array.unbind(), buffer }));
@@ -244,10 +249,18 @@ impl PyArray {
                 let spread = Arc::new(py.detach(|| Spread::new(part, &array.cuts)));
                 let total = spread.len();
                 let nbytes = array.chain_at(&spread.get(0).0)?.nbytes.max(1);
-                let many = (BATCH_BYTES / nbytes).clamp(1, FETCH_BATCH);
+                let ranged = match self.ranged {
+                    Some(small) => ranged::at_once(array, &spread, small, BATCH_BYTES)?,
+                    None => None,
+                };
+                let many = ranged.unwrap_or(BATCH_BYTES / nbytes).clamp(1, FETCH_BATCH);
                 let mut first = 0;
                 while first < total {
                     let last = (first + many).min(total);
+                    if ranged.is_some() && self.read_ranges(py, store, &spread, out, (first, last))? {
+                        first = last;
+                        continue;
+                    }
                     let fetched = self.fetch(py, store, &spread, (first, last))?;
                     let share = selected / total * (last - first);
                     py.detach(|| ReadJob::run(array, &spread, out, (first, last), Some(fetched), share, &mut poll()))?;
@@ -257,6 +270,39 @@ impl PyArray {
             (Store::Python, None) => return Err(PyValueError::new_err("this array was made without a store")),
         }
         Ok(())
+    }
+
+    /// Reads parts of shards wave by wave; `false`, having done nothing, when whole values are better.
+    fn read_ranges(
+        &self,
+        py: Python<'_>,
+        store: &Py<PyAny>,
+        spread: &Arc<Spread>,
+        out: Memory<'static>,
+        range: (usize, usize),
+    ) -> PyResult<bool> {
+        let Some(mut waves) =
+            py.detach(|| Waves::start(&self.array, spread, out, range, self.ranged.unwrap_or(usize::MAX)))?
+        else {
+            return Ok(false);
+        };
+        loop {
+            let asks = py.detach(|| waves.asks())?;
+            if asks.is_empty() {
+                return Ok(true);
+            }
+            let requests = asks.into_iter().map(|ask| (self.array.key(&spread.get(ask.number).0), ask.ranges));
+            let requests = PyList::new(py, requests.collect::<Vec<_>>())?;
+            let mut answers = Vec::with_capacity(requests.len());
+            for value in store.bind(py).call_method1("fetch_ranges", (&requests,))?.try_iter()? {
+                let value = value?;
+                answers.push(if value.is_none() { None } else { Some(pieces(&value)?) });
+            }
+            if answers.len() != requests.len() {
+                return Err(PyValueError::new_err("fetch_ranges returned another number of answers than of requests"));
+            }
+            py.detach(|| waves.answer(answers, &mut poll()))?;
+        }
     }
 
     fn fetch(
@@ -319,6 +365,13 @@ fn held(value: &Bound<'_, PyAny>) -> PyResult<Option<Held>> {
         Some(bytes) => Ok(Some(Held::Vec(Arc::new(bytes.to_vec())))),
         None => Err(PyValueError::new_err("a fetched value is not contiguous")),
     }
+}
+
+fn pieces(values: &Bound<'_, PyAny>) -> PyResult<Vec<Held>> {
+    let piece = |value: PyResult<Bound<'_, PyAny>>| {
+        held(&value?)?.ok_or_else(|| PyValueError::new_err("a part of a fetched value is missing"))
+    };
+    values.try_iter()?.map(piece).collect()
 }
 
 fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult<Vec<i64>> {

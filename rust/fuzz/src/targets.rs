@@ -39,12 +39,14 @@ const TARGETS: &[(&str, Make)] = &[
     ("gzip", decoder),
     ("zlib", decoder),
     ("bz2", decoder),
+    ("filters", filters),
     ("description", description),
     ("shuffle", decoder),
     ("fletcher32", decoder),
     ("crc32c", decoder),
     ("crc32", decoder),
     ("adler32", decoder),
+    ("jenkins_lookup3", decoder),
 ];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -134,6 +136,66 @@ fn blosc_frame(name: &str) -> (Seeds, Run) {
         if whole && stop > start {
             let (begin, part) = part.expect("a part of a valid frame");
             assert!(part[start - begin..stop - begin] == out[start..stop], "a part is not that of the whole");
+        }
+    };
+    (seeds, Box::new(run))
+}
+
+/// Filters over numbers: the first byte chooses one, the rest is taken for what it decodes and for what it encodes.
+fn filters(_: &str) -> (Seeds, Run) {
+    let float = |value: f64| json!({"float": value.to_bits()});
+    let scaling = |decoded: &str, encoded: &str| {
+        json!({"decoded": decoded, "encoded": encoded, "scale": float(10.0), "offset": float(0.5),
+            "float_scale": float(10.0), "float_offset": float(0.5)})
+    };
+    let cast = |decoded: &str, encoded: &str, rounding: &str, outside: Option<&str>| {
+        json!({"decoded": decoded, "encoded": encoded, "rounding": rounding, "out_of_range": outside,
+            "encode": [], "decode": []})
+    };
+    let packing = |width: u32, first: u32, last: u32, padding: &str| {
+        json!({"width": width, "first": first, "last": last, "nbits": 8 * width, "signed": true,
+            "padding_encoding": padding})
+    };
+    let whole = json!({"decoded": "<i4", "scale": {"bits": 3}, "offset": {"bits": 5}});
+    let wide = json!({"decoded": ">i8", "scale": {"bits": u64::MAX}, "offset": {"bits": 1u64 << 63}});
+    let all: Vec<Codec> = [
+        ("filter.delta", json!({"decoded": "<i2", "encoded": "<i2"})),
+        ("filter.delta", json!({"decoded": ">u4", "encoded": "<i8"})),
+        ("filter.delta", json!({"decoded": "<f4", "encoded": ">f4"})),
+        ("filter.fixedscaleoffset", scaling("<f8", "<i2")),
+        ("filter.fixedscaleoffset", scaling("<f4", "|u1")),
+        ("filter.fixedscaleoffset", scaling(">i8", "<f4")),
+        ("filter.quantize", json!({"decoded": "<f4", "encoded": "<f8", "scale": float(128.0)})),
+        ("filter.astype", json!({"decoded": "<f8", "encoded": "<f2"})),
+        ("filter.astype", json!({"decoded": "<f4", "encoded": ">u8"})),
+        ("filter.scale_offset", whole),
+        ("filter.scale_offset", wide),
+        ("filter.cast_value", cast("<f8", "|i1", "nearest-even", Some("clamp"))),
+        ("filter.cast_value", cast("<i8", "<u4", "towards-zero", Some("wrap"))),
+        ("filter.cast_value", cast("<f4", "<i8", "nearest-away", None)),
+        ("filter.bitround", json!({"size": 2, "mantissa": 10, "drop": 3})),
+        ("filter.bitround_integer", json!({"decoded": "<i8", "keepbits": 3})),
+        ("filter.packbits", json!({})),
+        ("filter.packbits", packing(8, 3, 63, "first_byte")),
+        ("filter.packbits", packing(2, 0, 10, "last_byte")),
+        ("filter.swap", json!({"unit": 8})),
+    ]
+    .into_iter()
+    .map(|(name, configuration)| made(name, configuration))
+    .collect();
+    let mut seeds = Vec::new();
+    for number in 0..all.len() {
+        seeds.extend(samples().into_iter().map(|data| [&[number as u8][..], &sized(data.len(), &data)].concat()));
+    }
+    let run = move |input: &[u8]| {
+        let Some((&number, input)) = input.split_first() else { return };
+        let Some((n, data)) = split(input) else { return };
+        let codec = &all[usize::from(number) % all.len()];
+        let _ = codec.decode_into(data, &mut vec![0; n]);
+        let mut made = Vec::new();
+        if codec.encode(data, &mut made).is_ok() {
+            assert_eq!(Some(made.len()), codec.encoded_size(data.len()), "{codec:?}");
+            let _ = codec.decode_into(&made, &mut vec![0; data.len()]);
         }
     };
     (seeds, Box::new(run))
@@ -237,6 +299,7 @@ fn chunk(_: &str) -> (Seeds, Run) {
     let blosc = json!({"name": "blosc", "configuration":
         {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 4096}});
     let named = |name: &str| json!({"name": name, "configuration": {"elementsize": 2}});
+    let delta = json!({"name": "filter.delta", "configuration": {"decoded": ">i2", "encoded": "<i2"}});
     let all = [
         (json!([turned, swapped, blosc]), [256, 256]),
         (json!([swapped, blosc, named("crc32c")]), [256, 256]),
@@ -244,6 +307,7 @@ fn chunk(_: &str) -> (Seeds, Run) {
         (json!([turned, swapped, named("zstd"), named("adler32")]), [20, 30]),
         (json!([swapped, named("shuffle"), named("zlib"), named("crc32")]), [20, 30]),
         (json!([turned, swapped]), [9, 11]),
+        (json!([turned, swapped, delta, named("zlib")]), [20, 30]),
     ];
     chains(all.into_iter().map(|(codecs, shape)| bound(&codecs, &shape)).collect())
 }
@@ -258,6 +322,9 @@ fn description(_: &str) -> (Seeds, Run) {
         json!([{"name": "bytes", "configuration": {"swap": [[0, 2, 1]], "boolean": false}}, named("gzip")]),
         json!([{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes"}, blosc, named("crc32c")]),
         sharding(&[16, 16], "start", json!([{"name": "bytes"}, named("lz4")]), json!([{"name": "bytes"}])),
+        json!([{"name": "bytes"}, {"name": "filter.cast_value", "configuration": {"decoded": "<i2", "encoded": "<f4",
+            "rounding": "nearest-even", "encode": [{"key": 7, "value": [0, 0, 0, 0]}], "decode": []}}]),
+        json!([{"name": "bytes"}, {"name": "filter.packbits", "configuration": {"width": 2, "last": 3, "nbits": 16}}]),
     ]
     .into_iter()
     .map(|codecs| {

@@ -174,6 +174,16 @@ fn decode_zstd(data: &[u8], out: &mut [u8]) -> Result<()> {
 
 /// The first `stop` bytes of data that decode to `total` bytes.
 pub fn zstd_prefix(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratch> {
+    zstd_stream(data, total, stop).or_else(|_| {
+        // Streams need memory for the window that the frame asks for, which may be refused; whole frames do not.
+        let mut out = scratch::take(total);
+        decode_zstd(data, &mut out)?;
+        out.truncate(stop);
+        Ok(out)
+    })
+}
+
+fn zstd_stream(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratch> {
     let bad = |got: &str| Error::codec("zstd", "a chunk is not valid zstd data").got(got);
     if let Ok(Some(declared)) = zstd_safe::get_frame_content_size(data)
         && declared > total as u64

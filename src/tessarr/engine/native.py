@@ -45,7 +45,9 @@ from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local import LocalStore
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.stores.mapping import MappingStore
+from tessarr.stores.memory import MemoryStore
+from tessarr.types import JSON, Buffer, ByteRange, JSONObject
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
@@ -56,6 +58,10 @@ _GIVEN_UP = "reference"
 _KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
 _LARGEST_CHUNK = 1 << 32
 """In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
+
+
+_SMALL_SHARD = 64 << 10
+"""In bytes, decoded: less than this is fetched with one call rather than with two."""
 
 
 class UnsupportedError(Exception):
@@ -255,10 +261,12 @@ def _store(bound: BoundArray) -> JSONObject:
 class _Bytes:
     """A store that is no directory, as Rust sees it."""
 
-    __slots__ = ("_fetch", "delete", "set", "update")
+    __slots__ = ("_fetch", "delete", "ranged", "set", "update")
 
     def __init__(self, store: Store) -> None:
         self._fetch = store.fetch
+        # Shards of more decoded bytes than this are asked for in parts; of these stores whole values cost nothing.
+        self.ranged = None if isinstance(store, MemoryStore | MappingStore) else _SMALL_SHARD
         self.set = store.set
         self.delete = store.delete
         self.update = store.update
@@ -266,6 +274,15 @@ class _Bytes:
     def fetch(self, keys: list[str]) -> list[Buffer | None]:
         """Whole values, all asked for at once."""
         return [None if parts is None else parts[0] for parts in self._fetch([Fetch(key) for key in keys])]
+
+    def fetch_ranges(self, requests: list[tuple[str, list[ByteRange] | None]]) -> list[list[Buffer] | None]:
+        """Whole values or ranges of them (`None` or pairs as in `ByteRange`), all asked for at once."""
+        return self._fetch(
+            [
+                Fetch(key, None if parts is None else tuple(ByteRange(*part) for part in parts))
+                for key, parts in requests
+            ]
+        )
 
 
 def _longest(axis: Axis) -> int:

@@ -1,0 +1,206 @@
+"""Parts of shards from stores that Python serves: what the native engine asks for, and what it makes of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tessarr
+from tessarr.engine import native
+from tessarr.engine.native import NativeEngine
+from tessarr.engine.reference import ReferenceEngine
+from tessarr.errors import ChunkNotFoundError, ShardIndexError, StoreError
+from tessarr.stores.base import Fetch
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.sqlite import SQLiteStore
+from tessarr.stores.wrappers import WrapperStore
+from tessarr.stores.zip import ZipStore
+from tessarr.types import Buffer
+
+from .test_equality import put, random_values, selections, v3_documents
+
+REFERENCE = ReferenceEngine()
+
+
+class Asked(WrapperStore):
+    """Notes what it is asked for, call by call, and how many bytes went out."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.calls: list[list[Fetch]] = []
+        self.nbytes = 0
+        self.meanwhile: list[Any] = []
+
+    def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
+        """See `Store.fetch`; afterwards, somebody else may do something."""
+        self.calls.append(list(requests))
+        found = super().fetch(requests)
+        self.nbytes += sum(memoryview(part).nbytes for parts in found for part in parts or ())
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
+        return found
+
+
+def make(store: Any, **options: Any) -> Any:
+    """An array of two shards of 64 × 1000 inner chunks of 1000 bytes each."""
+    array = tessarr.create_array(
+        store, **{"shape": (128, 1000), "dtype": "u1", "chunks": (1, 1000), "shards": (64, 1000)} | options
+    )
+    array[...] = np.arange(128, dtype="u1")[:, None] + 1
+    return array
+
+
+def test_an_inner_chunk_is_asked_for_with_the_index_and_then_with_its_range() -> None:
+    store = Asked(MemoryStore())
+    array = make(store, compressors=None)
+    store.calls.clear()
+    store.nbytes = 0
+    assert array.engine.name == "native"
+    assert array[70, 3] == 71
+    first, second = store.calls
+    assert [request.key for request in first] == ["c/1/0"] == [request.key for request in second]
+    assert first[0].ranges is not None
+    assert len(first[0].ranges) == 1
+    assert second[0].ranges is not None
+    assert second[0].ranges[0] == (6000, 7000)
+    assert store.nbytes < 5000
+
+
+def test_one_call_is_for_all_shards_of_a_selection() -> None:
+    store = Asked(MemoryStore())
+    array = make(store)
+    store.calls.clear()
+    assert array[[3, 5, 70], 3].tolist() == [4, 6, 71]
+    assert [[request.key for request in call] for call in store.calls] == [["c/0/0", "c/1/0"]] * 2
+
+
+def test_most_of_a_shard_is_asked_for_whole() -> None:
+    store = Asked(MemoryStore())
+    array = make(store)
+    store.calls.clear()
+    assert array[:60, 0].tolist() == list(range(1, 61))
+    assert store.calls == [[Fetch("c/0/0")]]
+
+
+def test_small_shards_are_asked_for_whole() -> None:
+    store = Asked(MemoryStore())
+    array = make(store, shape=(8, 1000), shards=(4, 1000))
+    store.calls.clear()
+    assert array[0, 0] == 1
+    assert store.calls == [[Fetch("c/0/0")]]
+
+
+def test_memory_is_not_asked_for_ranges() -> None:
+    class Watched(MemoryStore):
+        def get_ranges(self, key: str, ranges: Any) -> Any:
+            raise AssertionError(key, ranges)
+
+    assert make(Watched())[70, 3] == 71
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_a_shard_that_is_replaced_between_two_waves_is_read_anew(location: str) -> None:
+    inner = MemoryStore()
+    store = Asked(inner)
+    array = make(store, compressors="zstd", shards={"shape": (64, 1000), "index_location": location})
+    other = make(MemoryStore(), compressors="gzip", shards={"shape": (64, 1000), "index_location": location})
+    other = tessarr.open_array(inner, mode="r+")
+
+    def replace() -> None:
+        other[...] = np.random.default_rng(0).integers(0, 256, (128, 1000), dtype="u1")
+
+    store.meanwhile.append(replace)
+    assert array[70].tolist() == other[70].tolist()
+    assert len(store.calls) >= 3
+
+
+def test_a_shard_that_is_removed_between_two_waves_reads_as_missing() -> None:
+    inner = MemoryStore()
+    store = Asked(inner)
+    array = make(store, fill_value=9)
+    store.meanwhile.append(lambda: inner.delete("c/1/0"))
+    assert array[70, :3].tolist() == [9, 9, 9]
+
+
+def test_a_shard_that_never_stays_the_same_is_an_error() -> None:
+    inner = MemoryStore()
+    store = Asked(inner)
+    array = make(store, compressors="zstd")
+    other = tessarr.open_array(inner, mode="r+")
+    generator = np.random.default_rng(0)
+
+    def replace() -> None:
+        other[64:] = generator.integers(0, generator.integers(2, 256), (64, 1000), dtype="u1")
+
+    store.meanwhile += [replace] * 30
+    with pytest.raises(StoreError, match="changed while it was being read"):
+        array[70, 3]
+
+
+def test_a_missing_shard_is_fill_or_an_error() -> None:
+    inner = MemoryStore()
+    array = make(Asked(inner), fill_value=9)
+    inner.delete("c/1/0")
+    assert array[70, :3].tolist() == [9, 9, 9]
+    strict = tessarr.open_array(Asked(inner), mode="r", config={"read_missing_chunks": False})
+    with pytest.raises(ChunkNotFoundError):
+        strict[70, 3]
+
+
+@pytest.mark.parametrize("damage", ["cut", "index", "short"])
+def test_damaged_shards_are_the_same_errors_as_of_the_reference_engine(damage: str) -> None:
+    inner = MemoryStore()
+    store = Asked(inner)
+    array = make(store, compressors=None)
+    value = bytearray(bytes(inner.get("c/1/0") or b""))
+    if damage == "cut":
+        del value[2000:3000]
+    elif damage == "index":
+        value[-30] ^= 1
+    else:
+        del value[100:]
+    inner.set("c/1/0", bytes(value))
+    errors = []
+    for engine in (NativeEngine(), REFERENCE):
+        with pytest.raises(ShardIndexError) as raised:
+            engine.read(
+                array._bound, tessarr.indexing.selection.Outer((slice(127, 128), slice(0, 1))), np.empty((1, 1), "u1")
+            )
+        errors.append(raised.value)
+    assert errors[0].context["chunk"] == errors[1].context["chunk"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "zip"])
+def test_database_and_archive_stores_give_the_same_values(kind: str, tmp_path: Any) -> None:
+    store: Any = SQLiteStore(tmp_path / "a.sqlite") if kind == "sqlite" else ZipStore(tmp_path / "a.zip", mode="w")
+    with store:
+        array = make(store)
+        assert array.engine.name == "native"
+        assert array[5:120:7, 9].tolist() == list(range(6, 121, 7))
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_ranges_of_nested_shards_of_any_layout_give_what_the_reference_engine_gives(data: st.DataObject) -> None:
+    before, native._SMALL_SHARD = native._SMALL_SHARD, 0
+    try:
+        inner = MemoryStore()
+        array = put(inner, data.draw(v3_documents()))
+        for step in range(data.draw(st.integers(0, 2))):
+            where = data.draw(selections(array.shape))
+            array._bound  # noqa: B018 - the engine is told directly
+            NativeEngine().write(array._bound, where, random_values(array.dtype, where.shape, step))
+        bound = tessarr.open_array(Asked(inner), mode="r")._bound
+        for _ in range(3):
+            where = data.draw(selections(array.shape))
+            found, expected = np.empty(where.shape, array.dtype), np.empty(where.shape, array.dtype)
+            NativeEngine().read(bound, where, found)
+            REFERENCE.read(bound, where, expected)
+            assert found.tobytes() == expected.tobytes()
+    finally:
+        native._SMALL_SHARD = before
