@@ -15,12 +15,13 @@ from tessarr.engine import native
 from tessarr.engine.native import NativeEngine
 from tessarr.engine.reference import ReferenceEngine
 from tessarr.errors import ChunkNotFoundError, ShardIndexError, StoreError
+from tessarr.indexing.selection import Outer
 from tessarr.stores.base import Fetch
 from tessarr.stores.memory import MemoryStore
 from tessarr.stores.sqlite import SQLiteStore
 from tessarr.stores.wrappers import WrapperStore
 from tessarr.stores.zip import ZipStore
-from tessarr.types import Buffer
+from tessarr.types import Buffer, ByteRange
 
 from .test_equality import put, random_values, selections, v3_documents
 
@@ -47,11 +48,11 @@ class Asked(WrapperStore):
 
 
 def make(store: Any, **options: Any) -> Any:
-    """An array of two shards of 64 × 1000 inner chunks of 1000 bytes each."""
+    """An array of two shards of 64 inner chunks of 2000 bytes each."""
     array = tessarr.create_array(
-        store, **{"shape": (128, 1000), "dtype": "u1", "chunks": (1, 1000), "shards": (64, 1000)} | options
+        store, **{"shape": (128, 2000), "dtype": "u1", "chunks": (1, 2000), "shards": (64, 2000)} | options
     )
-    array[...] = np.arange(128, dtype="u1")[:, None] + 1
+    array[...] = np.arange(array.shape[0], dtype="u1")[:, None] + 1
     return array
 
 
@@ -67,7 +68,7 @@ def test_an_inner_chunk_is_asked_for_with_the_index_and_then_with_its_range() ->
     assert first[0].ranges is not None
     assert len(first[0].ranges) == 1
     assert second[0].ranges is not None
-    assert second[0].ranges[0] == (6000, 7000)
+    assert second[0].ranges[0] == (12000, 14000)
     assert store.nbytes < 5000
 
 
@@ -89,7 +90,7 @@ def test_most_of_a_shard_is_asked_for_whole() -> None:
 
 def test_small_shards_are_asked_for_whole() -> None:
     store = Asked(MemoryStore())
-    array = make(store, shape=(8, 1000), shards=(4, 1000))
+    array = make(store, shape=(8, 2000), shards=(4, 2000))
     store.calls.clear()
     assert array[0, 0] == 1
     assert store.calls == [[Fetch("c/0/0")]]
@@ -107,12 +108,12 @@ def test_memory_is_not_asked_for_ranges() -> None:
 def test_a_shard_that_is_replaced_between_two_waves_is_read_anew(location: str) -> None:
     inner = MemoryStore()
     store = Asked(inner)
-    array = make(store, compressors="zstd", shards={"shape": (64, 1000), "index_location": location})
-    other = make(MemoryStore(), compressors="gzip", shards={"shape": (64, 1000), "index_location": location})
+    array = make(store, compressors="zstd", shards={"shape": (64, 2000), "index_location": location})
+    other = make(MemoryStore(), compressors="gzip", shards={"shape": (64, 2000), "index_location": location})
     other = tessarr.open_array(inner, mode="r+")
 
     def replace() -> None:
-        other[...] = np.random.default_rng(0).integers(0, 256, (128, 1000), dtype="u1")
+        other[...] = np.random.default_rng(0).integers(0, 256, (128, 2000), dtype="u1")
 
     store.meanwhile.append(replace)
     assert array[70].tolist() == other[70].tolist()
@@ -135,7 +136,7 @@ def test_a_shard_that_never_stays_the_same_is_an_error() -> None:
     generator = np.random.default_rng(0)
 
     def replace() -> None:
-        other[64:] = generator.integers(0, generator.integers(2, 256), (64, 1000), dtype="u1")
+        other[64:] = generator.integers(0, generator.integers(2, 256), (64, 2000), dtype="u1")
 
     store.meanwhile += [replace] * 30
     with pytest.raises(StoreError, match="changed while it was being read"):
@@ -159,29 +160,49 @@ def test_damaged_shards_are_the_same_errors_as_of_the_reference_engine(damage: s
     array = make(store, compressors=None)
     value = bytearray(bytes(inner.get("c/1/0") or b""))
     if damage == "cut":
-        del value[2000:3000]
+        del value[4000:6000]
     elif damage == "index":
         value[-30] ^= 1
     else:
         del value[100:]
     inner.set("c/1/0", bytes(value))
+    last = Outer((slice(127, 128, 1), slice(0, 1, 1)))
     errors = []
     for engine in (NativeEngine(), REFERENCE):
         with pytest.raises(ShardIndexError) as raised:
-            engine.read(
-                array._bound, tessarr.indexing.selection.Outer((slice(127, 128), slice(0, 1))), np.empty((1, 1), "u1")
-            )
+            engine.read(array._bound, last, np.empty((1, 1), "u1"))
         errors.append(raised.value)
-    assert errors[0].context["chunk"] == errors[1].context["chunk"]
+    assert (errors[0].chunk, errors[0].codec) == (errors[1].chunk, errors[1].codec) == ((1, 0), "sharding_indexed")
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "zip"])
+@pytest.mark.parametrize("kind", ["sqlite", "zip", "lmdb"])
 def test_database_and_archive_stores_give_the_same_values(kind: str, tmp_path: Any) -> None:
-    store: Any = SQLiteStore(tmp_path / "a.sqlite") if kind == "sqlite" else ZipStore(tmp_path / "a.zip", mode="w")
+    if kind == "lmdb":
+        pytest.importorskip("lmdb", reason="the extra kv is not installed")
+        from tessarr.stores.lmdb import LMDBStore
+
+        store: Any = LMDBStore(tmp_path / "a.lmdb")
+    else:
+        store = SQLiteStore(tmp_path / "a.sqlite") if kind == "sqlite" else ZipStore(tmp_path / "a.zip", mode="w")
     with store:
         array = make(store)
         assert array.engine.name == "native"
+        assert NativeEngine().supports(array._bound) is None
         assert array[5:120:7, 9].tolist() == list(range(6, 121, 7))
+        ranges = [ByteRange(2, 5), ByteRange(-3), ByteRange(4), ByteRange(9, 99)]
+        store.set("a/b", b"0123456")
+        assert [bytes(part) for part in store.get_ranges("a/b", ranges)] == [b"234", b"456", b"456", b""]
+        assert store.get_ranges("a/c", ranges) is None
+
+
+def test_ranges_of_a_sqlite_value_can_be_had_during_its_update_and_of_text(tmp_path: Any) -> None:
+    with SQLiteStore(tmp_path / "a.sqlite") as store:
+        store.set("a", b"old")
+        store.update("a", lambda _: b"".join(map(bytes, store.get_ranges("a", [ByteRange(1)]) or ())))
+        assert store.get("a") == b"ld"
+        with store._transaction("a") as connection:
+            connection.execute("UPDATE zarr SET v = 'text'")
+        assert [bytes(part) for part in store.get_ranges("a", [ByteRange(-2)]) or ()] == [b"xt"]
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))

@@ -45,7 +45,6 @@ from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local import LocalStore
-from tessarr.stores.mapping import MappingStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.types import JSON, Buffer, ByteRange, JSONObject
 
@@ -265,8 +264,8 @@ class _Bytes:
 
     def __init__(self, store: Store) -> None:
         self._fetch = store.fetch
-        # Shards of more decoded bytes than this are asked for in parts; of these stores whole values cost nothing.
-        self.ranged = None if isinstance(store, MemoryStore | MappingStore) else _SMALL_SHARD
+        # Shards of more decoded bytes than this are asked for in parts.
+        self.ranged = _SMALL_SHARD if _gives_ranges(store) else None
         self.set = store.set
         self.delete = store.delete
         self.update = store.update
@@ -283,6 +282,15 @@ class _Bytes:
                 for key, parts in requests
             ]
         )
+
+
+def _gives_ranges(store: Store) -> bool:
+    """Whether a part of a value costs less than the value: in memory neither costs, and many stores know no parts."""
+    if isinstance(store, MemoryStore):
+        return False
+    while isinstance(inner := getattr(store, "store", None), Store):
+        store = inner
+    return type(store).get_ranges is not Store.get_ranges
 
 
 def _longest(axis: Axis) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tessarr.stores.digest import as_bytes, cut, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
+_List = list
 _MAP_SIZE = 2**40
 _KEY_LIMIT = 511
 _OPEN: dict[tuple[int, str, bool], Any] = {}
@@ -103,13 +104,13 @@ class LMDBStore(Store):
         return environment
 
     @contextmanager
-    def _transaction(self, key: str = "", *, write: bool = False) -> Iterator[Any]:
+    def _transaction(self, key: str = "", *, write: bool = False, views: bool = False) -> Iterator[Any]:
         import lmdb
 
         if write:
             self._check_writable(key)
         try:
-            with self._environment().begin(write=write) as transaction:
+            with self._environment().begin(write=write, buffers=views) as transaction:
                 yield transaction
         except lmdb.Error as error:
             raise StoreError("LMDB failed", store=self.url, key=key or None, got=str(error)) from error
@@ -128,6 +129,16 @@ class LMDBStore(Store):
         with self._transaction(key) as transaction:
             value = transaction.get(name)
         return None if value is None else cut(value, byte_range)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: all of one value, of which nothing else is copied."""
+        name = self._name(key)
+        with self._transaction(key, views=True) as transaction:
+            value = transaction.get(name)
+            if value is None:
+                return None
+            bounds = [byte_range.bounds(len(value)) for byte_range in ranges]
+            return [bytes(value[start:stop]) for start, stop in bounds]
 
     def version(self, key: str) -> Version | None:
         value = self.get(key)
