@@ -105,7 +105,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 fn pack(data: &[u8], out: &mut [u8], order: impl Fn(u64) -> u64) {
     let byte = |eight: [u8; 8]| {
         let eight = order(u64::from_le_bytes(eight));
-        let ones = ((eight & 0x7f * ONES) + 0x7f * ONES | eight) >> 7 & ONES;
+        let ones = (((eight & (0x7f * ONES)) + 0x7f * ONES) | eight) >> 7 & ONES;
         (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8 // gathers the lowest bits
     };
     let (whole, rest) = data.as_chunks::<8>();
