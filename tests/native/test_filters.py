@@ -154,7 +154,7 @@ def compare(make: Any, values: npt.NDArray[Any], *, exact: bool = True) -> None:
         assert attempt(lambda array=array: read(native, array)) == attempt(lambda array=array: read(REFERENCE, array))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_filters_of_v2_store_and_read_what_the_reference_engine_does(data: st.DataObject) -> None:
     dtype, filters = data.draw(v2_filters())
@@ -169,7 +169,7 @@ def test_filters_of_v2_store_and_read_what_the_reference_engine_does(data: st.Da
     compare(make, values)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_codecs_of_v3_store_and_read_what_the_reference_engine_does(data: st.DataObject) -> None:
     dtype, filters, serializer = data.draw(v3_codecs())

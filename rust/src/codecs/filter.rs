@@ -6,10 +6,13 @@
 
 use serde_json::Value;
 
+use super::bits::{round_integers, round_u16, round_u32, round_u64, swap};
+use super::delta::{delta, undo_delta};
 use super::number::{
     BLOCK, Kind, Number, load_bits, load_f32, load_f64, rint32, rint64, store_bits, store_f32, store_f64, store_rounded,
 };
 use super::packbits::PackBits;
+use super::scale_offset::{rescale, unscale};
 use super::{cast_value::CastValue, integer};
 use crate::error::{Error, Result};
 use crate::region::wide_vectors;
@@ -96,7 +99,8 @@ pub fn give_up() -> Error {
 }
 
 #[inline(always)]
-fn given_up(fine: bool) -> Result<()> {
+/// `fine`, or the error of `give_up`.
+pub fn given_up(fine: bool) -> Result<()> {
     if fine { Ok(()) } else { Err(give_up()) }
 }
 
@@ -294,7 +298,7 @@ pub fn blocks(
 
 /// Blocks of `from` as floats, changed by `change`, stored as `to`; in f32 where `narrow`.
 #[inline(always)]
-fn through_floats(
+pub fn through_floats(
     (from, to): (Number, Number),
     narrow: bool,
     data: &[u8],
@@ -345,7 +349,9 @@ fn to_integers(
     })
 }
 
-fn is_single(number: Number) -> bool {
+/// Whether this is IEEE 754 single precision.
+#[inline(always)]
+pub fn is_single(number: Number) -> bool {
     number.is_float() && number.size == 4
 }
 
@@ -443,316 +449,4 @@ fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) -> bool {
         store_bits(to, values, out);
         true
     })
-}
-
-// -- delta -----------------------------------------------------------------------------------------------------------
-
-macro_rules! float_deltas {
-    ($encode:ident, $decode:ident, $load:ident, $store:ident, $float:ty) => {
-        #[inline(always)]
-        fn $encode(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
-            let (mut values, mut before) = ([0.0; BLOCK], None);
-            blocks((decoded.size, encoded.size), data, out, |data, out| {
-                let values = &mut values[..data.len() / decoded.size];
-                $load(decoded, data, values);
-                for value in values.iter_mut() {
-                    let now = *value;
-                    *value = before.map_or(now, |before: $float| now - before);
-                    before = Some(now);
-                }
-                $store(encoded, values, out)
-            });
-        }
-
-        #[inline(always)]
-        fn $decode(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
-            let (mut values, mut sum) = ([0.0; BLOCK], None);
-            blocks((encoded.size, decoded.size), data, out, |data, out| {
-                let values = &mut values[..data.len() / encoded.size];
-                $load(encoded, data, values);
-                for value in values.iter_mut() {
-                    *value = sum.map_or(*value, |sum: $float| sum + *value);
-                    sum = Some(*value);
-                }
-                $store(decoded, values, out)
-            });
-        }
-    };
-}
-
-float_deltas!(delta_f32, undo_delta_f32, load_f32, store_f32, f32);
-float_deltas!(delta_f64, undo_delta_f64, load_f64, store_f64, f64);
-
-#[inline(always)]
-fn delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) -> Result<()> {
-    let sizes = (decoded.size, encoded.size);
-    if decoded.is_float() {
-        let run = if is_single(decoded) { delta_f32 } else { delta_f64 };
-        run(decoded, encoded, data, out);
-        return Ok(());
-    }
-    let mut values = [0u64; BLOCK];
-    let mut before = 0;
-    if let Some(first) = data.get(..decoded.size) {
-        // NumPy refuses some first elements that the encoded type does not hold.
-        load_bits(decoded, first, &mut values[..1]);
-        let (low, high) = encoded.limits();
-        let first = if decoded.kind == Kind::Int { i128::from(values[0] as i64) } else { i128::from(values[0]) };
-        given_up(low <= first && first <= high)?;
-    }
-    if is_direct(decoded, encoded) {
-        match decoded.size {
-            1 => {
-                differences::<u8, 1>(data, out, u8::from_ne_bytes, |now, before| now.wrapping_sub(before).to_ne_bytes())
-            }
-            2 => differences::<u16, 2>(data, out, u16::from_ne_bytes, |now, before| {
-                now.wrapping_sub(before).to_ne_bytes()
-            }),
-            4 => differences::<u32, 4>(data, out, u32::from_ne_bytes, |now, before| {
-                now.wrapping_sub(before).to_ne_bytes()
-            }),
-            _ => differences::<u64, 8>(data, out, u64::from_ne_bytes, |now, before| {
-                now.wrapping_sub(before).to_ne_bytes()
-            }),
-        }
-        return Ok(());
-    }
-    blocks(sizes, data, out, |data, out| {
-        let values = &mut values[..data.len() / decoded.size];
-        load_bits(decoded, data, values);
-        for value in values.iter_mut() {
-            let now = *value;
-            *value = decoded.wrap(now.wrapping_sub(before));
-            before = now;
-        }
-        store_bits(encoded, values, out);
-        true
-    });
-    Ok(())
-}
-
-/// Whether differences are words of the size of the elements, in the machine's order.
-fn is_direct(decoded: Number, encoded: Number) -> bool {
-    decoded.size == encoded.size && !decoded.swapped && !encoded.swapped
-}
-
-#[inline(always)]
-fn differences<T: Copy, const W: usize>(
-    data: &[u8],
-    out: &mut [u8],
-    word: impl Fn([u8; W]) -> T,
-    difference: impl Fn(T, T) -> [u8; W],
-) {
-    let (words, slots) = (data.as_chunks::<W>().0, out.as_chunks_mut::<W>().0);
-    let (Some(first), Some((slot, slots))) = (words.first(), slots.split_first_mut()) else { return };
-    *slot = *first;
-    for (slot, (before, now)) in slots.iter_mut().zip(words.iter().zip(&words[1..])) {
-        *slot = difference(word(*now), word(*before));
-    }
-}
-
-#[inline(always)]
-fn sums<T: Copy + Default, const W: usize>(
-    data: &[u8],
-    out: &mut [u8],
-    add: impl Fn(T, [u8; W]) -> T,
-    bytes: impl Fn(T) -> [u8; W],
-) {
-    let mut sum = T::default();
-    for (slot, word) in out.as_chunks_mut::<W>().0.iter_mut().zip(data.as_chunks::<W>().0) {
-        sum = add(sum, *word);
-        *slot = bytes(sum);
-    }
-}
-
-#[inline(always)]
-fn undo_delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
-    if decoded.is_float() {
-        let run = if is_single(decoded) { undo_delta_f32 } else { undo_delta_f64 };
-        return run(decoded, encoded, data, out);
-    }
-    if is_direct(decoded, encoded) {
-        return match decoded.size {
-            1 => sums::<u8, 1>(data, out, |sum, bytes| sum.wrapping_add(u8::from_ne_bytes(bytes)), u8::to_ne_bytes),
-            2 => sums::<u16, 2>(data, out, |sum, bytes| sum.wrapping_add(u16::from_ne_bytes(bytes)), u16::to_ne_bytes),
-            4 => sums::<u32, 4>(data, out, |sum, bytes| sum.wrapping_add(u32::from_ne_bytes(bytes)), u32::to_ne_bytes),
-            _ => sums::<u64, 8>(data, out, |sum, bytes| sum.wrapping_add(u64::from_ne_bytes(bytes)), u64::to_ne_bytes),
-        };
-    }
-    let (mut values, mut sum) = ([0u64; BLOCK], 0u64);
-    blocks((encoded.size, decoded.size), data, out, |data, out| {
-        let values = &mut values[..data.len() / encoded.size];
-        load_bits(encoded, data, values);
-        for value in values.iter_mut() {
-            sum = sum.wrapping_add(*value);
-            *value = sum;
-        }
-        store_bits(decoded, values, out);
-        true
-    });
-}
-
-// -- scale_offset ----------------------------------------------------------------------------------------------------
-
-#[inline(always)]
-fn rescale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut [u8]) -> bool {
-    match (scale, offset) {
-        (Scalar::Float(scale), Scalar::Float(offset)) if number.is_float() => {
-            let (scale32, offset32) = (scale as f32, offset as f32);
-            let changes = (|x: f32| (x - offset32) * scale32, |x: f64| (x - offset) * scale);
-            through_floats((number, number), is_single(number), data, out, changes) && same_finite(number, data, out)
-        }
-        (Scalar::Bits(scale), Scalar::Bits(offset)) if !number.is_float() => {
-            let (scale, offset) = (wide(number, scale), wide(number, offset));
-            let checked =
-                |x: i128| x.checked_sub(offset).filter(|x| holds(number, *x)).and_then(|x| x.checked_mul(scale));
-            let (scale, offset) = (scale as f64, offset as f64);
-            through_integers(number, data, out, checked, |x| (x - offset, (x - offset) * scale))
-        }
-        _ => false,
-    }
-}
-
-#[inline(always)]
-fn unscale(number: Number, scale: Scalar, offset: Scalar, data: &[u8], out: &mut [u8]) -> bool {
-    match (scale, offset) {
-        (Scalar::Float(scale), Scalar::Float(offset)) if number.is_float() => {
-            let (scale32, offset32) = (scale as f32, offset as f32);
-            let changes = (|x: f32| x / scale32 + offset32, |x: f64| x / scale + offset);
-            through_floats((number, number), is_single(number), data, out, changes) && same_finite(number, data, out)
-        }
-        (Scalar::Bits(scale), Scalar::Bits(offset)) if !number.is_float() => {
-            let (scale, offset) = (wide(number, scale), wide(number, offset));
-            let checked = |x: i128| {
-                let quotient = (x.checked_rem(scale)? == 0).then(|| x / scale).filter(|x| holds(number, *x))?;
-                quotient.checked_add(offset)
-            };
-            let (scale, offset) = (scale as f64, offset as f64);
-            through_integers(number, data, out, checked, |x| (x / scale, x / scale + offset))
-        }
-        _ => false,
-    }
-}
-
-#[inline(always)]
-fn wide(number: Number, bits: u64) -> i128 {
-    if number.kind == Kind::Int { i128::from(number.wrap(bits) as i64) } else { i128::from(number.wrap(bits)) }
-}
-
-#[inline(always)]
-fn holds(number: Number, value: i128) -> bool {
-    let (low, high) = number.limits();
-    low <= value && value <= high
-}
-
-#[inline(always)]
-fn through_integers(
-    number: Number,
-    data: &[u8],
-    out: &mut [u8],
-    change: impl Fn(i128) -> Option<i128>,
-    small: impl Fn(f64) -> (f64, f64),
-) -> bool {
-    if number.size <= 4 {
-        // Every whole number up to 2^53 is a double; what is larger lies outside the range and so is what it rounds to.
-        let (low, high) = number.limits();
-        let (low, high) = (low as f64, high as f64);
-        let mut values = [0f64; BLOCK];
-        return blocks((number.size, number.size), data, out, |data, out| {
-            let values = &mut values[..data.len() / number.size];
-            load_f64(number, data, values);
-            let mut fine = true;
-            for value in values.iter_mut() {
-                let (first, second) = small(*value);
-                fine &= (first >= low) & (first <= high) & (rint64(first) == first);
-                *value = second;
-            }
-            fine & store_rounded(number, values, out)
-        });
-    }
-    let mut values = [0u64; BLOCK];
-    blocks((number.size, number.size), data, out, |data, out| {
-        let values = &mut values[..data.len() / number.size];
-        load_bits(number, data, values);
-        for value in values.iter_mut() {
-            match change(wide(number, *value)).filter(|changed| holds(number, *changed)) {
-                Some(changed) => *value = changed as u64,
-                None => return false,
-            }
-        }
-        store_bits(number, values, out);
-        true
-    })
-}
-
-/// Whether no finite float became one that is not.
-#[inline(always)]
-fn same_finite(number: Number, before: &[u8], after: &[u8]) -> bool {
-    let (mut old, mut new) = ([0f64; BLOCK], [0f64; BLOCK]);
-    let size = BLOCK * number.size;
-    before.chunks(size).zip(after.chunks(size)).all(|(before, after)| {
-        let n = before.len() / number.size;
-        load_f64(number, before, &mut old[..n]);
-        load_f64(number, after, &mut new[..n]);
-        old[..n].iter().zip(&new[..n]).fold(true, |fine, (old, new)| fine & (new.is_finite() | !old.is_finite()))
-    })
-}
-
-// -- bits ------------------------------------------------------------------------------------------------------------
-
-macro_rules! rounding_words {
-    ($name:ident, $word:ty) => {
-        #[inline(always)]
-        fn $name(mantissa: u32, drop: u32, data: &[u8], out: &mut [u8]) {
-            const W: usize = size_of::<$word>();
-            let special = (<$word>::MAX >> 1) >> mantissa << mantissa;
-            for (bytes, slot) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {
-                let bits = <$word>::from_ne_bytes(*bytes);
-                let up = bits.wrapping_add((bits >> drop & 1) + (1 << (drop - 1)) - 1) >> drop << drop;
-                *slot = (if bits & special == special { bits } else { up }).to_ne_bytes();
-            }
-        }
-    };
-}
-
-rounding_words!(round_u16, u16);
-rounding_words!(round_u32, u32);
-rounding_words!(round_u64, u64);
-
-#[inline(always)]
-fn round_integers(number: Number, keep: u32, data: &[u8], out: &mut [u8]) {
-    let mut values = [0u64; BLOCK];
-    let limit = number.limits().1 as u64;
-    blocks((number.size, number.size), data, out, |data, out| {
-        let values = &mut values[..data.len() / number.size];
-        load_bits(number, data, values);
-        for value in values.iter_mut() {
-            let negative = number.kind == Kind::Int && (*value as i64) < 0;
-            let magnitude = if negative { value.wrapping_neg() } else { *value };
-            let drop = (64 - magnitude.leading_zeros()).saturating_sub(keep);
-            let kept = magnitude >> drop;
-            let (rest, half) = (magnitude - (kept << drop), (1u64 << drop) >> 1);
-            let up = rest > half || rest == half && drop > 0 && kept & 1 == 1;
-            let cut = kept << drop;
-            let rounded = cut.checked_add(u64::from(up) << drop).filter(|rounded| *rounded <= limit).unwrap_or(cut);
-            *value = if negative { rounded.wrapping_neg() } else { rounded };
-        }
-        store_bits(number, values, out);
-        true
-    });
-}
-
-#[inline(always)]
-fn swap(unit: usize, data: &[u8], out: &mut [u8]) {
-    fn words<const W: usize>(data: &[u8], out: &mut [u8]) {
-        for (from, to) in data.as_chunks::<W>().0.iter().zip(out.as_chunks_mut::<W>().0) {
-            *to = *from;
-            to.reverse();
-        }
-    }
-    match unit {
-        2 => words::<2>(data, out),
-        4 => words::<4>(data, out),
-        _ => words::<8>(data, out),
-    }
 }

@@ -2,14 +2,17 @@
 //!
 //! Decoders get a destination of exactly the decoded size; data that decodes to anything else is an error.
 
+mod bits;
 pub mod blosc;
 pub mod blosclz;
 mod cast_value;
 pub mod checksum;
 pub mod deflate;
+mod delta;
 pub mod filter;
 mod number;
 mod packbits;
+mod scale_offset;
 pub mod shuffle;
 
 use serde_json::Value;
