@@ -98,8 +98,8 @@ pub fn give_up() -> Error {
     Error::new("reference", "a filter met a value that the reference engine must judge")
 }
 
-#[inline(always)]
 /// `fine`, or the error of `give_up`.
+#[inline(always)]
 pub fn given_up(fine: bool) -> Result<()> {
     if fine { Ok(()) } else { Err(give_up()) }
 }
