@@ -168,6 +168,11 @@ def test_check_decodes_every_chunk_with_data(run, place):
     assert ran.json["data"] == "decode"
 
 
+def test_the_place_may_come_after_the_data_option_of_check(run, place):
+    assert run("check", "--data", place).code == run("check", place, "--data", "decode").code
+    assert run("check", "--data", "documents", place).out == run("check", place, "--data", "documents").out
+
+
 @pytest.mark.parametrize("words", [["-s", "-1,:2"], ["-s-1,:2"], ["-s", "-1, :2"]])
 def test_values_may_begin_with_a_minus(run, place, words):
     assert run("cat", place, "temperature", *words).out == "[2340. 2341.]\n"

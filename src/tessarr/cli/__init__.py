@@ -71,14 +71,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _attached(argv: Sequence[str]) -> list[str]:
-    """`argv` with values such as ``-1,2`` and ``-3:`` attached to their options, as argparse takes them for options."""
+    """`argv` with values such as ``-1,2`` and ``-3:`` attached to their options, as argparse takes them for options.
+
+    And the reverse: what follows the ``--data`` of ``check`` is taken for its level only when it is one.
+    """
+    from tessarr.cli.check import LEVELS
+
     words: list[str] = []
-    for word in argv:
+    for word, after in zip(argv, [*argv[1:], ""], strict=False):
         before = words[-1] if words else ""
         if re.match(r"-\d", word) and re.fullmatch(r"--[a-z-]+|-[a-z]", before):
             words[-1] = f"{before}={word}" if before.startswith("--") else before + word
         else:
-            words.append(word)
+            words.append(
+                "--data=decode" if word == "--data" and words[:1] == ["check"] and after not in LEVELS else word
+            )
     return words
 
 

@@ -18,7 +18,7 @@ shard or into the index are errors here (zarr-python < 3.4.1 read some of them a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -272,15 +272,15 @@ class ShardLayout:
         if not good.all():
             self.entry(index, tuple(np.argwhere(~good)[0].tolist()), shard_nbytes)
 
-    def split(self, data: Buffer) -> dict[Coords, memoryview]:
-        """The encoded inner chunks of a whole stored shard, as views of `data`; those not stored are left out."""
+    def split(self, data: Buffer, wanted: Iterable[Coords] | None = None) -> dict[Coords, memoryview]:
+        """The encoded inner chunks of a whole stored shard, or those `wanted`, as views; those not stored are left out."""
         view = memoryview(data).cast("B")
         if view.nbytes < self.index_nbytes:
             self.parse_index(view)
         start, stop = self.index_range.bounds(view.nbytes)
         index = self.parse_index(view[start:stop])
         found = {}
-        for coords in self.coords():
+        for coords in self.coords() if wanted is None else wanted:
             where = self.entry(index, coords, view.nbytes)
             if where is not None:
                 found[coords] = view[where.start : where.stop]

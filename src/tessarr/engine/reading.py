@@ -117,7 +117,7 @@ def _read_shard(
         _fill(bound, part, out)
         return
     if whole:
-        encoded = layout.split(found[0])
+        encoded = layout.split(found[0], (inner.coords for inner in parts))
         placed: Sequence[tuple[Part, Buffer | None]] = [(inner, encoded.get(inner.coords)) for inner in parts]
     else:
         index = known.entries if known is not None else layout.parse_index(found[0])

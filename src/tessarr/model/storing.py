@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
 from tessarr.errors import (
@@ -73,8 +72,9 @@ def place_of(store: Any, path: str, *, mode: Literal["r", "a"] = "r") -> tuple[A
         return store, path
     if hasattr(store, "store") and isinstance(getattr(store, "path", None), str):
         return store.store, "/".join(filter(None, (store.path.strip("/"), path)))
-    # Models know no store. Whoever passes a path asks for one; only then is there an import.
-    opened, here = import_module("tessarr.stores.url").store_from(store, mode=mode)
+    from tessarr.stores.url import store_from  # not above: models of stores that are there need no URLs
+
+    opened, here = store_from(store, mode=mode)
     return opened, "/".join(filter(None, (here, path)))
 
 
