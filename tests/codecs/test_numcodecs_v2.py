@@ -306,7 +306,7 @@ class TestObjects:
     def test_a_missing_package_is_named_with_its_extra(self, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "msgpack", None)
         codec, _ = v2_filters([{"id": "msgpack2"}], objects("msgpack2").data_type)
-        with pytest.raises(MissingDependencyError, match=r"tessarr\[v2\]"):
+        with pytest.raises(MissingDependencyError, match=r"tessarr\[msgpack\]"):
             codec.decode(b"\x90", objects("msgpack2"))
 
 
