@@ -23,8 +23,10 @@ fn unique() -> String {
     format!("{:x}-{number:x}-{time:x}", std::process::id())
 }
 
-/// Files from this many bytes on are worth more than the fewest system calls.
+/// Files from this many bytes on are shared where they can be.
 pub const LARGE: u64 = 1 << 20;
+/// Files from this many bytes on get their room before they are written, and are freed when nobody waits.
+pub const ROOM: u64 = 128 << 10;
 
 #[cfg(target_os = "linux")]
 fn preallocate(file: &File, len: u64) -> io::Result<()> {
@@ -112,7 +114,7 @@ impl Replacement {
     /// Asks for room for `len` bytes at once, which makes a large file faster to write and, on ext4, far faster to
     /// rename over another. The size stays; `trim` gives back what was not used.
     pub fn reserve(&self, len: u64) -> Result<()> {
-        if len < LARGE {
+        if len < ROOM {
             return Ok(());
         }
         match preallocate(&self.file, len) {

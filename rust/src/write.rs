@@ -18,7 +18,7 @@ use crate::part::{Part, Spread};
 use crate::pool::{Gate, Job, POLL, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
-use crate::replace::{LARGE, Lock, Replacement, remove};
+use crate::replace::{LARGE, Lock, ROOM, Replacement, remove};
 use crate::store::{Local, Object, STALE, Source, Version};
 
 thread_local! {
@@ -131,7 +131,7 @@ impl WriteJob {
             let old = Local::find(path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
             // Freeing a replaced shard takes the kernel longer than anything but copying it: not while somebody waits.
-            let large = old.as_ref().filter(|local| local.version.size() >= LARGE).and_then(Local::opened);
+            let large = old.as_ref().filter(|local| local.version.size() >= ROOM).and_then(Local::opened);
             let _release = Later(large);
             match self.replace(whole, &path, old.map(Object::Local), Some(version), &mut *poll) {
                 // Somebody replaced the whole value without the lock, which is allowed: merge into that.

@@ -22,8 +22,10 @@ _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # Without O_NONBLOCK the open of a named pipe in the directory would wait for a writer.
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
-LARGE = 1 << 20
+ROOM = 128 << 10
 """Files from this many bytes on get their room on the disk before they are written."""
+LARGE = 1 << 20
+"""Files from this many bytes on are freed when nobody waits."""
 
 if hasattr(os, "pread"):
     pread = os.pread
@@ -140,7 +142,7 @@ if sys.platform == "linux":
 
         Raises `OSError` when the disk is full, before anything is written.
         """
-        if nbytes < LARGE:
+        if nbytes < ROOM:
             return
         try:
             fcntl.ioctl(descriptor, _RESERVE, struct.pack("=hhxxxxqqiI16x", 0, os.SEEK_SET, 0, nbytes, 0, 0))
