@@ -13,7 +13,7 @@ BENCH = Path(__file__).resolve().parent.parent / ".bench"
 FULL = os.environ.get("BENCH_SCALE", "full") != "small"
 SCALE = "full" if FULL else "small"
 DATA = BENCH / "data" / SCALE
-SCRATCH = BENCH / "scratch"
+SCRATCH = Path(os.environ.get("BENCH_SCRATCH", BENCH / "scratch"))
 
 SIDE = 512 if FULL else 128
 SIDE_2D = 4096 if FULL else 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -18,25 +19,39 @@ from task import Task, row
 ALL = [layout.name for layout in [*UNSHARDED, *SHARDED]]
 
 
+NUMBER = itertools.count()
+PLACE = [""]
+"""Where this process writes now."""
+
+
 def scratch_path(peer: Peer) -> str:
-    """A folder of this process and peer; emptied by `fresh`."""
-    return str(SCRATCH / f"{type(peer).__name__}-{os.getpid()}.zarr")
+    """The folder that `new_path` named last."""
+    return PLACE[0] or new_path(peer)
+
+
+def new_path(peer: Peer) -> str:
+    """A folder that is not there yet; the one before it is removed.
+
+    Its name is new, and where that can be said its place on the disk too: ext4 without a journal is slow to reuse what was
+    deleted in the last minutes, and the peer that comes next would pay for what others deleted.
+    """
+    shutil.rmtree(PLACE[0], ignore_errors=True)
+    if not SCRATCH.exists():
+        SCRATCH.mkdir(parents=True)
+        if shutil.which("chattr"):
+            subprocess.run(["chattr", "+T", str(SCRATCH)], capture_output=True, check=False)
+    PLACE[0] = str(SCRATCH / f"{type(peer).__name__}-{os.getpid()}-{next(NUMBER)}.zarr")
+    return PLACE[0]
 
 
 def fresh(peer: Peer, layout: Layout, *, durable: bool = False) -> Any:
     """An empty array in an empty folder."""
-    path = scratch_path(peer)
-    shutil.rmtree(path, ignore_errors=True)
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    return peer.create(path, layout, durable=durable)
+    return peer.create(new_path(peer), layout, durable=durable)
 
 
 def copied(peer: Peer, layout: Layout) -> Any:
     """A copy of the stored array, open for writing."""
-    path = scratch_path(peer)
-    shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(layout.path, path)
-    return peer.open(path)
+    return peer.open(shutil.copytree(layout.path, new_path(peer)))
 
 
 @row("W1", "write all", [*ALL, "raw64 fsync", "shard-zstd32 fsync"], bar=1.3, most_rounds=7)
