@@ -61,9 +61,9 @@ conformance: $(STAMP) ## per requirement: passing, failing, not covered (FAMILIE
 fixtures: $(STAMP) ## every array of other writers against its expected values (FIXTURES=dir)
 	$(PY) scripts/fixtures.py $(FIXTURES) </dev/null
 
-bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... BENCH_SCALE=small)
+bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SECONDS_PER_LINE=20 BENCH_SCALE=small)
 	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py
-	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) </dev/null
+	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(if $(SECONDS_PER_LINE),--seconds $(SECONDS_PER_LINE)) </dev/null
 
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* python-*" SECONDS_PER_TARGET=60 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
