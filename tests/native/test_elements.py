@@ -68,3 +68,13 @@ def test_an_element_of_a_chunk_that_became_short_is_an_error(tmp_path: Path) -> 
     z.store.set("c/1", b"123")
     with pytest.raises(tessarr.errors.CodecError, match="expected 8 bytes"):
         z[4]
+
+
+def test_names_too_long_for_their_locks_are_left_to_the_engine_that_shortens_them(tmp_path: Path) -> None:
+    shape = (10**12,) * 15
+    keys = {"name": "default", "configuration": {"separator": "."}}
+    z = tessarr.create_array(tmp_path / "z", shape=shape, chunks=(1,) * 15, dtype="u2", chunk_key_encoding=keys)
+    assert z.engine.name == "reference"
+    assert "too long" in z.engine.reason
+    z[(10**12 - 1,) * 15] = 7
+    assert z[(10**12 - 1,) * 15] == 7

@@ -65,7 +65,7 @@ def array_info(array: Array, *, complete: bool = False) -> ArrayInfo:
     if rectilinear:
         items.append(("Chunk grid", f"rectilinear, {' × '.join(map(str, array.cdata_shape))} chunks"))
     else:
-        if array.shards:
+        if array.shards is not None:
             items.append(("Shard shape", str(array.shards)))
         items.append(("Chunk shape", str(array.chunks)))
     items += [("Codecs", ", ".join(codec.name for codec in array.metadata.codecs))]

@@ -44,6 +44,7 @@ from tessarr.grids.base import Axis
 from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.filelock import NAME_BYTES
 from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.types import JSON, Buffer, ByteRange, JSONObject
@@ -217,6 +218,9 @@ def describe(bound: BoundArray) -> JSONObject:
     encoding = bound.metadata.chunk_key_encoding
     if type(encoding).__module__ not in _KEYS:
         raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
+    longest = encoding.encode(tuple(max(0, axis.nchunks - 1) for axis in bound.axes)).rpartition("/")[2]
+    if len(longest) > NAME_BYTES:
+        raise UnsupportedError("chunk names that are too long to be part of the names of their lock files")
     first = encoding.encode((0,))
     prefix = f"{bound.path}/" if bound.path else ""
     shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)

@@ -27,7 +27,7 @@ from tessarr.stores.locks import PATIENCE, PAUSE_S
 LOCK_SUFFIX = ".tessarr-lock"
 TEMPORARY_SUFFIX = ".tessarr-tmp"
 HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX)
-_NAME_BYTES = 180
+NAME_BYTES = 180
 """255 bytes, which file systems allow, less what hidden names add."""
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -52,7 +52,7 @@ def temporary_name(name: str) -> str:
 
 
 def _fitting(name: str) -> str:
-    if len(name) * 3 <= _NAME_BYTES or len(os.fsencode(name)) <= _NAME_BYTES:
+    if len(name) * 3 <= NAME_BYTES or len(os.fsencode(name)) <= NAME_BYTES:
         return name
     import hashlib
 
