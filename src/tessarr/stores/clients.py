@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 _MOST = 64
-_clients: dict[tuple[object, ...], Any] = {}
+_clients: dict[tuple[object, ...], tuple[Any, object]] = {}
+"""Key → client, and the options: an object in them must live as long as a key that holds its `id`."""
 _guard = threading.Lock()
 _READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -26,13 +27,13 @@ def shared_client(kind: str, place: str, options: Mapping[str, Any], make: Calla
     """The client for `place` with `options`, made by `make` unless there is one."""
     key = (kind, place, _frozen(options), _environment())
     with _guard:
-        client = _clients.pop(key, None)
-        if client is not None:
-            _clients[key] = client
-            return client
+        known = _clients.pop(key, None)
+        if known is not None:
+            _clients[key] = known
+            return known[0]
     client = make()
     with _guard:
-        client = _clients.setdefault(key, client)
+        client, _ = _clients.setdefault(key, (client, options))
         while len(_clients) > _MOST:
             del _clients[next(iter(_clients))]
     return client
