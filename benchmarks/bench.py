@@ -154,18 +154,20 @@ def main() -> int:
     if not peers:
         return 1
     results: dict[tuple[str, str], dict[str, Cell]] = {}
+    versions = {peer.name: peer.version for peer in peers}
+    written: list[Path] = []
     try:
-        for name in options.rows:
+        # Rows with servers come last: what goes on in them would disturb the others.
+        for name in sorted(options.rows, key=lambda name: name.startswith("L")):
             for variant in (v for v in ROWS[name].variants if options.variants in v):
                 print(f"{name} {variant}", flush=True)
                 results[name, variant] = run_variant(ROWS[name], variant, peers, options.seconds, options.rounds)
                 print(report.line(ROWS[name], results[name, variant]), flush=True)
+            written = report.write(HERE / "results", f"{options.name}-{SCALE}", results, versions)
     finally:
         for peer in peers:
             peer.stop()
         shutil.rmtree(SCRATCH, ignore_errors=True)
-    versions = {peer.name: peer.version for peer in peers}
-    written = report.write(HERE / "results", f"{options.name}-{SCALE}", results, versions)
     print("written: " + ", ".join(str(path.relative_to(HERE.parent)) for path in written))
     return int(any(cell.note.startswith("wrong") for cells in results.values() for cell in cells.values()))
 
