@@ -38,7 +38,7 @@ class Server:
         except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
-            writer.close()
+            writer.transport.abort()  # who has gone reads nothing more
 
     async def answer(self, head: str) -> list[bytes]:
         """Head and body for one request."""
