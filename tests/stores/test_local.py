@@ -319,6 +319,35 @@ def test_short_writes_and_short_reads_are_continued(store: LocalStore, monkeypat
         assert store.get("a", ByteRange(50, 150)) == value[50:150]
 
 
+@pytest.mark.parametrize("trouble", [0, errno.EXDEV, errno.EINVAL])
+def test_ranges_are_copied_also_where_the_kernel_copies_none(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, trouble: int
+) -> None:
+    def refuse(*_: object) -> int:
+        if trouble:
+            raise OSError(trouble, "no")
+        return 0
+
+    store.set("a", bytes(range(200)))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "copy_file_range", refuse, raising=False)
+        store.splice("a", lambda old: [b"new", ByteRange(50, 150)] if old else None)
+    assert store.get("a") == b"new" + bytes(range(50, 150))
+
+
+def test_a_large_value_is_replaced_also_when_no_thread_can_be_started(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread at interpreter shutdown")
+
+    store.set("a", bytes(2 << 20))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        store.splice("a", lambda old: [b"x", ByteRange(1, 2 << 20)] if old else None)
+    assert store.get("a", ByteRange(0, 3)) == b"x\0\0"
+
+
 def test_a_file_that_shrinks_while_it_is_read_is_an_error(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set("a", b"0123456789")
     monkeypatch.setattr(os, "read", lambda *_: b"012")

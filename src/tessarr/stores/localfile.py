@@ -87,10 +87,14 @@ class FileValue:
     def close(self) -> None:
         """Lets go of the file. Freeing one that was replaced takes the kernel as long as copying it: nobody waits for
         that."""
-        if self.nbytes < LARGE:
-            os.close(self.descriptor)
-        else:
-            threading.Thread(target=os.close, args=(self.descriptor,), name="tessarr-closing").start()
+        if self.nbytes >= LARGE:
+            try:
+                threading.Thread(target=os.close, args=(self.descriptor,), name="tessarr-closing").start()
+            except RuntimeError:  # no new threads: the interpreter is about to end
+                pass
+            else:
+                return
+        os.close(self.descriptor)
 
 
 def write(descriptor: int, data: bytes | memoryview) -> None:
@@ -111,8 +115,8 @@ def write_pieces(descriptor: int, pieces: Sequence[Piece], source: FileValue | N
         start, stop = piece.bounds(source.nbytes)
         while start < stop:
             copied = _copy(source.descriptor, descriptor, start, stop - start)
-            if not copied:
-                rest(source.descriptor, b"", start, stop - start)  # raises: the file has become shorter
+            if not copied:  # the file has become shorter, which is an error, or the kernel would not copy it
+                write(descriptor, rest(source.descriptor, b"", start, stop - start))
                 break
             start += copied
 
