@@ -131,10 +131,14 @@ def _read_shard(
         wanted = [entry for _, entry in entries if entry is not None]
         last = layout.last_byte(wanted) if size is None and wanted and not bound.store.is_remote else None
         wanted += [] if last is None else [last]
+        # A place that is near is asked for the index again, with the data: if it is another, so is the shard.
+        again = (_ranges(within, layout.index_range) or ()) if wanted and not (known or bound.store.is_remote) else ()
         answer: Answer = None
         if wanted:
-            answer = yield Fetch(key, tuple(_shift(within, entry) for entry in wanted))
+            answer = yield Fetch(key, (*(_shift(within, entry) for entry in wanted), *again))
             _same_version(answer, known)
+        if again and (answer is None or bytes(answer[-1]) != bytes(found[0])):
+            raise _ShardChangedError
         pieces = iter(answer or ())
         placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
         if last is not None:
