@@ -7,8 +7,8 @@ that are not touched are copied as encoded bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import asyncio
 
 Values = npt.NDArray[Any]
-
-
 Change = Callable[[Stored | None], list[Piece] | None]
 
 
@@ -40,19 +38,13 @@ def write_part(bound: BoundArray, part: Part, value: Values, gate: Semaphore | N
     """Store `part` of `value` (the full-rank value of the whole selection). `gate` bounds how many encode at a time."""
     key = bound.key(part.coords)
     change = _change(bound, part, value, gate)
-    try:
+    with changing(bound, part, key):
         if not part.covers:
             bound.store.splice(key, change)
         elif (pieces := change(None)) is None:
             bound.store.delete(key)
         else:
             bound.store.set(key, _whole(pieces))
-    except BaseZarrError as error:
-        error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
-        raise
-    finally:
-        if bound.indexes is not None:
-            bound.indexes.forget(key)
 
 
 async def write_part_async(bound: BoundArray, part: Part, value: Values, gate: asyncio.Semaphore) -> None:
@@ -61,7 +53,7 @@ async def write_part_async(bound: BoundArray, part: Part, value: Values, gate: a
 
     key = bound.key(part.coords)
     change = _change(bound, part, value, None)
-    try:
+    with changing(bound, part, key):
         if not part.covers:
             await bound.store.splice_async(key, change)
             return
@@ -71,6 +63,13 @@ async def write_part_async(bound: BoundArray, part: Part, value: Values, gate: a
             await bound.store.delete_async(key)
         else:
             await bound.store.set_async(key, _whole(pieces))
+
+
+@contextmanager
+def changing(bound: BoundArray, part: Part, key: str) -> Iterator[None]:
+    """Around the change of a stored chunk: errors say where, and the index kept of a shard is forgotten."""
+    try:
+        yield
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
