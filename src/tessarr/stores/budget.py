@@ -182,24 +182,14 @@ class RequestBudget:
 
 
 _BUDGETS: dict[str, RequestBudget] = {}
-_GUARD = threading.Lock()
 
 
 def budget_for(origin: str) -> RequestBudget:
     """The one budget of this process for `origin` (``s3://bucket``, ``https://host``)."""
-    with _GUARD:
-        budget = _BUDGETS.get(origin)
-        if budget is None:
-            budget = _BUDGETS[origin] = RequestBudget()
-        return budget
+    budget = _BUDGETS.get(origin)
+    return _BUDGETS.setdefault(origin, RequestBudget()) if budget is None else budget
 
 
-def _after_fork() -> None:
-    """In a forked child the requests under way are the parent's; the child begins anew."""
-    global _GUARD
-    _GUARD = threading.Lock()
-    _BUDGETS.clear()
-
-
+# In a forked child the requests under way are the parent's; the child begins anew.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_BUDGETS.clear)
