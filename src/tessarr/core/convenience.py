@@ -10,11 +10,11 @@ import numpy as np
 from tessarr import _json
 from tessarr.core import nodes
 from tessarr.core.array import Array
-from tessarr.core.creation import DEFAULT, array_config
+from tessarr.core.creation import DEFAULT, array_config, array_like
 from tessarr.core.group import Group
-from tessarr.core.hierarchy import create, create_array, create_group, locate, open_array
+from tessarr.core.hierarchy import create, create_array, create_group, locate, open_array, refuse_aliasing
 from tessarr.core.treeview import TreeView
-from tessarr.core.twins import twin
+from tessarr.core.twins import Steps, steps_of, stepwise, twin
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 
@@ -23,7 +23,7 @@ def array(data: Any, **kwargs: Any) -> Array:
     """Create an array from `data`, with the keywords of `tessarr.create`."""
     if isinstance(data, Array):
         kwargs = {"zarr_format": data.zarr_format, "chunks": _cut(data), "fill_value": data.fill_value, **kwargs}
-    return create(data=data if hasattr(data, "dtype") else np.asarray(data), **kwargs)
+    return create(data=array_like(data), **kwargs)
 
 
 def empty(shape: Any, **kwargs: Any) -> Array:
@@ -53,7 +53,7 @@ def _cut(a: Array) -> Any:
 
 def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
     """Keywords of `create` taken from an array-like, unless given. Codecs are taken within one format only."""
-    source = a if hasattr(a, "dtype") and hasattr(a, "shape") else np.asarray(a)
+    source = array_like(a)
     taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
     if isinstance(source, Array):
         number = zarr_format or source.zarr_format
@@ -125,7 +125,10 @@ def from_array(
 
     Raises `BaseZarrError` when `overwrite` would destroy `data` itself.
     """
-    source = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+    source = array_like(data)
+    if overwrite and isinstance(source, Array):
+        where, here, _ = locate(store, name, None, storage_options)
+        refuse_aliasing(source, where, here)
     kept = _kept(source, zarr_format)
     codecs = {"filters": filters, "compressors": compressors, "serializer": serializer}
     given = {"chunks": chunks, "shards": shards, **codecs}
@@ -141,7 +144,7 @@ def from_array(
         order=order or kept["order"],
         zarr_format=zarr_format or kept["zarr_format"],
         storage_options=storage_options,
-        overwrite=_unaliased(store, name, source, overwrite, storage_options),
+        overwrite=overwrite,
         config=config,
         **given,
         **told,
@@ -151,15 +154,6 @@ def from_array(
 
         write_values(source, made)
     return made
-
-
-def _unaliased(store: Any, name: str | None, source: Any, overwrite: bool, storage_options: Any) -> bool:
-    if overwrite and isinstance(source, Array):
-        from tessarr.core.hierarchy import _refuse_aliasing
-
-        where, here, _ = locate(store, name, None, storage_options)
-        _refuse_aliasing(source, where, here, overwrite)
-    return overwrite
 
 
 def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
@@ -179,15 +173,14 @@ def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
     if not isinstance(source, Array):
         return kept
     number = zarr_format or source.zarr_format
-    grid = source.metadata.chunk_grid
     kept |= {
-        "chunks": source.chunks if grid.chunk_shape is not None else grid,
+        "chunks": _cut(source),
         "fill_value": source.fill_value,
         "zarr_format": source.zarr_format,
         "attributes": source.attrs.asdict(),
         "dimension_names": source.dimension_names,
     }
-    if number == 3 and grid.chunk_shape is not None:
+    if number == 3 and source.metadata.chunk_grid.chunk_shape is not None:
         kept["shards"] = source.shards
     if number == source.zarr_format:
         kept |= {"filters": source.filters or "auto", "compressors": source.compressors or None}
@@ -348,28 +341,28 @@ def _create(store: Any, path: str, metadata: ArrayMetadata | GroupMetadata, over
     return Array._make(store, path, metadata, chosen.options, read_only=False, order=chosen.order)
 
 
+@stepwise
 def consolidate_metadata(
     store: Any, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
-) -> Group:
+) -> Steps[Group]:
     """Write the metadata of everything below a group into one document, and return the group opened with it.
 
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
     """
-    from tessarr.core.consolidation import consolidate
+    from tessarr.core.consolidation import consolidating
     from tessarr.core.hierarchy import open_group
 
     where, here, _ = locate(store, path, None)
-    consolidate(where, here, zarr_format, metadata_key)
-    return open_group(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
+    yield from consolidating(where, here, zarr_format, metadata_key)
+    opening = steps_of(open_group)
+    return (yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True))
 
 
 async def create_hierarchy_async(
     *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
 ) -> list[tuple[str, Array | Group]]:
     """Call `create_hierarchy` asynchronously; all nodes are there when it returns."""
-    import asyncio
-
-    return await asyncio.to_thread(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))
+    return await twin(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))()
 
 
 array_async = twin(array)

@@ -13,7 +13,7 @@ from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.consolidation import follow_changes
 from tessarr.core.group import Group
-from tessarr.core.twins import twin
+from tessarr.core.twins import check_wanted, twin
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
 from tessarr.metadata import formats
 from tessarr.stores.base import Store
@@ -33,6 +33,7 @@ def write_values(source: Any, target: Array) -> None:
         target[...] = source[...] if isinstance(source, Array) else source
         return
     for box in boxes(target):
+        check_wanted()
         target[box] = source[box]
 
 
@@ -67,6 +68,10 @@ class CopyCounts(NamedTuple):
     copied: int
     skipped: int
     nbytes: int
+
+    def plus(self, other: CopyCounts) -> CopyCounts:
+        """What both did."""
+        return CopyCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 Log = Callable[[str], Any] | None
@@ -128,8 +133,7 @@ def copy(
             say(f"copy {node.name}")
             total = CopyCounts(total.copied + 1, total.skipped, total.nbytes + getattr(node, "nbytes", 0))
             continue
-        done = copy(node, target, child, False, without_attrs, log, if_exists, dry_run, **create_kws)
-        total = CopyCounts(*(a + b for a, b in zip(total, done, strict=True)))
+        total = total.plus(copy(node, target, child, False, without_attrs, log, if_exists, dry_run, **create_kws))
     return CopyCounts(total.copied + 1, *total[1:])
 
 
@@ -165,13 +169,13 @@ def _copy_foreign(
     say = _logger(log)
     say(f"copy {source.name} -> {name}")
     if not hasattr(source, "shape"):
-        target = None if dry_run else dest.require_group(name)
         total = CopyCounts(1, 0, 0)
-        for child in source if target is not None else ():
-            done = _copy_foreign(source[child], target, child, log, if_exists, dry_run, options)  # type: ignore[arg-type]
-            total = CopyCounts(*(a + b for a, b in zip(total, done, strict=True)))
-        if target is not None:
-            target.attrs.update(dict(source.attrs))
+        if dry_run:
+            return total
+        target = dest.require_group(name)
+        for child in source:
+            total = total.plus(_copy_foreign(source[child], target, child, log, if_exists, dry_run, options))
+        target.attrs.update(dict(source.attrs))
         return total
     if name in dest and if_exists in ("skip", "skip_initialized"):
         return CopyCounts(0, 1, 0)
@@ -197,8 +201,9 @@ def copy_all(
     """Copy every member of `source`, and its attributes, into `dest`. See `copy`."""
     total = CopyCounts(0, 0, 0)
     for name in source:
-        done = copy(source[name], dest, name, shallow, without_attrs, log, if_exists, dry_run, **create_kws)
-        total = CopyCounts(*(a + b for a, b in zip(total, done, strict=True)))
+        total = total.plus(
+            copy(source[name], dest, name, shallow, without_attrs, log, if_exists, dry_run, **create_kws)
+        )
     if not without_attrs and not dry_run and hasattr(source, "attrs"):
         dest.attrs.update(dict(source.attrs))
     return total
@@ -252,6 +257,7 @@ def copy_store(
 
 
 def _copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool) -> int:
+    check_wanted()
     value = source.get(key)
     if value is None:
         return 0

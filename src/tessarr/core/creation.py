@@ -40,6 +40,11 @@ DEFAULT = Default()
 """``fill_value=DEFAULT``: the data type's own default."""
 
 
+def array_like(data: Any) -> Any:
+    """`data` if it has a shape and a dtype (it is then read piece by piece), otherwise as a NumPy array."""
+    return data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayConfig:
     """Runtime options of an array; never stored."""

@@ -19,13 +19,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from tessarr import _json
 from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.consolidation import key_of_consolidated
-from tessarr.core.creation import DEFAULT, array_config, new_array_metadata
+from tessarr.core.creation import DEFAULT, array_config, array_like, new_array_metadata
 from tessarr.core.group import Group
 from tessarr.core.legacy import check_chunk_store, check_keywords, creation_arguments
 from tessarr.core.nodes import NodeMetadata
@@ -307,7 +305,7 @@ def _described(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
         return None, shape, dtype
     if shape is not None or dtype is not None:
         raise ValueError("give either data, or shape and dtype")
-    data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+    data = array_like(data)
     return data, data.shape, data.dtype
 
 
@@ -333,8 +331,8 @@ def _create(
     data: Any,
     order: str | None,
 ) -> Steps[Array]:
-    if isinstance(data, Array):
-        _refuse_aliasing(data, store, path, overwrite)
+    if overwrite and isinstance(data, Array):
+        refuse_aliasing(data, store, path)
     yield from nodes.creating(store, path, metadata, overwrite=overwrite)
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
@@ -344,11 +342,11 @@ def _create(
     return array
 
 
-def _refuse_aliasing(source: Array, store: Store, path: str, overwrite: bool) -> None:
+def refuse_aliasing(source: Array, store: Store, path: str) -> None:
     """Replacing a node by data that is read from it, or from below or above it, would destroy the data."""
     from tessarr.stores.url import overlaps
 
-    if overwrite and overlaps(store, path, source.store, source.path):
+    if overlaps(store, path, source.store, source.path):
         raise BaseZarrError(
             "an array cannot overwrite the data it is made from",
             store=store.url,
@@ -414,7 +412,7 @@ def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
     where, here, _ = locate(store, path, None, given["storage_options"])
     check_chunk_store(where, given["chunk_store"])
     if data is not None:
-        data = data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+        data = array_like(data)
         shape = data.shape if shape is None else shape
         if arguments["dtype"] is None:
             arguments["dtype"] = data.dtype
