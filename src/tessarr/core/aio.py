@@ -219,42 +219,33 @@ class AsyncGroup(_AsyncNode):
         for name, node in await self._node.members_async(max_depth, **again):
             yield name, wrapped(node)
 
-    async def keys(self) -> AsyncIterator[str]:
+    def keys(self) -> AsyncIterator[str]:
         """Names of the members."""
-        async for name, _ in self.members():
-            yield name
+        return (name async for name, _ in self.members())
 
-    async def groups(self) -> AsyncIterator[tuple[str, AsyncGroup]]:
+    def groups(self) -> AsyncIterator[tuple[str, AsyncGroup]]:
         """Names and subgroups."""
-        async for name, node in self.members():
-            if isinstance(node, AsyncGroup):
-                yield name, node
+        return ((name, node) async for name, node in self.members() if isinstance(node, AsyncGroup))
 
-    async def group_keys(self) -> AsyncIterator[str]:
+    def group_keys(self) -> AsyncIterator[str]:
         """Names of the subgroups."""
-        async for name, _ in self.groups():
-            yield name
+        return (name async for name, _ in self.groups())
 
-    async def group_values(self) -> AsyncIterator[AsyncGroup]:
+    def group_values(self) -> AsyncIterator[AsyncGroup]:
         """The subgroups."""
-        async for _, node in self.groups():
-            yield node
+        return (node async for _, node in self.groups())
 
-    async def arrays(self) -> AsyncIterator[tuple[str, AsyncArray]]:
+    def arrays(self) -> AsyncIterator[tuple[str, AsyncArray]]:
         """Names and arrays."""
-        async for name, node in self.members():
-            if isinstance(node, AsyncArray):
-                yield name, node
+        return ((name, node) async for name, node in self.members() if isinstance(node, AsyncArray))
 
-    async def array_keys(self) -> AsyncIterator[str]:
+    def array_keys(self) -> AsyncIterator[str]:
         """Names of the arrays."""
-        async for name, _ in self.arrays():
-            yield name
+        return (name async for name, _ in self.arrays())
 
-    async def array_values(self) -> AsyncIterator[AsyncArray]:
+    def array_values(self) -> AsyncIterator[AsyncArray]:
         """The arrays."""
-        async for _, node in self.arrays():
-            yield node
+        return (node async for _, node in self.arrays())
 
     async def create_hierarchy(
         self, nodes: Mapping[str, Any], *, overwrite: bool = False
