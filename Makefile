@@ -65,7 +65,7 @@ bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SE
 	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py
 	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(if $(SECONDS_PER_LINE),--seconds $(SECONDS_PER_LINE)) </dev/null
 
-fuzz: $(STAMP) ## hostile input: TARGETS="native-* python-*" SECONDS_PER_TARGET=60 JOBS=2 (TARGETS=list prints them)
+fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
 wheel: $(STAMP) ## dist/*.whl with the native engine, which must build

@@ -1,7 +1,8 @@
-"""What `scripts/fuzz.py` feeds with hostile input in Python. A target is one line of `TARGETS`.
+"""What `scripts/fuzz.py` feeds with hostile input in Python: one function of `TARGETS` for each target.
 
-A target is a function that returns its seeds and the function that is fuzzed. That function may raise a `TessarrError`;
-anything else it raises is a finding, as are crashes, and work that takes long or much memory.
+A target has members; each has its seeds and the function that is fuzzed. That function may raise a `TessarrError`;
+anything else it raises is a finding, as are crashes, and work that takes long or much memory. The first line of an input
+names the member that it is for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,12 +34,27 @@ LARGEST = 200_000
 """Bytes of a seed."""
 
 
-class Target(NamedTuple):
+class Member(NamedTuple):
     """Valid inputs, what is fuzzed, and how inputs are damaged."""
 
     seeds: list[bytes]
     run: Callable[[bytes], None]
     damage: Callable[[bytes, random.Random], bytes]
+
+
+class Target(NamedTuple):
+    """The members, and why others are missing here."""
+
+    members: dict[str, Member]
+    missing: dict[str, str]
+
+    def find(self, data: bytes) -> tuple[str, Member, bytes]:
+        """The member that an input is for, and what it is given."""
+        name, _, rest = data.partition(b"\n")
+        found = name.decode("ascii", "replace")
+        if found not in self.members:
+            raise SystemExit(f"error: the first line of an input must be one of: {', '.join(self.members)}")
+        return found, self.members[found], rest
 
 
 # -- damage --------------------------------------------------------------------------------------------------------------
@@ -166,7 +181,7 @@ def look(node: Any) -> None:
     node[tuple(slice(0, 64 if node.ndim <= 2 else 8 if node.ndim <= 4 else 1) for _ in node.shape)]
 
 
-def arrays(*, disk: bool) -> Target:
+def arrays(*, disk: bool) -> Member:
     """Everything about an array: documents and chunks. On disk they are read by the native engine itself."""
 
     def run(data: bytes) -> None:
@@ -182,10 +197,10 @@ def arrays(*, disk: bool) -> Target:
                 path.write_bytes(value)
             look(tessarr.open(folder, mode="r"))
 
-    return Target([pack(values) for _, values in _arrays()], run, damage_packed)
+    return Member([pack(values) for _, values in _arrays()], run, damage_packed)
 
 
-def metadata(version: int) -> Target:
+def metadata(version: int) -> Member:
     """The documents of arrays and groups, opened and shown; nothing is stored beside them."""
     documents = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs", ".zgroup"), 3: ("zarr.json",)}[version]
     seeds = {
@@ -203,10 +218,10 @@ def metadata(version: int) -> Target:
         if isinstance(node, tessarr.Array):
             node.metadata.to_dict()
 
-    return Target(sorted(seeds), run, damage_packed)
+    return Member(sorted(seeds), run, damage_packed)
 
 
-def consolidated() -> Target:
+def consolidated() -> Member:
     """Hierarchies with the documents of all nodes in one, of both formats."""
     seeds = []
     for version in (2, 3):
@@ -223,13 +238,13 @@ def consolidated() -> Target:
             look(node)
         str(group.tree())
 
-    return Target(seeds, run, damage_packed)
+    return Member(seeds, run, damage_packed)
 
 
 # -- archives and references ---------------------------------------------------------------------------------------------
 
 
-def archives() -> Target:
+def zips() -> Member:
     """Zip archives."""
     seeds = []
     for _, values in list(_arrays())[::12]:
@@ -250,10 +265,10 @@ def archives() -> Target:
         finally:
             store.close()
 
-    return Target(seeds, run, damage_bytes)
+    return Member(seeds, run, damage_bytes)
 
 
-def references() -> Target:
+def references() -> Member:
     """Reference documents of both versions, with templates and generated keys, into one local file."""
     with tempfile.NamedTemporaryFile(prefix="tessarr-fuzz-", delete=False) as file:
         file.write(bytes(range(200)))
@@ -290,13 +305,13 @@ def references() -> Target:
         if "://" not in data.decode("utf-8", "replace"):
             look(tessarr.open(store, mode="r"))
 
-    return Target([json.dumps(seed).encode() for seed in seeds], run, damage_json)
+    return Member([json.dumps(seed).encode() for seed in seeds], run, damage_json)
 
 
 # -- decoders of the reference engine ------------------------------------------------------------------------------------
 
 
-def decoder(name: str) -> Target:
+def decoder(name: str) -> Member:
     """Chunks that one codec encoded, decoded by the reference engine in the way of its array."""
     made = [chunk(name, times) for times in (1, 40, 700)]
     seeds = [json.dumps(times).encode() + b"\n" + value for times, (_, _, value) in enumerate(made)]
@@ -312,7 +327,7 @@ def decoder(name: str) -> Target:
         array = opened[at % len(stores)]
         assert np.shape(array[...]) == array.shape
 
-    return Target(seeds, run, damage_bytes)
+    return Member(seeds, run, damage_bytes)
 
 
 def chunk(name: str, times: int) -> tuple[dict[str, Any], str, bytes]:
@@ -329,28 +344,32 @@ def chunk(name: str, times: int) -> tuple[dict[str, Any], str, bytes]:
     return stored, key, stored.pop(key)
 
 
-def decoders() -> list[str]:
-    """Every codec that can be tried here."""
-    names = []
+def decoders() -> Target:
+    """Every registered codec; those that need a package which is not here are missing."""
+    members, missing = {}, {}
     for name in registry.names("codec"):
         try:
-            if sample(name) is not None:
-                names.append(name)
-        except (TessarrError, ImportError):
-            continue
-    return names
+            if sample(name) is None:
+                missing[name] = "is always refused"
+            else:
+                members[name] = decoder(name)
+        except (TessarrError, ImportError) as error:
+            missing[name] = str(error).splitlines()[0]
+    return Target(members, missing)
 
 
-def targets() -> dict[str, Callable[[], Target]]:
-    """Every target by name, by risk."""
-    return {
-        "arrays-on-disk": partial(arrays, disk=True),
-        "metadata-v3": partial(metadata, 3),
-        "metadata-v2": partial(metadata, 2),
-        "metadata-v1": partial(metadata, 1),
-        "metadata-consolidated": consolidated,
-        "arrays-reference-engine": partial(arrays, disk=False),
-        "zip-archive": archives,
-        "reference-file": references,
-        **{f"python-{name}": partial(decoder, name) for name in decoders()},
-    }
+# -- targets -------------------------------------------------------------------------------------------------------------
+
+
+def documents() -> Target:
+    """The documents of arrays and groups, of every format."""
+    members = {f"v{version}": metadata(version) for version in (3, 2, 1)}
+    return Target({**members, "consolidated": consolidated()}, {})
+
+
+TARGETS: dict[str, Callable[[], Target]] = {
+    "documents": documents,
+    "python-codecs": decoders,
+    "arrays": lambda: Target({"on-disk": arrays(disk=True), "reference-engine": arrays(disk=False)}, {}),
+    "archives": lambda: Target({"zip": zips(), "reference-file": references()}, {}),
+}

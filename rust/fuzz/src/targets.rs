@@ -1,8 +1,8 @@
 //! What is fuzzed: every decoder, the shard parser, chunks of whole chains, and the description of arrays.
 //!
-//! A target is one line of `TARGETS`: its name and what makes its seeds and its function. A codec that only needs its
-//! seeds decoded is `("name", decoder)`. Seeds are made by our own encoders. `src/main.rs` runs targets under
-//! libFuzzer, `tests/fuzz.rs` under a plain mutator in every test run.
+//! A target has members, each a decoder or a chain of them; the first byte of an input chooses the member. Seeds are
+//! made by our own encoders. A codec that only needs its seeds decoded is one name in `codecs`. `src/main.rs` runs
+//! targets under libFuzzer, `tests/fuzz.rs` under a plain mutator in every test run.
 
 use std::sync::Arc;
 
@@ -17,46 +17,37 @@ use _native::store::{Held, Object, Source};
 use serde_json::{Value, json};
 
 type Seeds = Vec<Vec<u8>>;
+type Make = fn() -> Vec<Member>;
 type Run = Box<dyn Fn(&[u8]) + Send + Sync>;
-type Make = fn(&str) -> (Seeds, Run);
 
-pub struct Target {
+/// Seeds and inputs are without the byte that chooses.
+pub struct Member {
+    pub name: String,
     pub seeds: Seeds,
     pub run: Run,
 }
 
-/// By risk: code that parses offsets and lengths from the data first.
-const TARGETS: &[(&str, Make)] = &[
-    ("shard", shard),
-    ("blosc-blosclz", blosc_frame),
-    ("blosc-lz4", blosc_frame),
-    ("blosc-zstd", blosc_frame),
-    ("blosc-snappy", blosc_frame),
-    ("blosc-zlib", blosc_frame),
-    ("chunk", chunk),
-    ("zstd", decoder),
-    ("lz4", decoder),
-    ("gzip", decoder),
-    ("zlib", decoder),
-    ("bz2", decoder),
-    ("filters", filters),
-    ("description", description),
-    ("shuffle", decoder),
-    ("fletcher32", decoder),
-    ("crc32c", decoder),
-    ("crc32", decoder),
-    ("adler32", decoder),
-    ("jenkins_lookup3", decoder),
-];
+pub struct Target {
+    pub members: Vec<Member>,
+}
+
+impl Target {
+    /// The number of the member that an input is for.
+    pub fn number(&self, input: &[u8]) -> Option<usize> {
+        Some(usize::from(*input.first()?) % self.members.len())
+    }
+}
+
+const TARGETS: &[(&str, Make)] =
+    &[("codecs", codecs), ("blosc", blosc_frames), ("chunk", chunk), ("shard", shard), ("description", description)];
 
 pub fn names() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|(name, _)| *name)
 }
 
 pub fn target(wanted: &str) -> Option<Target> {
-    let (name, make) = TARGETS.iter().find(|(name, _)| *name == wanted)?;
-    let (seeds, run) = make(name);
-    Some(Target { seeds, run })
+    let (_, make) = TARGETS.iter().find(|(name, _)| *name == wanted)?;
+    Some(Target { members: make() })
 }
 
 // -- what seeds are made of ------------------------------------------------------------------------------------------
@@ -96,8 +87,14 @@ fn made(name: &str, configuration: Value) -> Codec {
 
 // -- decoders --------------------------------------------------------------------------------------------------------
 
+fn codecs() -> Vec<Member> {
+    let streams = ["zstd", "lz4", "gzip", "zlib", "bz2", "shuffle"];
+    let checksums = ["fletcher32", "crc32c", "crc32", "adler32", "jenkins_lookup3"];
+    streams.into_iter().chain(checksums).map(decoder).chain(filters()).collect()
+}
+
 /// A codec of one stream.
-fn decoder(name: &str) -> (Seeds, Run) {
+fn decoder(name: &str) -> Member {
     let codec = made(name, json!({"level": 1, "elementsize": 2, "checksum": true}));
     let mut seeds = encoded(&codec);
     if name == "zstd" {
@@ -113,12 +110,14 @@ fn decoder(name: &str) -> (Seeds, Run) {
             assert!(!whole || prefix.is_ok_and(|some| some[..] == out[..n / 2]), "a prefix is not that of the whole");
         }
     };
-    (seeds, Box::new(run))
+    Member { name: name.into(), seeds, run: Box::new(run) }
 }
 
-/// Blosc frames with the codec in the target's name.
-fn blosc_frame(name: &str) -> (Seeds, Run) {
-    let cname = name.trim_start_matches("blosc-");
+fn blosc_frames() -> Vec<Member> {
+    ["blosclz", "lz4", "zstd", "snappy", "zlib"].into_iter().map(blosc_frame).collect()
+}
+
+fn blosc_frame(cname: &str) -> Member {
     let mut seeds = Vec::new();
     for shuffle in ["noshuffle", "shuffle", "bitshuffle"] {
         for (typesize, blocksize) in [(2, 0), (8, 1000), (1, 256), (3, 4096)] {
@@ -138,11 +137,11 @@ fn blosc_frame(name: &str) -> (Seeds, Run) {
             assert!(part[start - begin..stop - begin] == out[start..stop], "a part is not that of the whole");
         }
     };
-    (seeds, Box::new(run))
+    Member { name: cname.into(), seeds, run: Box::new(run) }
 }
 
-/// Filters over numbers: the first byte chooses one, the rest is taken for what it decodes and for what it encodes.
-fn filters(_: &str) -> (Seeds, Run) {
+/// Filters over numbers: the input is taken for what they decode and for what they encode.
+fn filters() -> Vec<Member> {
     let float = |value: f64| json!({"float": value.to_bits()});
     let scaling = |decoded: &str, encoded: &str| {
         json!({"decoded": decoded, "encoded": encoded, "scale": float(10.0), "offset": float(0.5),
@@ -158,7 +157,7 @@ fn filters(_: &str) -> (Seeds, Run) {
     };
     let whole = json!({"decoded": "<i4", "scale": {"bits": 3}, "offset": {"bits": 5}});
     let wide = json!({"decoded": ">i8", "scale": {"bits": u64::MAX}, "offset": {"bits": 1u64 << 63}});
-    let all: Vec<Codec> = [
+    let all = [
         ("filter.delta", json!({"decoded": "<i2", "encoded": "<i2"})),
         ("filter.delta", json!({"decoded": ">u4", "encoded": "<i8"})),
         ("filter.delta", json!({"decoded": "<f4", "encoded": ">f4"})),
@@ -179,18 +178,14 @@ fn filters(_: &str) -> (Seeds, Run) {
         ("filter.packbits", packing(8, 3, 63, "first_byte")),
         ("filter.packbits", packing(2, 0, 10, "last_byte")),
         ("filter.swap", json!({"unit": 8})),
-    ]
-    .into_iter()
-    .map(|(name, configuration)| made(name, configuration))
-    .collect();
-    let mut seeds = Vec::new();
-    for number in 0..all.len() {
-        seeds.extend(samples().into_iter().map(|data| [&[number as u8][..], &sized(data.len(), &data)].concat()));
-    }
+    ];
+    all.into_iter().enumerate().map(|(number, (name, configuration))| filter(number, name, &configuration)).collect()
+}
+
+fn filter(number: usize, name: &str, configuration: &Value) -> Member {
+    let codec = made(name, configuration.clone());
     let run = move |input: &[u8]| {
-        let Some((&number, input)) = input.split_first() else { return };
         let Some((n, data)) = split(input) else { return };
-        let codec = &all[usize::from(number) % all.len()];
         let _ = codec.decode_into(data, &mut vec![0; n]);
         let mut made = Vec::new();
         if codec.encode(data, &mut made).is_ok() {
@@ -198,7 +193,8 @@ fn filters(_: &str) -> (Seeds, Run) {
             let _ = codec.decode_into(&made, &mut vec![0; data.len()]);
         }
     };
-    (seeds, Box::new(run))
+    let seeds = samples().iter().map(|data| sized(data.len(), data)).collect();
+    Member { name: format!("{name}-{number}"), seeds, run: Box::new(run) }
 }
 
 // -- chunks and shards -----------------------------------------------------------------------------------------------
@@ -245,26 +241,23 @@ fn read_and_update(chain: &Chain, input: &[u8], which: u8, (all, few): (Memory<'
     }
 }
 
-/// A target over several chains: the first byte chooses the chain, the second what is read.
-fn chains(all: Vec<Chain>) -> (Seeds, Run) {
-    let mut seeds = Vec::new();
-    let mut rooms = Vec::new();
-    for (number, chain) in all.iter().enumerate() {
-        let value = room(samples()[0].iter().copied().cycle().take(chain.nbytes).collect());
-        for which in 0..3 {
-            let how = Writing { value, keep_empty: false };
-            let mut seed = vec![number as u8, which];
-            assert!(merge(chain, None, &everything(&chain.shape), &chain.shape, how, &mut seed).expect("a chunk"));
-            seeds.push(seed);
-        }
-        rooms.push((value, room(vec![7; 128])));
-    }
-    let run = move |input: &[u8]| {
-        let [number, which, data @ ..] = input else { return };
-        let number = usize::from(*number) % all.len();
-        read_and_update(&all[number], data, *which, rooms[number]);
+/// A chain: the first byte tells what is read.
+fn member(name: String, chain: Chain) -> Member {
+    let value = room(samples()[0].iter().copied().cycle().take(chain.nbytes).collect());
+    let rooms = (value, room(vec![7; 128]));
+    let seed = |which| {
+        let how = Writing { value, keep_empty: false };
+        let mut seed = vec![which];
+        assert!(merge(&chain, None, &everything(&chain.shape), &chain.shape, how, &mut seed).expect("a chunk"));
+        seed
     };
-    (seeds, Box::new(run))
+    let seeds = (0..3).map(seed).collect();
+    let run = move |input: &[u8]| {
+        if let [which, data @ ..] = input {
+            read_and_update(&chain, data, *which, rooms);
+        }
+    };
+    Member { name, seeds, run: Box::new(run) }
 }
 
 fn bound(codecs: &Value, shape: &[usize]) -> Chain {
@@ -278,22 +271,28 @@ fn sharding(chunk: &[usize], location: &str, codecs: Value, index: Value) -> Val
 
 /// Shards with the index at both ends, with and without its checksum (so that changed indices reach the parser as
 /// well), with inner chunks of fixed and of any size, and shards in shards.
-fn shard(_: &str) -> (Seeds, Run) {
+fn shard() -> Vec<Member> {
     let mut all = Vec::new();
     for location in ["start", "end"] {
-        for index in [json!([{"name": "bytes"}]), json!([{"name": "bytes"}, {"name": "crc32c"}])] {
-            for inner in [json!([{"name": "bytes"}]), json!([{"name": "bytes"}, {"name": "zstd"}])] {
-                all.push(bound(&sharding(&[4, 4], location, inner.clone(), index.clone()), &[16, 16]));
+        for (check, index) in
+            [("unchecked", json!([{"name": "bytes"}])), ("checked", json!([{"name": "bytes"}, {"name": "crc32c"}]))]
+        {
+            for (size, inner) in
+                [("fixed", json!([{"name": "bytes"}])), ("any-size", json!([{"name": "bytes"}, {"name": "zstd"}]))]
+            {
+                let flat = sharding(&[4, 4], location, inner.clone(), index.clone());
+                all.push(member(format!("{location}-{check}-{size}"), bound(&flat, &[16, 16])));
                 let inside = sharding(&[3, 3], location, inner, index.clone());
-                all.push(bound(&sharding(&[6, 6], location, inside, index.clone()), &[12, 12]));
+                let nested = sharding(&[6, 6], location, inside, index.clone());
+                all.push(member(format!("{location}-{check}-{size}-nested"), bound(&nested, &[12, 12])));
             }
         }
     }
-    chains(all)
+    all
 }
 
 /// Chunks that went through several codecs, transposed and byte-swapped; large enough to be decoded in part.
-fn chunk(_: &str) -> (Seeds, Run) {
+fn chunk() -> Vec<Member> {
     let swapped = json!({"name": "bytes", "configuration": {"swap": [[0, 2, 1]]}});
     let turned = json!({"name": "transpose", "configuration": {"order": [1, 0]}});
     let blosc = json!({"name": "blosc", "configuration":
@@ -301,20 +300,20 @@ fn chunk(_: &str) -> (Seeds, Run) {
     let named = |name: &str| json!({"name": name, "configuration": {"elementsize": 2}});
     let delta = json!({"name": "filter.delta", "configuration": {"decoded": ">i2", "encoded": "<i2"}});
     let all = [
-        (json!([turned, swapped, blosc]), [256, 256]),
-        (json!([swapped, blosc, named("crc32c")]), [256, 256]),
-        (json!([swapped, named("zstd")]), [256, 256]),
-        (json!([turned, swapped, named("zstd"), named("adler32")]), [20, 30]),
-        (json!([swapped, named("shuffle"), named("zlib"), named("crc32")]), [20, 30]),
-        (json!([turned, swapped]), [9, 11]),
-        (json!([turned, swapped, delta, named("zlib")]), [20, 30]),
+        ("turned-swapped-blosc", json!([turned, swapped, blosc]), [256, 256]),
+        ("swapped-blosc-crc32c", json!([swapped, blosc, named("crc32c")]), [256, 256]),
+        ("swapped-zstd", json!([swapped, named("zstd")]), [256, 256]),
+        ("turned-swapped-zstd-adler32", json!([turned, swapped, named("zstd"), named("adler32")]), [20, 30]),
+        ("swapped-shuffle-zlib-crc32", json!([swapped, named("shuffle"), named("zlib"), named("crc32")]), [20, 30]),
+        ("turned-swapped", json!([turned, swapped]), [9, 11]),
+        ("turned-swapped-delta-zlib", json!([turned, swapped, delta, named("zlib")]), [20, 30]),
     ];
-    chains(all.into_iter().map(|(codecs, shape)| bound(&codecs, &shape)).collect())
+    all.into_iter().map(|(name, codecs, shape)| member(name.into(), bound(&codecs, &shape))).collect()
 }
 
 // -- the description of arrays ---------------------------------------------------------------------------------------
 
-fn description(_: &str) -> (Seeds, Run) {
+fn description() -> Vec<Member> {
     let named = |name: &str| json!({"name": name, "configuration": {"level": 1, "elementsize": 2}});
     let blosc = json!({"name": "blosc", "configuration":
         {"cname": "zstd", "clevel": 5, "shuffle": "bitshuffle", "typesize": 2, "blocksize": 0}});
@@ -346,5 +345,5 @@ fn description(_: &str) -> (Seeds, Run) {
             }
         }
     };
-    (seeds, Box::new(run))
+    vec![Member { name: "description".into(), seeds, run: Box::new(run) }]
 }

@@ -1,0 +1,147 @@
+"""The targets in Python, for `scripts/fuzz.py`: one target in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+from fuzz_process import ROOT, WITHIN_S, alarm, ended, limit_memory
+
+MEMORY = 2 * 2**30
+"""Bytes that a target may take beyond what it holds when it starts."""
+LONGEST = 2**20
+"""Damaged inputs of so many bytes are damaged further."""
+MOST = 3000
+"""Inputs that one member damages further."""
+
+
+def outcome(run: Any, data: bytes) -> tuple[str, str | None]:
+    """Where the input ended, and the finding when it is one."""
+    from tessarr.errors import TessarrError
+
+    try:
+        run(data)
+    except TessarrError as error:
+        tail = traceback.extract_tb(error.__traceback__)[-6:]
+        # Problems of documents are gathered, and raised in one place; what they are about differs.
+        said = re.sub(r"\[.*?\]|'.*?'|\".*?\"|got .*|[^a-z_ ]", "", str(error))[:200]
+        return f"{type(error).__name__} {[(frame.filename, frame.lineno) for frame in tail]} {said}", None
+    except Exception as error:
+        tail = traceback.extract_tb(error.__traceback__)[-3:]
+        place = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(tail))
+        return "finding", f"{type(error).__name__} at {place}: {str(error)[:200]}"
+    return "values", None
+
+
+class Turns:
+    """The inputs of one member: its seeds as they are first, then damaged ones; those that ended in a new place too."""
+
+    def __init__(self, name: str, member: Any, rng: random.Random) -> None:
+        self.name, self.member, self.rng = name, member, rng
+        self.pool: list[bytes] = list(member.seeds)
+        self.seen: set[str] = set()
+        self.executions, self.seconds = 0, 0.0
+
+    def next(self) -> bytes:
+        """An input, without its first line."""
+        if self.executions < len(self.member.seeds):
+            return bytes(self.member.seeds[self.executions])
+        return bytes(self.member.damage(self.rng.choice(self.pool), self.rng))
+
+    def ran(self, data: bytes, place: str, finding: str | None, seconds: float) -> None:
+        """Learn from what came of an input."""
+        self.executions += 1
+        self.seconds += seconds
+        if finding is None and place not in self.seen:
+            self.seen.add(place)
+            if len(data) <= LONGEST and len(self.pool) < MOST:
+                self.pool.append(data)
+
+
+def work(name: str, seconds: float, seed: int, out: Path) -> None:
+    """Fuzz one target in this process; says on standard output what came of it, a JSON line now and then.
+
+    The member that had least time is next, so that slow inputs of one take nothing from the others.
+    """
+    from fuzz_targets import TARGETS
+
+    warnings.simplefilter("ignore")
+    target = TARGETS[name]()
+    rng = random.Random(f"{name} {seed}")
+    current = out / f"current-{name}-{os.getpid()}"
+    limit_memory(MEMORY)
+    members = [Turns(member, made, rng) for member, made in target.members.items()]
+    print(json.dumps({"missing": target.missing}))
+    reported, begin, told = set(), time.process_time(), 0.0
+    while (used := time.process_time() - begin) < seconds:
+        if used > told + 1:
+            tell(members)
+            told = used
+        member = min(members, key=lambda member: member.seconds)
+        before = time.process_time()
+        data = member.next()
+        whole = member.name.encode() + b"\n" + data
+        current.write_bytes(whole)  # a crash leaves it
+        alarm(WITHIN_S)
+        place, finding = outcome(member.member.run, data)
+        alarm(0)
+        member.ran(data, place, finding, time.process_time() - before)
+        kind = finding and (member.name, finding.split(": ", 1)[0])
+        if finding and kind not in reported:
+            reported.add(kind)
+            found = {"finding": finding, "member": member.name, "file": saved(out, name, whole)}
+            print(json.dumps(found), flush=True)
+    tell(members)
+    current.unlink()
+
+
+def tell(members: list[Turns]) -> None:
+    """Executions and seconds of every member so far."""
+    counts = {member.name: [member.executions, round(member.seconds, 2)] for member in members}
+    print(json.dumps({"members": counts, "places": sum(len(member.seen) for member in members)}), flush=True)
+
+
+def saved(out: Path, name: str, data: bytes) -> str:
+    """Keep an input; gives its path."""
+    file = out / "findings" / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
+    file.write_bytes(data)
+    return str(file)
+
+
+def run_slice(name: str, seconds: float, seed: int, out: Path) -> tuple[float, dict[str, Any]]:
+    """Run a target for a slice in a process of its own; its processor time and what is to be added to its record."""
+    command = [sys.executable, str(ROOT / "scripts" / "fuzz.py"), name, "--work", "--out", str(out)]
+    ran = ended([*command, "--seconds", str(seconds), "--seed", str(seed)], dict(os.environ), out)
+    told = [json.loads(line) for line in ran.text.splitlines() if line.startswith("{")]
+    counts = next((line for line in reversed(told) if "members" in line), {"members": {}, "places": 0})
+    found = [line for line in told if "finding" in line]
+    current = out / f"current-{name}-{ran.pid}"
+    if ran.status:
+        data = current.read_bytes() if current.exists() else b""
+        current.unlink(missing_ok=True)
+        member = data.partition(b"\n")[0].decode() or None
+        said = f"the process ended with {ran.status}: {ran.text[-300:]}"
+        found.append({"finding": said, "member": member, "file": saved(out, name, data)})
+    executions = sum(runs for runs, _ in counts["members"].values())
+    missing = next((line["missing"] for line in told if "missing" in line), {})
+    record = {"executions": executions, "coverage": counts["places"], "missing": missing}
+    return ran.cpu, {**record, "members": counts["members"], "findings": found}
+
+
+def repeat(name: str, file: Path) -> int:
+    """Run one input of one target."""
+    from fuzz_targets import TARGETS
+
+    member, found, data = TARGETS[name]().find(file.read_bytes())
+    place, finding = outcome(found.run, data)
+    print(f"{name}, member {member}: {finding or place}")
+    return int(finding is not None)
