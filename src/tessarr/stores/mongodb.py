@@ -12,29 +12,25 @@ Source: https://www.mongodb.com/docs/manual/core/write-operations-atomicity/.
 
 from __future__ import annotations
 
-import random
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
-from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Version
+from tessarr.stores.database import DatabaseStore
 from tessarr.stores.digest import as_bytes, cut
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.types import Buffer, ByteRange
+from tessarr.types import Buffer
 
 _List: TypeAlias = list
 _LIMIT = 16 * 1024 * 1024 - 4096
-_CAS_ROUNDS = 200
 
 
-class MongoDBStore(Store):
+class MongoDBStore(DatabaseStore):
     """A store in `collection` of `database`. `options` go to `pymongo.MongoClient`; `client` is used as it is."""
-
-    is_remote = True
 
     def __init__(
         self,
@@ -50,7 +46,6 @@ class MongoDBStore(Store):
         self.read_only = read_only
         self._options = options
         self._given = client
-        self._client_made: Any = None
 
     @classmethod
     def from_url(cls, url: str, *, read_only: bool = False, **options: Any) -> MongoDBStore:
@@ -70,40 +65,16 @@ class MongoDBStore(Store):
         return urlunsplit(("mongodb", place, f"/{self.database}/{self.collection}", "", ""))
 
     def __getstate__(self) -> dict[str, Any]:
-        from tessarr.stores.credentials import remember_secrets
+        return {**super().__getstate__(), "_given": None}
 
-        options = remember_secrets(self.url, self._options)
-        return {**self.__dict__, "_client_made": None, "_given": None, "_options": options}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        from tessarr.stores.credentials import recall_secrets
-
-        self.__dict__.update(state)
-        self._options = recall_secrets(self.url, self._options)
-
-    def __copy__(self) -> MongoDBStore:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MongoDBStore) and (other.url, other.read_only) == (self.url, self.read_only)
-
-    def __hash__(self) -> int:
-        return hash(self.url)
-
-    def close(self) -> None:
-        if self._client_made is not None:
-            self._client_made.close()
-            self._client_made = None
+    def _connect(self) -> Any:
+        return _pymongo("pymongo").MongoClient(**self._options)
 
     def _call(self, key: str, command: Callable[[Any], Any]) -> Any:
-        client = self._given
-        if client is None and self._client_made is None:
-            self._client_made = _pymongo("pymongo").MongoClient(**self._options)
+        client = self._client() if self._given is None else self._given
         errors = _pymongo("pymongo.errors")
         try:
-            return command((client or self._client_made)[self.database][self.collection])
+            return command(client[self.database][self.collection])
         except errors.DuplicateKeyError:
             raise
         except errors.PyMongoError as error:
@@ -121,21 +92,9 @@ class MongoDBStore(Store):
             for item in self._call("", lambda collection: [*collection.find({"_id": {"$in": keys}}, {"value": 1})])
         }
         return [
-            None
-            if key not in found
-            else [cut(found[key], part) for part in ranges or (None,)]
-            if ranges is None or ranges
-            else []
+            [cut(found[key], part) for part in ((None,) if ranges is None else ranges)] if key in found else None
             for key, ranges in requests
         ]
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
-        return None if found is None else found[0]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
 
     def exists(self, key: str) -> bool:
         return self.version(key) is not None
@@ -179,30 +138,18 @@ class MongoDBStore(Store):
         except _pymongo("pymongo.errors").DuplicateKeyError:
             raise ConflictError("another writer was faster", store=self.url, key=key, expected="no value") from None
 
-    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        self._check_writable(key)
+    def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
         check_key(key)
-        with self.lock(key):
-            for number in range(_CAS_ROUNDS):
-                item = self._call(key, lambda collection: collection.find_one({"_id": key}))
-                new = change(None if item is None else bytes(item["value"]))
-                try:
-                    if new is not None:
-                        self.set(key, new, if_match=None if item is None else str(item["revision"]))
-                    elif item is not None:
-                        self._delete_revision(key, str(item["revision"]))
-                    return
-                except ConflictError:
-                    time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
-        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+        item = self._call(key, lambda collection: collection.find_one({"_id": key}))
+        return (None, None) if item is None else (bytes(item["value"]), str(item["revision"]))
 
-    def _delete_revision(self, key: str, revision: str) -> None:
-        result = self._call(key, lambda collection: collection.delete_one({"_id": key, "revision": revision}))
+    def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
+        if new is not None:
+            self.set(key, new, if_match=version)
+            return
+        result = self._call(key, lambda collection: collection.delete_one({"_id": key, "revision": version}))
         if result.deleted_count == 0:
-            raise ConflictError("another writer was faster", store=self.url, key=key, expected=revision)
-
-    def delete(self, key: str) -> None:
-        self.delete_many([key])
+            raise ConflictError("another writer was faster", store=self.url, key=key, expected=version)
 
     def delete_many(self, keys: Iterable[str]) -> None:
         every = [*keys]
@@ -213,9 +160,6 @@ class MongoDBStore(Store):
             self._call(every[0], lambda collection: collection.delete_many({"_id": {"$in": every}}))
 
     # -- listing -----------------------------------------------------------------------------------------------
-
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)

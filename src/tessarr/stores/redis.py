@@ -10,21 +10,19 @@ Source: https://redis.io/docs/latest/commands/.
 from __future__ import annotations
 
 import operator
-import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
-from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Version
+from tessarr.stores.database import DatabaseStore
 from tessarr.stores.digest import as_bytes, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
 _List: TypeAlias = list
 _PAGE = 1000
-_CAS_ROUNDS = 200
 _SWAP = """
 local old = redis.call('GET', KEYS[1])
 local found = old and redis.sha1hex(old) or ''
@@ -35,16 +33,13 @@ return 'written'
 _VERSION = "local v = redis.call('GET', KEYS[1]); return v and redis.sha1hex(v) or ''"
 
 
-class RedisStore(Store):
+class RedisStore(DatabaseStore):
     """A store in the Redis server that `options` name (those of `redis.Redis`), under keys that begin with `prefix`."""
-
-    is_remote = True
 
     def __init__(self, *, prefix: str = "zarr", read_only: bool = False, **options: Any) -> None:
         self.prefix = f"{prefix.strip('/')}/" if prefix else ""
         self.read_only = read_only
         self._options = options
-        self._client_made: Any = None
 
     @classmethod
     def from_url(cls, url: str, *, read_only: bool = False, **options: Any) -> RedisStore:
@@ -66,41 +61,12 @@ class RedisStore(Store):
         path = f"/{self._options.get('db', 0)}/{self.prefix}".rstrip("/")
         return urlunsplit((scheme, place, path, "", ""))
 
-    def __getstate__(self) -> dict[str, Any]:
-        from tessarr.stores.credentials import remember_secrets
-
-        return {**self.__dict__, "_client_made": None, "_options": remember_secrets(self.url, self._options)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        from tessarr.stores.credentials import recall_secrets
-
-        self.__dict__.update(state)
-        self._options = recall_secrets(self.url, self._options)
-
-    def __copy__(self) -> RedisStore:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RedisStore) and (other.url, other.read_only) == (self.url, self.read_only)
-
-    def __hash__(self) -> int:
-        return hash(self.url)
-
-    def close(self) -> None:
-        if self._client_made is not None:
-            self._client_made.close()
-            self._client_made = None
-
-    def _client(self) -> Any:
-        if self._client_made is None:
-            try:
-                import redis
-            except ImportError as error:
-                raise MissingDependencyError("RedisStore needs redis", hint="pip install 'tessarr[kv]'") from error
-            self._client_made = redis.Redis(**self._options)
-        return self._client_made
+    def _connect(self) -> Any:
+        try:
+            import redis
+        except ImportError as error:
+            raise MissingDependencyError("RedisStore needs redis", hint="pip install 'tessarr[kv]'") from error
+        return redis.Redis(**self._options)
 
     def _call(self, key: str, command: Callable[[Any], Any]) -> Any:
         client = self._client()
@@ -117,13 +83,6 @@ class RedisStore(Store):
         return self.prefix + key
 
     # -- reading -----------------------------------------------------------------------------------------------
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
-        return None if found is None else found[0]
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return self.fetch([Fetch(key, tuple(ranges))])[0]
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         def ask(client: Any) -> Any:
@@ -154,10 +113,6 @@ class RedisStore(Store):
             found.append(parts if first else None)
         return found
 
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
-
     def exists(self, key: str) -> bool:
         return bool(self._call(key, lambda client: client.exists(self._name(key))))
 
@@ -180,30 +135,17 @@ class RedisStore(Store):
             self._swap(key, if_match, new)
         return digest_version(new)
 
-    def _swap(self, key: str, version: Version | None, new: bytes | None) -> None:
-        what = "delete" if new is None else "set"
-        found = self._call(key, lambda client: client.eval(_SWAP, 1, self._name(key), version or "", what, new or b""))
+    def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
+        old = self.get(key)
+        return old, None if old is None else digest_version(old)
+
+    def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
+        given = (version or "", "delete", b"") if new is None else (version or "", "set", as_bytes(new))
+        found = self._call(key, lambda client: client.eval(_SWAP, 1, self._name(key), *given))
         if found != b"written":
             raise ConflictError(
                 "another writer was faster", store=self.url, key=key, expected=version, got=found.decode() or None
             )
-
-    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        self._check_writable(key)
-        with self.lock(key):
-            for number in range(_CAS_ROUNDS):
-                old = self.get(key)
-                new = change(old)
-                try:
-                    return self._swap(
-                        key, None if old is None else digest_version(old), None if new is None else as_bytes(new)
-                    )
-                except ConflictError:
-                    time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
-        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
-
-    def delete(self, key: str) -> None:
-        self.delete_many([key])
 
     def delete_many(self, keys: Iterable[str]) -> None:
         every = [*keys]
@@ -215,9 +157,6 @@ class RedisStore(Store):
             self._call(every[0], operator.methodcaller("delete", *page))
 
     # -- listing -----------------------------------------------------------------------------------------------
-
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
         check_prefix(prefix)

@@ -1,0 +1,90 @@
+"""What stores in database servers share: the client, and updates as a loop that compares and swaps."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from tessarr.errors import ConflictError
+from tessarr.stores.base import Version
+from tessarr.stores.fetching import FetchingStore
+from tessarr.types import Buffer
+
+_CAS_ROUNDS = 200
+
+
+class DatabaseStore(FetchingStore):
+    """A subclass gives `fetch`, `delete_many` and the methods below that raise `NotImplementedError`."""
+
+    is_remote = True
+    _options: dict[str, Any]
+    """Arguments of the client. What is secret of them is in no pickle."""
+    _made: Any = None
+    """The client, once it was needed. Each process makes its own."""
+
+    def _connect(self) -> Any:
+        """A new client. Raises `MissingDependencyError`."""
+        raise NotImplementedError
+
+    def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
+        """A value and its version, which are ``None`` where there is none."""
+        raise NotImplementedError
+
+    def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
+        """Replace the value of that version, or delete it (``None``). Raises `ConflictError` where it has another."""
+        raise NotImplementedError
+
+    def _client(self) -> Any:
+        if self._made is None:
+            self._made = self._connect()
+        return self._made
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        from tessarr.stores.credentials import remember_secrets
+
+        return {**self.__dict__, "_made": None, "_options": remember_secrets(self.url, self._options)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from tessarr.stores.credentials import recall_secrets
+
+        self.__dict__.update(state)
+        self._options = recall_secrets(self.url, self._options)
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and (other.url, other.read_only) == (self.url, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self._check_writable(key)
+        # Threads of one process take turns, so that they do not use up each other's rounds.
+        with self.lock(key):
+            for number in range(_CAS_ROUNDS):
+                old, version = self._read_versioned(key)
+                new = change(old)
+                if old is None and new is None:
+                    return None
+                try:
+                    return self._swap(key, version, new)
+                except ConflictError:
+                    time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
+        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
