@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -243,15 +244,15 @@ def test_a_forbidden_file_is_an_error_and_not_missing(store: LocalStore) -> None
 
 
 @pytest.mark.parametrize(
-    ("function", "code"),
-    [("open", errno.EACCES), ("read", errno.EIO), ("fstat", errno.ESTALE)],
+    ("module", "function", "code"),
+    [(os, "open", errno.EACCES), (localfile, "pread", errno.EIO), (os, "fstat", errno.ESTALE)],
 )
 def test_trouble_while_reading_is_an_error_and_not_missing(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch, function: str, code: int
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, module: ModuleType, function: str, code: int
 ) -> None:
     store.set("a/b", b"1")
     with monkeypatch.context() as patch:
-        patch.setattr(os, function, failing(code))
+        patch.setattr(module, function, failing(code))
         with pytest.raises(StoreError) as caught:
             store.get("a/b")
     assert (caught.value.key, caught.value.store, caught.value.errno) == ("a/b", store.url, code)
@@ -307,13 +308,12 @@ def test_a_disk_that_fills_half_way_leaves_the_old_value_whole(
 
 def test_short_writes_and_short_reads_are_continued(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     value = bytes(range(200))
-    write, read, pread = os.write, os.read, os.pread
+    write, pread = os.write, os.pread
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda descriptor, data: write(descriptor, memoryview(data)[:7]))
         store.set("a", value)
     assert (store.root / "a").read_bytes() == value
     with monkeypatch.context() as patch:
-        patch.setattr(os, "read", lambda descriptor, nbytes: read(descriptor, min(nbytes, 9)))
         patch.setattr(localfile, "pread", lambda descriptor, nbytes, start: pread(descriptor, min(nbytes, 9), start))
         assert store.get("a") == value
         assert store.get("a", ByteRange(50, 150)) == value[50:150]
@@ -350,8 +350,8 @@ def test_a_large_value_is_replaced_also_when_no_thread_can_be_started(
 
 def test_a_file_that_shrinks_while_it_is_read_is_an_error(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set("a", b"0123456789")
-    monkeypatch.setattr(os, "read", lambda *_: b"012")
-    monkeypatch.setattr(localfile, "pread", lambda *_: b"")
+    answers = iter([b"012", b""])
+    monkeypatch.setattr(localfile, "pread", lambda *_: next(answers))
     with pytest.raises(StoreError, match="became shorter"):
         store.get("a")
 

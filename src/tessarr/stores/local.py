@@ -47,6 +47,7 @@ from tessarr.types import AccessMode, Buffer, ByteRange
 _List = list
 _WINDOWS = os.name == "nt"
 _ABSENT = (FileNotFoundError, NotADirectoryError)
+_WHOLE = ByteRange(0)
 _TRIES = 100
 """How often a directory that other processes keep removing is made again."""
 
@@ -121,43 +122,18 @@ class LocalStore(Store):
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """See `Store.get`."""
-        if byte_range is not None:
-            parts = self.get_ranges(key, (byte_range,))
-            return None if parts is None else parts[0]
-        if not is_plain_key(key):
-            check_key(key)
-        try:
-            descriptor = os.open(windows_path(self._base, key) if _WINDOWS else self._base + key, READ)
-        except _ABSENT:
-            return None
-        except OSError as error:
-            if _WINDOWS and os.path.isdir(self._path(key)):  # which opens directories for nobody
-                return None
-            raise self._trouble("read", key, error) from error
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            nbytes = status.st_size
-            data = os.read(descriptor, nbytes)
-            return data if len(data) == nbytes else localfile.rest(descriptor, data, 0, nbytes)
-        except StoreError as error:
-            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
-        except OSError as error:
-            raise self._trouble("read", key, error) from error
-        finally:
-            os.close(descriptor)
+        parts = self.get_ranges(key, (_WHOLE if byte_range is None else byte_range,))
+        return None if parts is None else parts[0]
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`: the file is opened once."""
-        if not is_plain_key(key):
-            check_key(key)
+        path = self._path(key)
         try:
-            descriptor = os.open(windows_path(self._base, key) if _WINDOWS else self._base + key, READ)
+            descriptor = os.open(path, READ)
         except _ABSENT:
             return None
         except OSError as error:
-            if _WINDOWS and os.path.isdir(self._path(key)):  # which opens directories for nobody
+            if _WINDOWS and os.path.isdir(path):  # which opens directories for nobody
                 return None
             raise self._trouble("read", key, error) from error
         try:
@@ -213,7 +189,7 @@ class LocalStore(Store):
         """See `Store.set`."""
         path = self._writable_path(key)
         if if_match is ANY:
-            self._replace(key, path, value)
+            self._replace(key, path, [byte_view(value)])
             return None
         with self.lock(key):
             present = self.version(key)
@@ -221,7 +197,7 @@ class LocalStore(Store):
                 raise ConflictError(
                     "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
                 )
-            self._replace(key, path, value)
+            self._replace(key, path, [byte_view(value)])
             return self.version(key)
 
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
@@ -249,35 +225,21 @@ class LocalStore(Store):
         self,
         key: str,
         path: str,
-        value: Buffer | Sequence[Piece],
+        pieces: Sequence[Piece],
         source: FileValue | None = None,
         *,
         over: Version | None | Any_ = ANY,
     ) -> bool:
-        """Puts a new file of `value`, which may keep ranges of `source`, in the place of the present one.
+        """Puts a new file of `pieces`, some of them ranges of `source`, in the place of the present one.
 
         ``False``: that is not version `over` any more, and nothing was done.
         """
         folder, _, name = path.rpartition(os.sep)
         temporary = f"{folder}{os.sep}{filelock.temporary_name(name)}"
         try:
-            descriptor = self._create(temporary, folder)
+            descriptor = self._opened(folder, lambda: os.open(temporary, localfile.CREATE, 0o666))
             try:
-                try:
-                    if isinstance(value, list):
-                        localfile.write_pieces(descriptor, value, source)
-                    else:
-                        view = value if type(value) is bytes else byte_view(value)  # type: ignore[arg-type]
-                        localfile.preallocate(descriptor, len(view))
-                        localfile.write(descriptor, view)
-                    if not _WINDOWS:
-                        # The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could
-                        # have one version.
-                        os.utime(descriptor, ns=(now := time.time_ns(), now))
-                    if self.durable:
-                        os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                localfile.write_value(descriptor, pieces, source, durable=self.durable)
                 if self._case_blind is not False:
                     self._check_case(key, temporary)
                 if over is not ANY and self.version(key) != over:
@@ -296,14 +258,14 @@ class LocalStore(Store):
             raise self._trouble("write", key, error) from error
         return True
 
-    def _create(self, temporary: str, folder: str) -> int:
-        """Opens a new file; makes its directory when it is missing, also when others remove it at the same time."""
+    def _opened(self, folder: str, make: Callable[[], int]) -> int:
+        """The file that `make` opens in `folder`, which is made when missing, also when others remove it meanwhile."""
         for _ in range(_TRIES):
             try:
-                return os.open(temporary, localfile.CREATE, 0o666)
+                return make()
             except FileNotFoundError:
                 self._make(folder)
-        return os.open(temporary, localfile.CREATE, 0o666)
+        return make()
 
     def _make(self, folder: str) -> None:
         missing = []
@@ -347,7 +309,7 @@ class LocalStore(Store):
                 yield
                 return
             try:
-                descriptor = self._acquire(lock, folder)
+                descriptor = self._opened(folder, lambda: filelock.acquire(lock))
             except OSError as error:
                 raise self._trouble("lock", key, error) from error
             try:
@@ -355,14 +317,6 @@ class LocalStore(Store):
             finally:
                 filelock.release(lock, descriptor)
                 self._prune(key)
-
-    def _acquire(self, lock: str, folder: str) -> int:
-        for _ in range(_TRIES):
-            try:
-                return filelock.acquire(lock)
-            except FileNotFoundError:
-                self._make(folder)
-        return filelock.acquire(lock)
 
     # -- deleting ----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import threading
+import time
 from collections.abc import Sequence
 
 from tessarr.errors import StoreError
@@ -104,21 +105,33 @@ def write(descriptor: int, data: bytes | memoryview) -> None:
         written += os.write(descriptor, memoryview(data)[written:])
 
 
-def write_pieces(descriptor: int, pieces: Sequence[Piece], source: FileValue | None) -> None:
-    """Writes bytes and ranges of `source`, one after another, to a new file."""
-    preallocate(descriptor, pieces_nbytes(pieces))
-    for piece in pieces:
-        if not isinstance(piece, ByteRange):
-            write(descriptor, byte_view(piece))
-            continue
-        assert source is not None
-        start, stop = piece.bounds(source.nbytes)
-        while start < stop:
-            copied = _copy(source.descriptor, descriptor, start, stop - start)
-            if not copied:  # the file has become shorter, which is an error, or the kernel would not copy it
-                write(descriptor, rest(source.descriptor, b"", start, stop - start))
-                break
-            start += copied
+def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | None = None, *, durable: bool) -> None:
+    """Writes bytes and ranges of `source`, one after another, to a new file, and closes it; `durable` syncs it."""
+    try:
+        preallocate(descriptor, pieces_nbytes(pieces))
+        for piece in pieces:
+            if isinstance(piece, ByteRange):
+                assert source is not None
+                _keep(descriptor, source, piece)
+            else:
+                write(descriptor, byte_view(piece))
+        if os.name != "nt":
+            # The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
+            os.utime(descriptor, ns=(now := time.time_ns(), now))
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _keep(descriptor: int, source: FileValue, piece: ByteRange) -> None:
+    start, stop = piece.bounds(source.nbytes)
+    while start < stop:
+        copied = _copy(source.descriptor, descriptor, start, stop - start)
+        if not copied:  # the file has become shorter, which is an error, or the kernel would not copy it
+            write(descriptor, rest(source.descriptor, b"", start, stop - start))
+            return
+        start += copied
 
 
 def _copy(source: int, target: int, start: int, nbytes: int) -> int:

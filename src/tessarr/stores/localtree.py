@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 
+from tessarr.stores import localfile
 from tessarr.stores.filelock import is_hidden, temporary_name
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import case_collision, is_unicode
@@ -166,12 +167,7 @@ def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None
         if parent not in made:
             os.makedirs(parent, exist_ok=True)
             made.add(parent)
-        with open(path, "xb", buffering=0) as file:
-            view = byte_view(value)
-            while view:
-                view = view[file.write(view) :]
-            if durable:
-                os.fsync(file.fileno())
+        localfile.write_value(os.open(path, localfile.CREATE, 0o666), [byte_view(value)], durable=durable)
     if durable:
         for folder in made:
             sync_directory(folder)
