@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +15,7 @@ from tessarr.core.attributes import Attributes
 from tessarr.core.layout import Layout
 from tessarr.core.node import Node
 from tessarr.core.selecting import Selecting
-from tessarr.core.twins import twin
+from tessarr.core.twins import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
 from tessarr.core.views import Blocks, OIndex, VIndex
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
@@ -257,33 +257,38 @@ class Array(Node, Selecting, Layout):
             yield from self[first:until]
             first = until
 
-    def astype(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    @stepwise
+    def astype(self, dtype: npt.DTypeLike) -> Steps[npt.NDArray[Any]]:
         """All elements as a NumPy array of `dtype`."""
-        return np.asarray(self[...]).astype(dtype)
+        (values,) = yield [Call(lambda: self[...], self.read_async, self._store.is_remote)]
+        return np.asarray(values).astype(dtype)
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
-    def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> None:
-        """Change the shape in place. See `tessarr.core.resizing.resize`."""
-        from tessarr.core.resizing import resize
+    @stepwise
+    def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> Steps[None]:
+        """Change the shape in place. See `tessarr.core.resizing.resizing`."""
+        from tessarr.core.resizing import resizing
 
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
-        resize(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
+        yield from resizing(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
 
-    def append(self, data: npt.ArrayLike, axis: int = 0) -> Shape:
-        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.resizing.append`."""
-        from tessarr.core.resizing import append
+    @stepwise
+    def append(self, data: npt.ArrayLike, axis: int = 0) -> Steps[Shape]:
+        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.resizing.appending`."""
+        from tessarr.core.resizing import appending
 
-        return append(self, data, axis)
+        return (yield from appending(self, data, axis))
 
-    def update_attributes(self, new_attributes: dict[str, Any]) -> Array:
+    @stepwise
+    def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Array]:
         """Set several attributes in one write; returns the array."""
-        self.attrs.update(new_attributes)
+        yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
-    def _change_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
         self._require_writable()
-        metadata = nodes.change_attributes(self._store, self._path, self._metadata, change)
+        metadata = yield from nodes.changing_attributes(self._store, self._path, self._metadata, change)
         assert isinstance(metadata, ArrayMetadata)
         self._metadata = metadata
 
@@ -294,9 +299,13 @@ class Array(Node, Selecting, Layout):
         if reason is not None:
             raise ReadOnlyError(f"the array is read-only: {reason}", store=self._store.url, path=self.name)
 
-    def refresh(self) -> None:
+    @stepwise
+    def refresh(self) -> Steps[None]:
         """Read the metadata anew: shape and attributes that others changed."""
-        node = nodes.require_node(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
+        yield from self._refreshing()
+
+    def _refreshing(self) -> Steps[None]:
+        node = yield from nodes.requiring(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
         assert isinstance(node, ArrayMetadata)
         self._become(node)
 
@@ -309,40 +318,56 @@ class Array(Node, Selecting, Layout):
 
         return array_info(self)
 
-    def info_complete(self) -> ArrayInfo:
+    @stepwise
+    def info_complete(self) -> Steps[ArrayInfo]:
         """`info` with what is stored: number of chunks and bytes."""
         from tessarr.core.info import array_info
 
-        return array_info(self, complete=True)
+        stored = yield from steps_of(Array.nbytes_stored)(self)
+        return array_info(self, stored, (yield from self._counting_chunks()))
 
-    def nbytes_stored(self) -> int:
+    @stepwise
+    def nbytes_stored(self) -> Steps[int]:
         """Bytes of everything stored for this array, metadata included."""
-        return self._store.getsize_prefix(nodes.prefix_of(self._path))
+        (nbytes,) = yield [ask(self._store, "getsize_prefix", nodes.prefix_of(self._path))]
+        return int(nbytes)
 
     @property
     def nchunks_initialized(self) -> int:
         """Number of chunks that are stored (of shards times the chunks in each, where there are shards)."""
+        return finish(self._counting_chunks())
+
+    def _counting_chunks(self) -> Steps[int]:
         per_value = prod(self._metadata.chunks) // prod(self.chunks) if self._sharding else 1
-        return per_value * sum(1 for _ in self.stored_chunks())
+        return per_value * len((yield from self._listing_chunks()))
 
     def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
         """Grid index and key of every stored chunk (shard, where there are shards) that lies within the array."""
+        return self._chunks_among(self._bound.store.list_prefix(nodes.prefix_of(self._path)))
+
+    def _listing_chunks(self) -> Steps[list[tuple[tuple[int, ...], str]]]:
+        (keys,) = yield [ask(self._bound.store, "list_prefix", nodes.prefix_of(self._path))]
+        return [*self._chunks_among(keys)]
+
+    def _chunks_among(self, keys: Iterable[str]) -> Iterator[tuple[tuple[int, ...], str]]:
         prefix = nodes.prefix_of(self._path)
         grid = tuple(axis.nchunks for axis in self._bound.axes)
-        for key in self._bound.store.list_prefix(prefix):
+        for key in keys:
             coords = self._metadata.chunk_key_encoding.decode(key[len(prefix) :], self.ndim)
             if coords is not None and all(i < n for i, n in zip(coords, grid, strict=True)):
                 yield coords, key
 
-    def digest(self, hashname: str = "sha1") -> bytes:
+    @stepwise
+    def digest(self, hashname: str = "sha1") -> Steps[bytes]:
         """A digest of metadata, attributes and stored chunks."""
-        from tessarr.core.info import digest
+        from tessarr.core.info import digesting
 
-        return digest(self, hashname)
+        return (yield from digesting(self, hashname))
 
-    def hexdigest(self, hashname: str = "sha1") -> str:
+    @stepwise
+    def hexdigest(self, hashname: str = "sha1") -> Steps[str]:
         """`digest` as hexadecimal text."""
-        return self.digest(hashname).hex()
+        return (yield from steps_of(Array.digest)(self, hashname)).hex()
 
     def __repr__(self) -> str:
         return f"<Array {self._store.url.rstrip('/')}{self.name if self._path else ''} shape={self.shape} dtype={self.dtype}>"
@@ -415,12 +440,8 @@ class Array(Node, Selecting, Layout):
 
     async def nchunks_initialized_async(self) -> int:
         """`nchunks_initialized`, asynchronously."""
-        import asyncio
-
-        return await asyncio.to_thread(lambda: self.nchunks_initialized)
+        return await finish_async(self._counting_chunks())
 
     async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
         """Call `stored_chunks` asynchronously; the items as a list."""
-        import asyncio
-
-        return await asyncio.to_thread(lambda: [*self.stored_chunks()])
+        return await finish_async(self._listing_chunks())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import TYPE_CHECKING, Any
 
 from tessarr import _json
-from tessarr.core.twins import twin
+from tessarr.core.twins import Steps, finish, steps_of, stepwise, twin
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -55,28 +55,32 @@ class Attributes(MutableMapping[str, Any]):
             raise KeyError(name)
         self._change(lambda old: {key: value for key, value in old.items() if key != name})
 
-    def update(self, *args: Any, **kwargs: Any) -> None:
+    @stepwise
+    def update(self, *args: Any, **kwargs: Any) -> Steps[None]:
         """Set several attributes in one write."""
         new = _json.plain(dict(*args, **kwargs))
-        self._change(lambda old: {**old, **new})
+        yield from self._node._changing_attributes(lambda old: {**old, **new})
 
-    def put(self, attributes: Mapping[str, Any]) -> None:
+    @stepwise
+    def put(self, attributes: Mapping[str, Any]) -> Steps[None]:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
         new = _json.plain(dict(attributes))
-        self._change(lambda old: new)
+        yield from self._node._changing_attributes(lambda old: new)
 
-    def clear(self) -> None:
+    @stepwise
+    def clear(self) -> Steps[None]:
         """Remove all attributes in one write."""
-        self.put({})
+        yield from steps_of(Attributes.put)(self, {})
 
     def asdict(self) -> dict[str, Any]:
         """A copy as plain dicts and lists."""
         copy: dict[str, Any] = _json.plain(self._values)
         return copy
 
-    def refresh(self) -> None:
+    @stepwise
+    def refresh(self) -> Steps[None]:
         """Read the attributes anew from the store."""
-        self._node.refresh()
+        yield from steps_of(type(self._node).refresh)(self._node)  # type: ignore[arg-type]
 
     update_async = twin(update)
     put_async = twin(put)
@@ -84,7 +88,7 @@ class Attributes(MutableMapping[str, Any]):
     refresh_async = twin(refresh)
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        self._node._change_attributes(change)
+        finish(self._node._changing_attributes(change))
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"

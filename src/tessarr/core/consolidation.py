@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tessarr.core import nodes
+from tessarr.core.twins import Steps, ask, finish
 from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
@@ -42,10 +43,15 @@ def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: 
 
     Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
     """
-    group = nodes.require_node(store, path, zarr_format, GroupMetadata)
+    finish(consolidating(store, path, zarr_format, metadata_key))
+
+
+def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
+    """The steps of `consolidate`."""
+    group = yield from nodes.requiring(store, path, zarr_format, GroupMetadata)
     if not isinstance(group, GroupMetadata):
         raise GroupNotFoundError("no group here", store=store.url, path=f"/{path}")
-    below = documents_below(store, path, group.zarr_format)
+    below = yield from _reading_below(store, path, group.zarr_format)
     prefix = nodes.prefix_of(path)
     if group.zarr_format == 3:
         block = consolidated.dump_v3(below)
@@ -54,30 +60,38 @@ def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: 
             document = formats.loads("zarr.json", old if old is not None else b"{}", key=prefix + "zarr.json")
             return formats.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
 
-        store.update(prefix + "zarr.json", enter)
+        yield [ask(store, "update", prefix + "zarr.json", enter)]
         return
-    own = {name: _load(store, prefix + name, name) for name in (".zgroup", ".zattrs")}
-    below[""] = {name: document for name, document in own.items() if document is not None}
-    store.set(prefix + metadata_key, formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY])
-
-
-def _load(store: Store, key: str, name: str) -> Any:
-    data = store.get(key)
-    return None if data is None else formats.loads(name, data, key=key)
+    names = (".zgroup", ".zattrs")
+    (answers,) = yield [ask(store, "fetch", [Fetch(prefix + name) for name in names])]
+    below[""] = {
+        name: formats.loads(name, answer[0], key=prefix + name)
+        for name, answer in zip(names, answers, strict=True)
+        if answer is not None
+    }
+    document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
+    yield [ask(store, "set", prefix + metadata_key, document)]
 
 
 def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]:
     """What the store holds for each node below `path`: relative path → documents."""
+    return finish(_reading_below(store, path, zarr_format))
+
+
+def _reading_below(store: Store, path: str, zarr_format: int) -> Steps[dict[str, Any]]:
     found: dict[str, Any] = {}
     waiting = [path]
     names = list(formats.KEYS[zarr_format].all)
     while waiting:
         children: list[str] = []
-        for parent in waiting:
+        listings = yield [ask(store, "list_dir", nodes.prefix_of(parent)) for parent in waiting]
+        for parent, listing in zip(waiting, listings, strict=True):
             prefix = nodes.prefix_of(parent)
-            listed = [child[len(prefix) : -1] for child in store.list_dir(prefix).prefixes]
+            listed = [child[len(prefix) : -1] for child in listing.prefixes]
             children += [prefix + name for name in listed if name and not name.startswith("__")]
-        answers = iter(store.fetch([Fetch(f"{child}/{name}") for child in children for name in names]))
+        requests = [Fetch(f"{child}/{name}") for child in children for name in names]
+        (fetched,) = yield [ask(store, "fetch", requests)]
+        answers = iter(fetched)
         waiting = []
         for child in children:
             stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
@@ -109,37 +123,36 @@ def is_holder(name: str, data: Buffer | None) -> bool:
     return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
 
 
-def holders_above(store: Store, path: str) -> list[nodes.Holder]:
-    """The consolidated documents at and above `path`, by one request."""
-    places = [(above, name) for above in [*nodes.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
-    answers = store.fetch([Fetch(nodes.prefix_of(above) + name) for above, name in places])
-    return _holding(places, answers)
+def places_above(path: str) -> list[nodes.Holder]:
+    """Where consolidated metadata that tells of `path` may be."""
+    return [(above, name) for above in [*nodes.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
 
 
-def _holding(places: Sequence[nodes.Holder], answers: Sequence[list[Buffer] | None]) -> list[nodes.Holder]:
+def holding(places: Sequence[nodes.Holder], answers: Sequence[list[Buffer] | None]) -> list[nodes.Holder]:
+    """Those of `places` that hold consolidated metadata, by what is there."""
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
 
 
-def follow_change(
+def following_change(
     store: Store, path: str, known: Sequence[nodes.Holder] | None = None, *, replaced: bool = False
-) -> None:
+) -> Steps[None]:
     """Enter what is now stored at `path` into the consolidated metadata of every group above it that has some.
 
     With `replaced` everything that was below `path` is gone. `known`: where consolidated metadata is, at least above
     `path`; without it that costs one request, and nothing more where no group is consolidated.
     """
-    _follow(store, [path], known, [path] if replaced else [])
+    yield from _following(store, [path], known, [path] if replaced else [])
     _follow_outside(store, [path], [path] if replaced else [])
 
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
-    """`follow_change` for many nodes: each document that holds consolidated metadata is changed once."""
-    _follow(store, paths, None, [])
+    """`following_change` for many nodes: each document that holds consolidated metadata is changed once."""
+    finish(_following(store, paths, None, []))
     _follow_outside(store, paths, [])
 
 
 def follow_directory(path: str) -> None:
-    """`follow_change` for a directory that was put in its place as a whole, and everything in it."""
+    """`following_change` for a directory that was put in its place as a whole, and everything in it."""
     store = LocalStore(path)
     group = nodes.read_node(store, "")
     if group is not None:
@@ -152,7 +165,7 @@ def is_staged(path: str) -> bool:
 
 
 def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> None:
-    """`_follow` in the groups around a directory that was opened by itself: ``data.zarr/x`` is a node of ``data.zarr``."""
+    """`_following` in the groups around a directory that was opened by itself: ``data.zarr/x`` is a node of ``data.zarr``."""
     if not isinstance(store, LocalStore):
         return
     root = top = store.root
@@ -164,18 +177,20 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
     below = ["/".join(filter(None, (inside, path))) for path in paths]
     left = ["/".join(filter(None, (inside, path))) for path in gone]
     try:
-        _follow(LocalStore(top), below, None, left)
+        finish(_following(LocalStore(top), below, None, left))
     except (OSError, TessarrError) as error:
         message = f"consolidated metadata of {top} could not be kept in step with {root}: {error}"
         warnings.warn(message, ZarrRuntimeWarning, 4)
 
 
-def _follow(store: Store, paths: Sequence[str], known: Sequence[nodes.Holder] | None, gone: Sequence[str]) -> None:
+def _following(
+    store: Store, paths: Sequence[str], known: Sequence[nodes.Holder] | None, gone: Sequence[str]
+) -> Steps[None]:
     above = dict.fromkeys(place for path in paths for place in [*nodes.ancestors(path), path])
     places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
     if known is None:
-        answers = store.fetch([Fetch(nodes.prefix_of(place) + name) for place, name in places])
-        known = _holding(places, answers)
+        (answers,) = yield [ask(store, "fetch", [Fetch(nodes.prefix_of(place) + name) for place, name in places])]
+        known = holding(places, answers)
     for place, name in [where for where in places if where in known]:
         prefix = nodes.prefix_of(place)
         # v3 keeps nothing about the group itself
@@ -193,7 +208,7 @@ def _follow(store: Store, paths: Sequence[str], known: Sequence[nodes.Holder] | 
         ) -> Buffer | None:
             return old if old is None else _entered(store, old, key, name, inside, left)
 
-        store.update(prefix + name, enter)
+        yield [ask(store, "update", prefix + name, enter)]
 
 
 def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:

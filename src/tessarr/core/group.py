@@ -101,11 +101,12 @@ class Group(Node, Making, Grouping):
 
         return group_info(self)
 
-    def info_complete(self) -> GroupInfo:
+    @stepwise
+    def info_complete(self) -> Steps[GroupInfo]:
         """`info` with the number of members."""
         from tessarr.core.info import group_info
 
-        return group_info(self, complete=True)
+        return group_info(self, (yield from self._walking(None)))
 
     # -- members -----------------------------------------------------------------------------------------------------
 
@@ -150,26 +151,29 @@ class Group(Node, Making, Grouping):
             raise KeyError(f"no member {path!r} in group {self.name}")
         return found
 
-    def get(self, path: str, default: Any = None) -> Any:
+    @stepwise
+    def get(self, path: str, default: Any = None) -> Steps[Any]:
         """The member at `path`, or `default`."""
         try:
-            return self[path]
+            return (yield from steps_of(Group.__getitem__)(self, path))
         except KeyError:
             return default
 
-    def get_array(self, path: str) -> Array:
+    @stepwise
+    def get_array(self, path: str) -> Steps[Array]:
         """The array at `path`. Raises `ArrayNotFoundError`, also when a group is there."""
         from tessarr.core.array import Array
 
-        found = self.get(path)
+        found = yield from steps_of(Group.get)(self, path)
         if isinstance(found, Array):
             return found
         wrong = ArrayNotFoundError if found is None else GroupInsteadError
         raise wrong("no array here", store=self._store.url, path=f"/{self._join(path)}")
 
-    def get_group(self, path: str) -> Group:
+    @stepwise
+    def get_group(self, path: str) -> Steps[Group]:
         """The group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
-        found = self.get(path)
+        found = yield from steps_of(Group.get)(self, path)
         if isinstance(found, Group):
             return found
         wrong = GroupNotFoundError if found is None else ArrayInsteadError
@@ -179,16 +183,18 @@ class Group(Node, Making, Grouping):
     def __contains__(self, path: object) -> Steps[bool]:
         return isinstance(path, str) and (yield from self._reading_member(self._join(path))) is not None
 
-    def __delitem__(self, path: str) -> None:
+    @stepwise
+    def __delitem__(self, path: str) -> Steps[None]:
         """Remove a member and everything below it. Raises `KeyError`."""
         self._will_change()
-        if path not in self:
+        if not (yield from steps_of(Group.__contains__)(self, path)):
             raise KeyError(f"no member {path!r} in group {self.name}")
-        nodes.delete_node(self._store, self._join(path))
+        yield from nodes.deleting(self._store, self._join(path))
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    @stepwise
+    def __setitem__(self, name: str, value: Any) -> Steps[None]:
         """Store an array-like as the array `name`, replacing a member of that name."""
-        self.create_array(name, data=value, overwrite=True)
+        yield from steps_of(Group.create_array)(self, name, data=value, overwrite=True)
 
     def _children(self) -> Steps[list[tuple[str, NodeMetadata]]]:
         """Names and metadata of the direct members, by name."""
@@ -201,13 +207,16 @@ class Group(Node, Making, Grouping):
             return None
         return [(name, consolidated.parsed(name)) for name in sorted(consolidated.children(""))]
 
-    def non_members(self) -> tuple[str, ...]:
+    @stepwise
+    def non_members(self) -> Steps[tuple[str, ...]]:
         """Names with something stored below them that are no members: no document of this format describes them.
 
         Zarr v3.1 has no implicit groups, so what is below such a name is no part of this hierarchy.
         """
         prefix = nodes.prefix_of(self._path)
-        return tuple(sorted({child[len(prefix) : -1] for child in self._store.list_dir(prefix).prefixes} - {*self}))
+        (listing,) = yield [ask(self._store, "list_dir", prefix)]
+        members = {name for name, _ in (yield from self._children())}
+        return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
 
     @stepwise
     def members(
@@ -258,15 +267,16 @@ class Group(Node, Making, Grouping):
         self._require_writable()
         self._metadata = self._metadata.with_(consolidated_metadata=None)
 
-    def _change_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
         self._require_writable()
-        metadata = nodes.change_attributes(self._store, self._path, self._metadata, change)
+        metadata = yield from nodes.changing_attributes(self._store, self._path, self._metadata, change)
         assert isinstance(metadata, GroupMetadata)
         self._metadata = metadata
 
-    def update_attributes(self, new_attributes: dict[str, Any]) -> Group:
+    @stepwise
+    def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Group]:
         """Set several attributes in one write; returns the group."""
-        self.attrs.update(new_attributes)
+        yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
     @stepwise

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+from tessarr.core.twins import Steps, ask
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -49,8 +52,8 @@ def human(nbytes: float) -> str:
     raise AssertionError
 
 
-def array_info(array: Array, *, complete: bool = False) -> ArrayInfo:
-    """What `Array.info` and `Array.info_complete` show."""
+def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> ArrayInfo:
+    """What `Array.info` shows; with the bytes and the number of chunks that are stored, what `Array.info_complete` shows."""
     rectilinear = array.metadata.chunk_grid.chunk_shape is None
     items = [
         ("Name", array.name),
@@ -79,19 +82,18 @@ def array_info(array: Array, *, complete: bool = False) -> ArrayInfo:
         ("Engine", str(array.engine)),
         ("No. bytes", f"{array.nbytes} ({human(array.nbytes)})"),
     ]
-    if complete:
-        stored = array.nbytes_stored()
+    if stored is not None:
         ratio = f"{array.nbytes / stored:.1f}" if stored else "-"
         items += [
             ("No. bytes stored", f"{stored} ({human(stored)})"),
             ("Storage ratio", ratio),
-            ("Chunks initialized", f"{array.nchunks_initialized}/{array.nchunks}"),
+            ("Chunks initialized", f"{nchunks}/{array.nchunks}"),
         ]
     return ArrayInfo(items, array.zarr_format)
 
 
-def group_info(group: Group, *, complete: bool = False) -> GroupInfo:
-    """What `Group.info` and `Group.info_complete` show."""
+def group_info(group: Group, members: Iterable[tuple[str, Array | Group]] | None = None) -> GroupInfo:
+    """What `Group.info` shows; with all members, at any depth, what `Group.info_complete` shows."""
     items = [
         ("Name", group.name),
         ("Type", "Group"),
@@ -99,20 +101,19 @@ def group_info(group: Group, *, complete: bool = False) -> GroupInfo:
         ("Store", repr(group.store)),
         ("Read-only", str(group.read_only)),
     ]
-    if complete:
+    if members is not None:
         from tessarr.core.array import Array
 
-        members = [node for _, node in group.members(max_depth=None)]
-        arrays = sum(isinstance(node, Array) for node in members)
+        kinds = [isinstance(node, Array) for _, node in members]
         items += [
-            ("No. members", str(len(members))),
-            ("No. arrays", str(arrays)),
-            ("No. groups", str(len(members) - arrays)),
+            ("No. members", str(len(kinds))),
+            ("No. arrays", str(sum(kinds))),
+            ("No. groups", str(len(kinds) - sum(kinds))),
         ]
     return GroupInfo(items, group.zarr_format)
 
 
-def digest(array: Array, hashname: str) -> bytes:
+def digesting(array: Array, hashname: str) -> Steps[bytes]:
     """A digest over the metadata, attributes and every stored chunk, in key order."""
     import hashlib
 
@@ -125,8 +126,14 @@ def digest(array: Array, hashname: str) -> bytes:
     for name in sorted(documents):
         total.update(documents[name])
     prefix = prefix_of(array.path)
-    for key in sorted(key for _, key in array.stored_chunks()):
-        total.update(key[len(prefix) :].encode())
-        value = array.store.get(key)
-        total.update(b"" if value is None else byte_view(value))
+    keys = sorted(key for _, key in (yield from array._listing_chunks()))
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        for key, value in zip(some, (yield [ask(array.store, "get", key) for key in some]), strict=True):
+            total.update(key[len(prefix) :].encode())
+            total.update(b"" if value is None else byte_view(value))
     return bytes(total.digest())
+
+
+_AT_ONCE = 8
+"""Chunks in memory while a digest is made."""

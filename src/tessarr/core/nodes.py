@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.core.twins import Steps, ask, finish
-from tessarr.engine.pool import for_each
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -258,7 +257,7 @@ def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
     else:
         for key, data in documents.items():
             yield [ask(store, "set", key, data)]
-    follow_change(store, path, around.holders, replaced=True)
+    yield from following_change(store, path, around.holders, replaced=True)
 
 
 class Surroundings(NamedTuple):
@@ -355,19 +354,24 @@ def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: 
     if documents:
         yield [ask(store, "set_if_not_exists", *item) for item in documents]
     for ancestor in missing:
-        follow_change(store, ancestor, around.holders)
+        yield from following_change(store, ancestor, around.holders)
 
 
 def delete_node(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it."""
+    finish(deleting(store, path))
+
+
+def deleting(store: Store, path: str) -> Steps[None]:
+    """The steps of `delete_node`."""
     store._check_writable(path)
-    store.delete_prefix(prefix_of(path))
-    follow_change(store, path, replaced=True)
+    yield [ask(store, "delete_prefix", prefix_of(path))]
+    yield from following_change(store, path, replaced=True)
 
 
-def change_attributes(
+def changing_attributes(
     store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> NodeMetadata:
+) -> Steps[NodeMetadata]:
     """Change the stored attributes of a node, whatever another writer made of them in the meantime.
 
     Returns `metadata` with the new attributes.
@@ -386,17 +390,22 @@ def change_attributes(
         return new
 
     name = keys.attributes or keys.array
-    _change_document(store, path, name, alone if keys.attributes else in_document)
+    yield from _changing(store, path, name, alone if keys.attributes else in_document)
     return metadata.with_attributes(new)
 
 
 def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
     """Replace some members of an array's stored document and leave all others as they are."""
+    finish(changing_document(store, path, metadata, changes))
+
+
+def changing_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
+    """The steps of `change_document`."""
     name = formats.KEYS[metadata.zarr_format].array
-    _change_document(store, path, name, lambda document: {**formats.put_right(name, document), **changes})
+    yield from _changing(store, path, name, lambda document: {**formats.put_right(name, document), **changes})
 
 
-def _change_document(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def _changing(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
     key = prefix_of(path) + name
     store._check_writable(key)
 
@@ -410,26 +419,31 @@ def _change_document(store: Store, path: str, name: str, change: Callable[[dict[
             hint = "JSON has no NaN or infinity; store them as strings"
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
+    update = ask(store, "update", key, rewrite)
     if not store.is_remote:
-        store.update(key, rewrite)
-        follow_change(store, path)
+        yield [update]
+        yield from following_change(store, path)
         return
-    from tessarr.core.consolidation import holders_above
+    from tessarr.core.consolidation import holding, places_above
 
-    holders: list[Holder] = []
-    steps: list[Callable[[], None]] = [
-        lambda: store.update(key, rewrite),
-        lambda: holders.extend(holders_above(store, path)),
-    ]
-    for_each(lambda step: step(), steps, waiting=2)  # both begin with a round trip
-    follow_change(store, path, holders)
+    places = places_above(path)
+    requests = [Fetch(prefix_of(above) + name) for above, name in places]
+    _, answers = yield [update, ask(store, "fetch", requests)]  # both begin with a round trip
+    yield from following_change(store, path, holding(places, answers))
 
 
 def follow_change(store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False) -> None:
+    """Keep the consolidated metadata above `path` in step with what was written there. See `following_change`."""
+    finish(following_change(store, path, holders, replaced=replaced))
+
+
+def following_change(
+    store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False
+) -> Steps[None]:
     """Keep the consolidated metadata above `path` in step with what was written there.
 
     `holders`: the consolidated documents above, where they are known already.
     """
-    from tessarr.core.consolidation import follow_change
+    from tessarr.core.consolidation import following_change
 
-    follow_change(store, path, holders, replaced=replaced)
+    yield from following_change(store, path, holders, replaced=replaced)

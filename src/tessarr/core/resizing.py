@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tessarr.core import nodes
 from tessarr.core.selecting import as_elements
+from tessarr.core.twins import Call, Steps, ask, held
 from tessarr.engine.bound import BoundArray, bind
 from tessarr.errors import BaseZarrError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
 _FEW = 10_000
 """Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
+_OF_THE_CALLER = 7
+"""Frames from here to who called `Array.resize`: two of steps, and four that drive them."""
 
 
-def resize(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> None:
+def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
     """Change the shape of `array` in place.
 
     Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are now wholly
@@ -53,17 +56,17 @@ def resize(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: b
     metadata = _with_shape(array.metadata, new_shape)
     old_bound = array._bound
     if clear:
-        _fill_edges(array, tuple(map(min, old_shape, new_shape)))
-    nodes.change_document(array.store, array.path, metadata, _shape_members(metadata))
+        yield from _fill_edges(array, tuple(map(min, old_shape, new_shape)))
+    yield from nodes.changing_document(array.store, array.path, metadata, _shape_members(metadata))
     array._become(metadata)
     if any(new < old for new, old in zip(new_shape, old_shape, strict=True)):
         if delete_outside_chunks:
-            _delete_outside(array, old_bound)
+            yield from _delete_outside(array, old_bound)
         else:
             message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
-            warnings.warn(message, ZarrUserWarning, 3)
+            warnings.warn(message, ZarrUserWarning, _OF_THE_CALLER)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
-        _clear_gained(array, old_shape)
+        yield from _clear_gained(array, old_shape)
 
 
 def _length(value: Any) -> int:
@@ -89,7 +92,7 @@ def _shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
     return members
 
 
-def _delete_outside(array: Array, old: BoundArray) -> None:
+def _delete_outside(array: Array, old: BoundArray) -> Steps[None]:
     """Delete exactly the chunks that lie wholly outside the new shape."""
     new_grid = tuple(axis.nchunks for axis in array._bound.axes)
     old_grid = tuple(axis.nchunks for axis in old.axes)
@@ -97,14 +100,18 @@ def _delete_outside(array: Array, old: BoundArray) -> None:
     if not store.supports_deletes:
         return
     if prod(old_grid) - prod(map(min, new_grid, old_grid)) <= _FEW:
-        store.delete_many(old.key(coords) for coords in _outside(old_grid, new_grid))
+        gone = [old.key(coords) for coords in _outside(old_grid, new_grid)]
+        yield [ask(store, "delete_many", gone)]
         return
     prefix = nodes.prefix_of(array.path)
     encoding = array.metadata.chunk_key_encoding
-    for key in store.list_prefix(prefix):
+    (listed,) = yield [ask(store, "list_prefix", prefix)]
+    gone = []
+    for key in listed:
         coords = encoding.decode(key[len(prefix) :], array.ndim)
         if coords is not None and any(i >= n for i, n in zip(coords, new_grid, strict=True)):
-            store.delete(key)
+            gone.append(key)
+    yield [ask(store, "delete_many", gone)]
 
 
 def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
@@ -125,7 +132,7 @@ def _product(ranges: list[range]) -> list[Coords]:
     return list(product(*ranges))
 
 
-def _fill_edges(array: Array, kept: Shape) -> None:
+def _fill_edges(array: Array, kept: Shape) -> Steps[None]:
     """Fill, in the chunks that straddle the new edge, the part that is about to fall outside."""
     bound = array._bound
     for axis, (length, keep) in enumerate(zip(array.shape, kept, strict=True)):
@@ -133,54 +140,72 @@ def _fill_edges(array: Array, kept: Shape) -> None:
             continue
         chunk = bound.axes[axis].find(keep - 1)
         end = min(length, bound.axes[axis].start(chunk) + bound.axes[axis].size(chunk))
-        _fill_slab(array, bound, axis, keep, end)
+        yield from _fill_slab(array, bound, axis, keep, end)
 
 
-def _clear_gained(array: Array, old_shape: Shape) -> None:
+def _clear_gained(array: Array, old_shape: Shape) -> Steps[None]:
     for axis, (new, old) in enumerate(zip(array.shape, old_shape, strict=True)):
         if new > old:
-            _fill_slab(array, array._bound, axis, old, new)
+            yield from _fill_slab(array, array._bound, axis, old, new)
 
 
-def _fill_slab(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> None:
+def _fill_slab(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> Steps[None]:
     if start >= stop or 0 in bound.shape:
         return
     dims = [slice(0, n, 1) for n in bound.shape]
     dims[axis] = slice(start, stop, 1)
-    array._engine.write(bound, Outer(tuple(dims)), np.broadcast_to(bound.fill, Outer(tuple(dims)).shape))
+    selection = Outer(tuple(dims))
+    yield [_writing(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
 
 
-def append(array: Array, data: npt.ArrayLike, axis: int = 0) -> Shape:
+def _writing(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArray[Any]) -> Call:
+    engine = array._engine
+    return Call(
+        lambda: engine.write(bound, selection, values),
+        lambda: engine.write_async(bound, selection, values),
+        bound.store.is_remote,
+    )
+
+
+def appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
     """Add `data` after the last element of `axis`; its other lengths must be the array's. Returns the new shape.
 
-    The data is stored before the shape: a failed append leaves the array as it was. Concurrent appends wait for
-    each other (a lock of the store; across machines only where the store's locks reach) and all survive.
+    The data is stored before the shape: an append that fails, or is cancelled, leaves the array as it was. Concurrent
+    appends wait for each other (a lock of the store; across machines only where the store's locks reach) and all survive.
 
     Raises `ValueError` when the lengths differ, `ReadOnlyError`.
     """
     array._require_writable()
-    with array.store.lock(nodes.prefix_of(array.path) + "append"):
-        array.refresh()
-        values = as_elements(data, array.dtype)
-        if not -array.ndim <= axis < array.ndim:
-            raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {array.ndim}", got=axis)
-        axis %= array.ndim
-        others = [n for i, n in enumerate(array.shape) if i != axis]
-        if values.ndim != array.ndim or others != [n for i, n in enumerate(values.shape) if i != axis]:
-            raise BaseZarrError(
-                "the data does not fit the array on every other axis",
-                path=array.name,
-                expected=f"shape {array.shape} except along axis {axis}",
-                got=values.shape,
-            )
-        start = array.shape[axis]
-        new_shape = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(array.shape))
-        metadata = _with_shape(array.metadata, new_shape)
-        bound = bind(array.store, array.path, metadata, array._options)
-        dims = [slice(0, n, 1) for n in new_shape]
-        dims[axis] = slice(start, new_shape[axis], 1)
-        if values.size:
-            array._engine.write(bound, Outer(tuple(dims)), values)
-        nodes.change_document(array.store, array.path, metadata, _shape_members(metadata))
-        array._become(metadata)
+    lock = array.store.lock(nodes.prefix_of(array.path) + "append")
+    yield [held(lock, array.store)]
+    try:
+        return (yield from _appending(array, data, axis))
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def _appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
+    yield from array._refreshing()
+    values = as_elements(data, array.dtype)
+    if not -array.ndim <= axis < array.ndim:
+        raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {array.ndim}", got=axis)
+    axis %= array.ndim
+    others = [n for i, n in enumerate(array.shape) if i != axis]
+    if values.ndim != array.ndim or others != [n for i, n in enumerate(values.shape) if i != axis]:
+        raise BaseZarrError(
+            "the data does not fit the array on every other axis",
+            path=array.name,
+            expected=f"shape {array.shape} except along axis {axis}",
+            got=values.shape,
+        )
+    start = array.shape[axis]
+    new_shape = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(array.shape))
+    metadata = _with_shape(array.metadata, new_shape)
+    bound = bind(array.store, array.path, metadata, array._options)
+    dims = [slice(0, n, 1) for n in new_shape]
+    dims[axis] = slice(start, new_shape[axis], 1)
+    if values.size:
+        yield [_writing(array, bound, Outer(tuple(dims)), values)]
+    yield from nodes.changing_document(array.store, array.path, metadata, _shape_members(metadata))
+    array._become(metadata)
     return new_shape

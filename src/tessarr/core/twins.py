@@ -3,20 +3,25 @@
 Opening, listing and creating nodes is written once, as a generator (*steps*): it yields the calls of a store that it
 waits for, all at once, and is sent their answers. `finish` makes the calls from this thread; `finish_async` awaits their
 ``_async`` twins, so that nothing blocks the event loop, any number of them wait at the same time, and cancelling ends the
-requests. Between two waits the steps themselves (parsing a large document) run in a thread.
+requests. Between two waits the steps themselves (parsing a large document) run in a thread. Steps that are cancelled are
+closed, so that a lock that they hold (`held`) is free again.
 
-What only rarely waits, or is about local storage, has a twin that runs the synchronous function in a thread. Reading and
+What only rarely waits, is about local storage, or is made of many such calls (copying a hierarchy), has a twin that runs
+the synchronous function in a thread, which gives up before its next step once nobody awaits it any more. Reading and
 writing data have twins of their own (`tessarr.engine.base.Engine.read_async`).
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from tessarr.stores.base import Store
+    from tessarr.stores.base import LockContext, Store
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,6 +49,74 @@ def ask(store: Store, method: str, *arguments: Any) -> Call:
     )
 
 
+def held(lock: LockContext, store: Store) -> Call:
+    """Taking a lock of `store`, which the steps then hold, and let go by ``lock.__exit__(None, None, None)``."""
+    return Call(lock.__enter__, lambda: _taken(lock), store.is_remote)
+
+
+async def _taken(lock: LockContext) -> None:
+    """Enter `lock`, in a thread of its own: who holds it may need all those that a loop has, to come to its end."""
+    import asyncio
+
+    from tessarr.stores.locks import PATIENCE
+
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[None] = loop.create_future()
+    given_up, ended = threading.Event(), threading.Lock()
+    entered: list[None] = []
+
+    def take() -> None:
+        PATIENCE.ask = functools.partial(_give_up, given_up)
+        try:
+            lock.__enter__()
+        except BaseException as error:
+            if not given_up.is_set():
+                loop.call_soon_threadsafe(_settle, answer, error)
+            return
+        with ended:
+            entered.append(None)
+            if not given_up.is_set():
+                loop.call_soon_threadsafe(_settle, answer, None)
+                return
+        lock.__exit__(None, None, None)
+
+    threading.Thread(target=take, name="tessarr-lock", daemon=True).start()
+    try:
+        await answer
+    except asyncio.CancelledError:
+        with ended:
+            given_up.set()
+            late = bool(entered)
+        if late:
+            lock.__exit__(None, None, None)
+        raise
+
+
+def _settle(answer: Any, error: BaseException | None) -> None:
+    if not answer.done():
+        answer.set_result(None) if error is None else answer.set_exception(error)
+
+
+class _GivenUpError(BaseException):
+    """Nobody waits any more for what a thread does."""
+
+
+def _give_up(given_up: threading.Event) -> None:
+    if given_up.is_set():
+        raise _GivenUpError
+
+
+_given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
+"""Set once nobody awaits what this thread does."""
+
+
+def check_wanted() -> None:
+    """End what this thread does if it did it for a coroutine, and that was cancelled."""
+    event = _given_up.get()
+    if event is not None:
+        _give_up(event)
+
+
 def finish(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are made from this thread, several that wait side by side."""
     return _go_on(steps, _begun(steps))
@@ -51,21 +124,54 @@ def finish(steps: Steps[R]) -> R:
 
 async def finish_async(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are awaited."""
-    import asyncio
-
     from tessarr.stores.network import gather_or_cancel
 
-    at = await asyncio.to_thread(_begun, steps)
+    at = await _in_thread(_begun, steps)
     while not isinstance(at, _End):
         if not all(call.waits for call in at):
-            return await asyncio.to_thread(_go_on, steps, at)
+            return await _in_thread(_go_on, steps, at)
         try:
             answers = await gather_or_cancel([call.awaited() for call in at])
         except Exception as error:
-            at = await asyncio.to_thread(_thrown, steps, error)
+            at = await _in_thread(_thrown, steps, error)
+        except BaseException:  # cancelled
+            steps.close()
+            raise
         else:
-            at = await asyncio.to_thread(_sent, steps, answers)
+            at = await _in_thread(_sent, steps, answers)
     return at.result  # type: ignore[no-any-return]
+
+
+async def _in_thread(part: Callable[..., R], steps: Steps[Any], *arguments: Any) -> R:
+    """A part of `steps`, in a thread; when this is cancelled they are closed."""
+
+    def run(given_up: threading.Event) -> R:
+        try:
+            return part(steps, *arguments)
+        finally:
+            if given_up.is_set():
+                steps.close()
+
+    def cancelled() -> None:
+        with suppress(ValueError):  # the thread is in the midst of them, and will
+            steps.close()
+
+    return await _threaded(run, cancelled)
+
+
+async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[], object]) -> R:
+    """``run(given_up)`` in a thread, which learns by the event that nobody waits for it any more."""
+    import asyncio
+
+    given_up = threading.Event()
+    context = copy_context()
+    context.run(_given_up.set, given_up)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, context.run, run, given_up)
+    except asyncio.CancelledError:
+        given_up.set()
+        cancelled()
+        raise
 
 
 class _End(NamedTuple):
@@ -100,9 +206,13 @@ def _thrown(steps: Steps[Any], error: Exception) -> _At:
 def _go_on(steps: Steps[R], at: _At) -> R:
     while not isinstance(at, _End):
         try:
+            check_wanted()
             answers = _made(at)
         except Exception as error:
             at = _thrown(steps, error)
+        except BaseException:  # interrupted
+            steps.close()
+            raise
         else:
             at = _sent(steps, answers)
     return at.result  # type: ignore[no-any-return]
@@ -155,9 +265,7 @@ def twin(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if steps is not None:
             return await finish_async(steps(*args, **kwargs))
-        import asyncio
-
-        return await asyncio.to_thread(function, *args, **kwargs)
+        return await _threaded(lambda _: function(*args, **kwargs), lambda: None)
 
     call.__name__ = f"{function.__name__}_async"
     call.__qualname__ = f"{function.__qualname__}_async"

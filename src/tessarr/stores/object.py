@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Listing, Version
+from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version
 from tessarr.stores.budget import budget_for
 from tessarr.stores.network import Answer, NetworkStore, gather_or_cancel, run_side_by_side
 from tessarr.stores.partial import byte_view
@@ -319,6 +319,20 @@ class ObjectStore(NetworkStore):
             for key in keys:
                 await self.delete_async(key)
 
+    async def delete_prefix_async(self, prefix: str) -> None:
+        self._check_writable(prefix)
+        await self.delete_many_async(await self.list_prefix_async(prefix))
+
+    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._check_writable(prefix)
+        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
+        old = await self.list_prefix_async(prefix) if self.supports_listing else []
+        await gather_or_cancel([self.set_async(key, value) for key, value in staged.items()])
+        await self.delete_many_async(key for key in old if key not in items)
+        for key, value in items.items():
+            await self.set_async(key, value)
+        await self.delete_many_async(staged)
+
     # -- listing -----------------------------------------------------------------------------------------------
 
     def list(self) -> Iterator[str]:
@@ -354,6 +368,17 @@ class ObjectStore(NetworkStore):
 
     def getsize_prefix(self, prefix: str) -> int:
         return sum(meta["size"] for meta in self._list_objects(prefix))
+
+    async def getsize_prefix_async(self, prefix: str) -> int:
+        self._check_listing(prefix)
+
+        async def call() -> int:
+            pages = self.store.list_async(self._at(prefix) or None)
+            return sum([meta["size"] async for page in pages for meta in page])
+
+        if not hasattr(self.store, "list_async"):
+            return await super().getsize_prefix_async(prefix)
+        return await self._send_async(prefix, "LIST", call) or 0
 
     def _listing(self, found: Any) -> Listing:
         if found is None:

@@ -50,6 +50,16 @@ async def _longest_pause(waiting: Awaitable[Any]) -> float:
     return longest
 
 
+def _x(store: Store, name: str) -> tessarr.Array:
+    """An array of its own, so that what is done to it can be done again."""
+    return tessarr.create_array(store, name=name, data=np.arange(64).reshape(8, 8), chunks=(4, 4), overwrite=True)
+
+
+def _around(array: tessarr.Array) -> tessarr.Group:
+    """The group that an array is in."""
+    return tessarr.open_group(array.store, path=array.path.rpartition("/")[0])
+
+
 CALLS: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "open": lambda store: tessarr.open_async(store, mode="r"),
     "open_array": lambda store: tessarr.open_array_async(store, path="x", mode="r"),
@@ -59,6 +69,25 @@ CALLS: dict[str, Callable[[Store], Awaitable[Any]]] = {
     "contains": lambda store: tessarr.open_group(store, mode="r").contains_async("x"),
     "create_array": lambda store: tessarr.create_array_async(store, name=f"n/y{next(_number)}", shape=(4,), dtype="u1"),
     "create_group": lambda store: tessarr.create_group_async(store, path=f"n/g{next(_number)}"),
+    "resize": lambda store: _x(store, "shrunk").resize_async(5, 5),
+    "resize clear": lambda store: _x(store, "cleared").resize_async(5, 5, clear=True),
+    "append": lambda store: _x(store, "longer").append_async(np.ones((3, 8))),
+    "update_attributes": lambda store: _x(store, "told").update_attributes_async({"a": 1}),
+    "put attributes": lambda store: _x(store, "put").attrs.put_async({"a": 1}),
+    "attributes of a group": lambda store: tessarr.open_group(store, path="g").update_attributes_async({"a": 1}),
+    "refresh": lambda store: tessarr.open_array(store, path="x").refresh_async(),
+    "replace": lambda store: tessarr.open_group(store).create_array_async("x", shape=(2,), dtype="u1", overwrite=True),
+    "setitem": lambda store: tessarr.open_group(store).setitem_async("x", np.arange(9).reshape(3, 3)),
+    "delitem": lambda store: _around(_x(store, "h/gone")).delitem_async("gone"),
+    "get_array": lambda store: tessarr.open_group(store).get_array_async("x"),
+    "non_members": lambda store: tessarr.open_group(store).non_members_async(),
+    "consolidate_metadata": lambda store: tessarr.consolidate_metadata_async(store, path="g"),
+    "nbytes_stored": lambda store: tessarr.open_array(store, path="x").nbytes_stored_async(),
+    "nchunks_initialized": lambda store: tessarr.open_array(store, path="x").nchunks_initialized_async(),
+    "stored_chunks": lambda store: tessarr.open_array(store, path="x").stored_chunks_async(),
+    "info_complete": lambda store: tessarr.open_array(store, path="x").info_complete_async(),
+    "digest": lambda store: tessarr.open_array(store, path="x").digest_async(),
+    "astype": lambda store: tessarr.open_array(store, path="x").astype_async("f4"),
     "read": lambda store: tessarr.open_array(store, path="x", mode="r").read_async(...),
     "write": lambda store: tessarr.open_array(store, path="x", mode="r+").write_async(..., np.ones((8, 8))),
 }
@@ -68,7 +97,15 @@ CALLS: dict[str, Callable[[Store], Awaitable[Any]]] = {
 def test_a_call_that_waits_does_not_block_the_loop(store: Store, s3_proxy: Proxy, name: str) -> None:
     asyncio.run(_prepared(store, name))  # imports and connections are not what is measured
     s3_proxy.latency_s = WAIT_S
-    assert asyncio.run(_longest_pause(_prepared(store, name))) < WAIT_S / 2
+    # A busy machine may hold up any loop once; a call that blocks holds it up every time.
+    assert min(_pauses(lambda: asyncio.run(_longest_pause(_prepared(store, name))))) < WAIT_S / 2
+
+
+def _pauses(measure: Callable[[], float]) -> list[float]:
+    found = [measure()]
+    while found[-1] >= WAIT_S / 2 and len(found) < 4:
+        found.append(measure())
+    return found
 
 
 async def _prepared(store: Store, name: str) -> Any:
@@ -98,7 +135,7 @@ def test_a_call_that_is_cancelled_ends_and_sends_no_more_requests(store: Store, 
     time.sleep(0.8)
     assert len(s3_proxy.seen) == sent
     s3_proxy.latency_s = 0
-    np.testing.assert_array_equal(tessarr.open_array(store, path="x", mode="r")[...].shape, (8, 8))
+    assert tessarr.open(store, path="x", mode="r")[...].shape in ((8, 8), (2,), (3, 3))  # whole, as before or after
 
 
 def test_a_hundred_arrays_open_in_the_time_of_a_few(store: Store, s3_proxy: Proxy) -> None:
@@ -146,3 +183,90 @@ def test_asynchronous_errors_are_those_of_the_synchronous_call(store: Store) -> 
     assert asyncio.run(tessarr.open_group(store, path="g").nmembers_async()) == 40
     made = asyncio.run(tessarr.open_array_async(store, path="new/one", mode="a", shape=(2,), dtype="i4"))
     assert made.shape == (2,)
+
+
+async def _cancelled_after(waiting: Awaitable[Any], seconds: float) -> bool:
+    """Whether it was cancelled, `seconds` after it began, before it came to its end."""
+    task = asyncio.ensure_future(waiting)
+    await asyncio.sleep(seconds)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_whatever_moment_an_append_is_cancelled_at_the_array_is_as_before_or_after(
+    s3_proxy: Proxy, zarr_format: int
+) -> None:
+    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
+    rows = np.arange(24).reshape(3, 8)
+    array = tessarr.create_array(store, name="x", data=rows, chunks=(2, 4), zarr_format=zarr_format)
+    s3_proxy.latency_s = 0.05
+    cancelled = []
+    for moment in range(8):
+        cancelled.append(asyncio.run(_cancelled_after(array.append_async(rows), 0.03 + 0.04 * moment)))
+        now = tessarr.open_array(store, path="x", mode="r")
+        assert now.shape[0] % 3 == 0
+        np.testing.assert_array_equal(now[...], np.tile(rows, (now.shape[0] // 3, 1)))
+    assert cancelled[0]
+    # The lock that a cancelled append held is free.
+    assert asyncio.run(array.append_async(rows))[0] == array.shape[0]
+
+
+def test_appends_side_by_side_in_one_loop_all_survive(s3_proxy: Proxy) -> None:
+    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
+    array = tessarr.create_array(store, name="x", shape=(0,), chunks=(10,), dtype="i4")
+
+    async def every() -> None:
+        others = [tessarr.open_array_async(store, path="x", mode="r+") for _ in range(30)]
+        await asyncio.gather(*(one.append_async(np.full(2, i)) for i, one in enumerate(await asyncio.gather(*others))))
+
+    asyncio.run(asyncio.wait_for(every(), 60))
+    array.refresh()
+    assert sorted(array[...].tolist()) == sorted([*range(30)] * 2)
+
+
+def test_an_append_that_is_cancelled_while_it_waits_for_another_lets_it_go_on(s3_proxy: Proxy) -> None:
+    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
+    array = tessarr.create_array(store, name="x", shape=(0,), chunks=(10,), dtype="i4")
+    s3_proxy.latency_s = 0.05
+
+    async def two() -> None:
+        first = asyncio.ensure_future(array.append_async([1, 2]))
+        await asyncio.sleep(0.02)
+        assert await _cancelled_after(tessarr.open_array(store, path="x").append_async([3]), 0.03)
+        await first
+        await tessarr.open_array(store, path="x").append_async([4])
+
+    asyncio.run(asyncio.wait_for(two(), 20))
+    array.refresh()
+    assert array[...].tolist() == [1, 2, 4]
+
+
+def test_what_runs_in_a_thread_gives_up_when_it_is_cancelled(s3_proxy: Proxy) -> None:
+    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
+    source = tessarr.group()
+    for number in range(50):
+        source.create_array(str(number), data=np.arange(4))
+    target = tessarr.create_group(store)
+    s3_proxy.latency_s = 0.02
+    assert asyncio.run(_cancelled_after(tessarr.copy_async(source, target, "copy"), 0.3))
+    s3_proxy.latency_s = 0
+    time.sleep(0.3)
+    sent = len(s3_proxy.seen)
+    time.sleep(0.5)
+    assert len(s3_proxy.seen) == sent
+    assert 0 < len([*tessarr.open_group(store, path="copy", mode="r")]) < 50
+
+
+def test_changes_follow_into_consolidated_metadata_when_awaited(store: Store) -> None:
+    tessarr.consolidate_metadata(store)
+    array = asyncio.run(tessarr.open_array_async(store, path="x", mode="r+"))
+    asyncio.run(array.resize_async(3, 3))
+    asyncio.run(array.update_attributes_async({"unit": "m"}))
+    seen = tessarr.open_consolidated(store, mode="r")["x"]
+    assert seen.shape == (3, 3)
+    assert seen.attrs.asdict() == {"unit": "m"}
