@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import BytesToBytes, ChunkSpec
 from tessarr.codecs.members import check_members, choice, integer, optional, plain_value, read_members
-from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, byte_view, corrupt, flat_bytes, size_error
+from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
 
@@ -222,7 +222,7 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
     source = flat_bytes(data)
     header = read_header(source, nbytes)
     if header.stored:
-        return byte_view(source[_HEADER.size :])
+        return source[_HEADER.size :].data
     out = np.empty(header.nbytes, np.uint8)
     _decompress(source, header, out)
     return out

@@ -19,8 +19,8 @@ from typing import Self
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.members import read_members
-from tessarr.codecs.raw import byte_view, flat_bytes, size_error
-from tessarr.errors import ChecksumError, CodecError
+from tessarr.codecs.raw import checksum_error, flat_bytes, size_error
+from tessarr.errors import CodecError
 from tessarr.types import JSON, Buffer, JSONObject
 
 
@@ -49,7 +49,7 @@ class Crc32cCodec(BytesToBytes):
         from google_crc32c import value
 
         flat = flat_bytes(data)
-        return b"".join((byte_view(flat), value(flat).to_bytes(4, "little")))
+        return b"".join((flat.data, value(flat).to_bytes(4, "little")))
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
         """A view of all but the last four bytes of `data`. Raises `ChecksumError` when they do not match."""
@@ -65,11 +65,5 @@ class Crc32cCodec(BytesToBytes):
             raise size_error(self.name, nbytes, f"{len(body)} bytes")
         computed: int = value(body)
         if computed != stored:
-            raise ChecksumError(
-                "a checksum does not match",
-                codec=self.name,
-                expected=f"the stored {stored:#010x}",
-                got=f"{computed:#010x}",
-                hint="The stored value is damaged; restore it from a copy",
-            )
-        return byte_view(body)
+            raise checksum_error(self.name, stored, computed)
+        return body.data

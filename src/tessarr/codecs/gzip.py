@@ -19,7 +19,7 @@ from typing import Self
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.members import check_members, integer, read_members
-from tessarr.codecs.raw import byte_view, decompress
+from tessarr.codecs.raw import decompress, flat_bytes
 from tessarr.types import JSON, Buffer, JSONObject
 
 _CHECKS = {"level": integer(0, 9)}
@@ -54,7 +54,7 @@ class GzipCodec(BytesToBytes):
 
     def encode(self, data: Buffer) -> Buffer:
         """One gzip member."""
-        encoded = bytearray(zlib.compress(byte_view(data), self.level, _GZIP_CONTAINER))
+        encoded = bytearray(zlib.compress(flat_bytes(data), self.level, _GZIP_CONTAINER))
         encoded[9] = _OS_UNKNOWN  # zlib writes the number of the platform it was built for
         return encoded
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.errors import CodecError
+from tessarr.errors import ChecksumError, CodecError
 from tessarr.types import Buffer
 
 UNKNOWN_SIZE_LIMIT = 1 << 31
@@ -28,11 +28,6 @@ def flat_bytes(data: Buffer) -> npt.NDArray[np.uint8]:
     if isinstance(data, np.ndarray):
         return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     return np.frombuffer(data, np.uint8)
-
-
-def byte_view(data: Buffer) -> memoryview:
-    """The bytes of a C-contiguous buffer as a memoryview over the same memory."""
-    return memoryview(flat_bytes(data))
 
 
 class Decompressor(Protocol):
@@ -65,6 +60,17 @@ def corrupt(codec: str, why: object) -> CodecError:
     )
 
 
+def checksum_error(codec: str, stored: int, computed: int) -> ChecksumError:
+    """The error for data that is not what its checksum was computed of."""
+    return ChecksumError(
+        "a checksum does not match",
+        codec=codec,
+        expected=f"the stored {stored:#010x}",
+        got=f"{computed:#010x}",
+        hint="The stored value is damaged; restore it from a copy",
+    )
+
+
 def decompress(
     codec: str,
     make: Callable[[], Decompressor],
@@ -80,7 +86,7 @@ def decompress(
     for any other decoded size.
     """
     limit = UNKNOWN_SIZE_LIMIT if nbytes is None else nbytes
-    view = byte_view(data)
+    view = flat_bytes(data).data
     parts: list[bytes] = []
     total = at = 0
     while True:

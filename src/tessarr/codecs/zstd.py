@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.members import boolean, check_members, integer, read_members
-from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, byte_view, corrupt, flat_bytes, size_error
+from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, corrupt, flat_bytes, size_error
 from tessarr.types import JSON, Buffer, JSONObject
 
 _CHECKS = {"level": integer(-131072, 22), "checksum": boolean}
@@ -85,7 +85,7 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
         out = np.empty(nbytes, np.uint8)
         _decompress(source, out)
         return out
-    extent = _walk(byte_view(source))
+    extent = _walk(source.data)
     if extent.bound > UNKNOWN_SIZE_LIMIT:
         raise size_error("zstd", None, f"up to {extent.bound} bytes")
     if extent.exact is not None:
@@ -101,7 +101,7 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
 
 def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
     """Refuse frames that say, or by their blocks cannot but, decode to another size than `nbytes`."""
-    view = byte_view(source)
+    view = source.data
     if nbytes > len(source) * MAX_RATIO:
         raise corrupt("zstd", f"{len(source)} bytes cannot decode to {nbytes}")
     if nbytes and _frame_header(view, 0).content == nbytes:
@@ -117,7 +117,7 @@ def _decompress(source: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8]) -> No
     """Decode `source`, whose size was checked, to exactly ``len(out)`` bytes."""
     from numcodecs import zstd
 
-    if len(out) == 0 and _walk(byte_view(source)).exact == 0:
+    if len(out) == 0 and _walk(source.data).exact == 0:
         return  # numcodecs takes no content for an error
     try:
         zstd.decompress(source, out)

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from tessarr.codecs import blosc, zstd
 from tessarr.codecs.gzip import GzipCodec
 from tessarr.codecs.members import Check, boolean, choice, integer, optional, read_members
-from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, byte_view, corrupt, decompress, flat_bytes, size_error
-from tessarr.errors import ChecksumError, CodecError, TessarrError
+from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, checksum_error, corrupt, decompress, flat_bytes, size_error
+from tessarr.errors import CodecError, TessarrError
 from tessarr.types import Buffer
 
 Bytes = npt.NDArray[np.uint8]
@@ -93,7 +93,7 @@ class Blosc(Coder):
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
         """See `BytesToBytes.decode_into`."""
-        return blosc.BloscCodec().decode_into(byte_view(data), byte_view(out))
+        return blosc.BloscCodec().decode_into(data, out.data)
 
 
 class Zstd(Coder):
@@ -113,7 +113,7 @@ class Zstd(Coder):
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
         """See `BytesToBytes.decode_into`."""
-        return zstd.ZstdCodec().decode_into(byte_view(data), byte_view(out))
+        return zstd.ZstdCodec().decode_into(data, out.data)
 
 
 class GZip(Coder):
@@ -141,7 +141,7 @@ class Zlib(Coder):
 
     def encode(self, data: npt.NDArray[Any]) -> Buffer:
         """See `Coder.encode`."""
-        return zlib.compress(byte_view(data), self.members["level"])
+        return zlib.compress(flat_bytes(data), self.members["level"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """See `BytesToBytes.decode`."""
@@ -159,7 +159,7 @@ class BZ2(Coder):
         """See `Coder.encode`."""
         import bz2
 
-        return bz2.compress(byte_view(data), self.members["level"])
+        return bz2.compress(flat_bytes(data), self.members["level"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """See `BytesToBytes.decode`."""
@@ -191,7 +191,7 @@ class LZMA(Coder):
         import lzma
 
         try:
-            return lzma.compress(byte_view(data), **self.members)
+            return lzma.compress(flat_bytes(data), **self.members)
         except (lzma.LZMAError, ValueError) as error:
             raise CodecError(f"lzma cannot compress: {error}", codec="lzma") from error
 
@@ -279,7 +279,7 @@ class Checksum(Coder):
         """See `Coder.encode`."""
         flat = flat_bytes(data)
         checksum = self.compute(flat).to_bytes(4, "little")
-        return b"".join((checksum, byte_view(flat)) if self._first else (byte_view(flat), checksum))
+        return b"".join((checksum, flat.data) if self._first else (flat.data, checksum))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """Raises `ChecksumError` when the checksum does not match."""
@@ -290,14 +290,8 @@ class Checksum(Coder):
             raise size_error(self.codec_id, nbytes, f"{len(body)} bytes")
         expected, got = int.from_bytes(stored.tobytes(), "little"), self.compute(body)
         if expected != got:
-            raise ChecksumError(
-                "a checksum does not match",
-                codec=self.codec_id,
-                expected=f"the stored {expected:#010x}",
-                got=f"{got:#010x}",
-                hint="The stored value is damaged; restore it from a copy",
-            )
-        return byte_view(body)
+            raise checksum_error(self.codec_id, expected, got)
+        return body.data
 
 
 class CRC32(Checksum):
@@ -308,7 +302,7 @@ class CRC32(Checksum):
 
     def compute(self, data: Bytes) -> int:
         """See `Checksum.compute`."""
-        return zlib.crc32(byte_view(data))
+        return zlib.crc32(data)
 
 
 class Adler32(Checksum):
@@ -319,7 +313,7 @@ class Adler32(Checksum):
 
     def compute(self, data: Bytes) -> int:
         """See `Checksum.compute`."""
-        return zlib.adler32(byte_view(data))
+        return zlib.adler32(data)
 
 
 class CRC32C(Checksum):
@@ -420,7 +414,7 @@ class Base64(Coder):
         """See `Coder.encode`."""
         from base64 import standard_b64encode
 
-        return standard_b64encode(byte_view(data))
+        return standard_b64encode(flat_bytes(data))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
         """See `BytesToBytes.decode`."""

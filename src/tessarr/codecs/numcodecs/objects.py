@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.numcodecs.coders import run
 from tessarr.codecs.numcodecs.elements import element_dtype
-from tessarr.codecs.raw import byte_view, corrupt, flat_bytes
+from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.codecs.vlen import VLenBytesCodec, VLenUTF8Codec
 from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
@@ -117,7 +117,7 @@ _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec()
 
 
 def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
-    name, view, count = "vlen-array", byte_view(data), prod(spec.shape)
+    name, view, count = "vlen-array", data.data, prod(spec.shape)
     try:
         dtype = element_dtype(config.get("dtype"))
     except ValueError as error:
@@ -139,7 +139,7 @@ def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], s
 
 def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
     try:
-        text = str(byte_view(data), config.get("encoding", "utf-8"))
+        text = str(data.data, config.get("encoding", "utf-8"))
         items = json.JSONDecoder(strict=config.get("strict", True)).decode(text)
     except (ValueError, RecursionError, LookupError) as error:
         raise corrupt("json2", error) from error
@@ -149,7 +149,7 @@ def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: C
 def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
     msgpack = _msgpack()
     try:
-        items = msgpack.unpackb(byte_view(data), raw=config.get("raw", False), strict_map_key=False)
+        items = msgpack.unpackb(data.data, raw=config.get("raw", False), strict_map_key=False)
     except Exception as error:  # msgpack has several unrelated exceptions of its own
         raise corrupt("msgpack2", error) from error
     return _from_items("msgpack2", items, spec)
