@@ -30,6 +30,7 @@ from tessarr.errors import (
 from tessarr.stores.memory import MemoryStore
 from tessarr.tools.pyramid import Level, build_pyramid
 from tessarr.tools.pyramid.reduce import reduce
+from tests.tools.stopping import StoppedError, stop_after
 
 SCHEMAS = Path(__file__).parents[1] / "fixtures" / "schemas"
 
@@ -303,22 +304,6 @@ def test_what_cannot_be_a_pyramid_is_refused_with_a_typed_error(tmp_path: Path) 
 
 
 # -- stopping and going on ---------------------------------------------------------------------------------------------
-
-
-class StoppedError(Exception):
-    """What the tests stop a run with."""
-
-
-def stop_after(count: int) -> Callable[[int, int, str], None]:
-    seen = 0
-
-    def progress(done: int, total: int, name: str) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == count:
-            raise StoppedError
-
-    return progress
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

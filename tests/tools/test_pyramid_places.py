@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +25,7 @@ from tessarr.stores.zip import ZipStore
 from tessarr.tools.pyramid import build_pyramid
 from tessarr.tools.pyramid.grid import lengths
 from tessarr.tools.pyramid.reduce import reduce
-
-
-class StoppedError(Exception):
-    """What the tests stop a run with."""
-
-
-def stop_after(count: int) -> Callable[[int, int, str], None]:
-    seen = 0
-
-    def progress(done: int, total: int, name: str) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == count:
-            raise StoppedError
-
-    return progress
-
+from tests.tools.stopping import StoppedError, stop_after
 
 VALUES = np.arange(40 * 40, dtype="i4").reshape(40, 40)
 
