@@ -10,8 +10,10 @@ with 0 every read is checked by one request without a body. Missing keys are nev
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
@@ -85,6 +87,45 @@ class _Entry(NamedTuple):
     """The key in the cache store."""
 
 
+class _Kept:
+    """What a cache holds and counts; one object for a cache and its read-only twins, which share the cache store."""
+
+    def __init__(self) -> None:
+        self.start()
+        _ALL.add(self)
+
+    def start(self) -> None:
+        """Empty, with a lock that nobody holds."""
+        self.guard = threading.RLock()
+        self.entries: OrderedDict[_Slot, _Entry] = OrderedDict()
+        self.slots: dict[str, set[_Slot]] = {}
+        self.writes: dict[str, int] = {}
+        """Writes under way or done, per key: a value read before one of them must not be kept after it."""
+        self.size = self.hits = self.misses = self.evictions = self.revalidations = 0
+        self._owner, self._number = "", 0
+
+    def new_name(self) -> str:
+        """A key for the cache store that nobody else uses: unpickled caches and forked children share that with this one."""
+        pid = f"{os.getpid():x}-"
+        if not self._owner.startswith(pid):
+            self._owner = pid + os.urandom(8).hex()
+        self._number += 1
+        return f"{self._owner}-{self._number:x}"
+
+
+_ALL: weakref.WeakSet[_Kept] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a forked child nobody lets go of a lock that another thread of its parent held."""
+    for kept in [*_ALL]:
+        kept.start()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class CacheStore(_Layer):
     """A cache of encoded bytes over `store`, kept in `cache_store` (`MemoryStore` by default).
 
@@ -112,24 +153,15 @@ class CacheStore(_Layer):
         self.max_age_seconds = max_age_seconds
         self.max_size = max_size
         self.cache_set_data = cache_set_data
-        self._start()
-
-    def _start(self) -> None:
-        self._guard = threading.RLock()
-        self._entries: OrderedDict[_Slot, _Entry] = OrderedDict()
-        self._slots: dict[str, set[_Slot]] = {}
-        self._writes: dict[str, int] = {}
-        """Writes under way or done, per key: a value read before one of them must not be kept after it."""
-        self._size = self._number = self._hits = self._misses = self._evictions = self._revalidations = 0
+        self._kept = _Kept()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_guard", "_entries", "_slots", "_writes", "_size", "_number", "_hits", "_misses", "_evictions")
-        return {name: value for name, value in self.__dict__.items() if name not in (*kept, "_revalidations")}
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.cache_store = MemoryStore() if isinstance(self.cache_store, MemoryStore) else self.cache_store
-        self._start()
+        self._kept = _Kept()
 
     def __copy__(self) -> Self:
         twin = object.__new__(type(self))
@@ -139,25 +171,25 @@ class CacheStore(_Layer):
     def cache_info(self) -> CacheInfo:
         """How the cache is set, and how full it is."""
         kind = type(self.cache_store).__name__
-        with self._guard:
+        with self._kept.guard:
             return CacheInfo(
-                kind, self.max_age_seconds, self.max_size, self._size, self.cache_set_data, len(self._slots)
+                kind, self.max_age_seconds, self.max_size, self._kept.size, self.cache_set_data, len(self._kept.slots)
             )
 
     def cache_stats(self) -> CacheStatistics:
         """What the cache has done since it was made or cleared."""
-        with self._guard:
-            return CacheStatistics(self._hits, self._misses, self._evictions, self._revalidations)
+        with self._kept.guard:
+            return CacheStatistics(self._kept.hits, self._kept.misses, self._kept.evictions, self._kept.revalidations)
 
     def clear_cache(self) -> None:
         """Forgets everything, statistics included. The store below is left alone."""
-        with self._guard:
-            names = [entry.name for entry in self._entries.values()]
-            writes = self._writes
-            self._entries.clear()
-            self._slots.clear()
-            self._size = self._hits = self._misses = self._evictions = self._revalidations = 0
-            self._writes = {key: number + 1 for key, number in writes.items()}
+        with self._kept.guard:
+            names = [entry.name for entry in self._kept.entries.values()]
+            writes = self._kept.writes
+            self._kept.entries.clear()
+            self._kept.slots.clear()
+            self._kept.size = self._kept.hits = self._kept.misses = self._kept.evictions = self._kept.revalidations = 0
+            self._kept.writes = {key: number + 1 for key, number in writes.items()}
         self.cache_store.delete_many(names)
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -199,8 +231,8 @@ class CacheStore(_Layer):
         return results
 
     def _writes_of(self, requests: Sequence[Fetch]) -> dict[str, int]:
-        with self._guard:
-            return {request.key: self._writes.get(request.key, 0) for request in requests}
+        with self._kept.guard:
+            return {request.key: self._kept.writes.get(request.key, 0) for request in requests}
 
     def _fill(
         self,
@@ -226,22 +258,22 @@ class CacheStore(_Layer):
         for part in (None,) if request.ranges is None else request.ranges:
             body = self._lookup(request.key, part)
             if body is None:
-                with self._guard:
-                    self._misses += 1
+                with self._kept.guard:
+                    self._kept.misses += 1
                 return None
             found.append(body)
-        with self._guard:
-            self._hits += 1
+        with self._kept.guard:
+            self._kept.hits += 1
         return found
 
     def _lookup(self, key: str, part: ByteRange | None) -> Buffer | None:
         """The bytes of one slot, out of its own entry or that of the whole value."""
         for slot, cut in (((key, part), None), ((key, None), part)):
-            with self._guard:
-                entry = self._entries.get(slot)
+            with self._kept.guard:
+                entry = self._kept.entries.get(slot)
                 if entry is None:
                     continue
-                self._entries.move_to_end(slot)
+                self._kept.entries.move_to_end(slot)
             if not self._is_fresh(key, slot, entry):
                 return None
             body = self.cache_store.get(entry.name, cut)
@@ -254,10 +286,10 @@ class CacheStore(_Layer):
         if self.max_age_seconds == "infinity" or time.monotonic() - entry.born <= self.max_age_seconds:
             return True
         if entry.version is not None and self.store.version(key) == entry.version:
-            with self._guard:
-                self._revalidations += 1
-                if self._entries.get(slot) is entry:
-                    self._entries[slot] = entry._replace(born=time.monotonic())
+            with self._kept.guard:
+                self._kept.revalidations += 1
+                if self._kept.entries.get(slot) is entry:
+                    self._kept.entries[slot] = entry._replace(born=time.monotonic())
             return True
         self._forget_key(key)
         return False
@@ -268,46 +300,45 @@ class CacheStore(_Layer):
         nbytes = byte_view(body).nbytes
         if self.max_size is not None and nbytes > self.max_size:
             return
-        with self._guard:
-            if self._writes.get(slot[0], 0) != writes:
+        with self._kept.guard:
+            if self._kept.writes.get(slot[0], 0) != writes:
                 return
-            self._number += 1
-            name = f"{self._number:x}"
+            name = self._kept.new_name()
         self.cache_store.set(name, body)
-        with self._guard:
-            late = self._writes.get(slot[0], 0) != writes
+        with self._kept.guard:
+            late = self._kept.writes.get(slot[0], 0) != writes
             if not late:
                 self._forget(slot)
-                self._entries[slot] = _Entry(nbytes, time.monotonic(), version, name)
-                self._slots.setdefault(slot[0], set()).add(slot)
-                self._size += nbytes
-                while self.max_size is not None and self._size > self.max_size:
-                    self._evictions += 1
-                    self._forget(next(iter(self._entries)))
+                self._kept.entries[slot] = _Entry(nbytes, time.monotonic(), version, name)
+                self._kept.slots.setdefault(slot[0], set()).add(slot)
+                self._kept.size += nbytes
+                while self.max_size is not None and self._kept.size > self.max_size:
+                    self._kept.evictions += 1
+                    self._forget(next(iter(self._kept.entries)))
         if late:
             self.cache_store.delete(name)
 
     def _forget(self, slot: _Slot) -> None:
-        with self._guard:
-            entry = self._entries.pop(slot, None)
+        with self._kept.guard:
+            entry = self._kept.entries.pop(slot, None)
             if entry is None:
                 return
-            self._size -= entry.nbytes
-            slots = self._slots[slot[0]]
+            self._kept.size -= entry.nbytes
+            slots = self._kept.slots[slot[0]]
             slots.discard(slot)
             if not slots:
-                del self._slots[slot[0]]
+                del self._kept.slots[slot[0]]
         self.cache_store.delete(entry.name)
 
     def _forget_key(self, key: str) -> None:
-        with self._guard:
-            for slot in [*self._slots.get(key, ())]:
+        with self._kept.guard:
+            for slot in [*self._kept.slots.get(key, ())]:
                 self._forget(slot)
 
     def _written(self, key: str) -> int:
         """Marks a write of `key`: what is being read just now will not be kept."""
-        with self._guard:
-            number = self._writes[key] = self._writes.get(key, 0) + 1
+        with self._kept.guard:
+            number = self._kept.writes[key] = self._kept.writes.get(key, 0) + 1
             self._forget_key(key)
             return number
 
@@ -350,8 +381,8 @@ class CacheStore(_Layer):
         self._forgetting([*self._tracked(prefix), *items], lambda: self.store.replace_prefix(prefix, items))
 
     def _tracked(self, prefix: str) -> _List[str]:
-        with self._guard:
-            return [key for key in {*self._slots, *self._writes} if key.startswith(prefix)]
+        with self._kept.guard:
+            return [key for key in {*self._kept.slots, *self._kept.writes} if key.startswith(prefix)]
 
     def _forgetting(self, keys: Sequence[str], write: Callable[[], Any]) -> Any:
         """Runs `write`, with the entries of `keys` forgotten before and after."""

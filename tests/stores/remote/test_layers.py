@@ -197,3 +197,28 @@ def test_a_retry_layer_tries_again_and_gives_up() -> None:
     with pytest.raises(ConflictError):
         RetryStore(flaky, policy).get("k")
     assert flaky.times == 2
+
+
+def test_a_cache_and_its_read_only_twin_never_give_out_each_other_s_values() -> None:
+    below = MemoryStore()
+    for key in "abcdef":
+        below.set(key, key.encode() * 3)
+    cache = CacheStore(below)
+    twin = cache.with_read_only()
+    for first, second in itertools.permutations((cache, twin)):
+        for one, other in itertools.permutations("abcdef", 2):
+            assert plain(first.get(one)) == one.encode() * 3
+            assert plain(second.get(other)) == other.encode() * 3
+    assert cache.cache_info() == twin.cache_info()
+    assert cache.cache_info().current_size == 18
+
+
+def test_an_unpickled_cache_on_the_same_disk_does_not_write_over_the_first(tmp_path: Path) -> None:
+    below = LocalStore(tmp_path / "data")
+    for key in "ab":
+        below.set(key, key.encode())
+    cache = CacheStore(below, cache_store=LocalStore(tmp_path / "cache"))
+    again = pickle.loads(pickle.dumps(cache))
+    assert plain(cache.get("a")) == b"a"
+    assert plain(again.get("b")) == b"b"
+    assert plain(cache.get("a")) == b"a"
