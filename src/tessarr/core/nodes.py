@@ -134,7 +134,8 @@ def _names(path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> list
     if zarr_format is None and kind is GroupMetadata:
         return [*_V3.all[:1], *_V2.all]
     candidates = (zarr_format,) if zarr_format else (3, 2, 1) if not path else (3, 2)
-    return list(dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all))
+    names = list(dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all))
+    return names if zarr_format else [name for name in names if name != _V1.attributes]
 
 
 def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
@@ -426,7 +427,8 @@ def _changing(store: Store, path: str, name: str, change: Callable[[dict[str, An
         return
     from tessarr.core.consolidation import holding, places_above
 
-    places = places_above(path)
+    # What a consolidated document says of a node is in the node's own format.
+    places = [(above, holder) for above, holder in places_above(path) if (holder == _V3.array) == (name == _V3.array)]
     requests = [Fetch(prefix_of(above) + name) for above, name in places]
     _, answers = yield [update, ask(store, "fetch", requests)]  # both begin with a round trip
     yield from following_change(store, path, holding(places, answers))

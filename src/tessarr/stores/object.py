@@ -17,9 +17,10 @@ import functools
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
+from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version
 from tessarr.stores.budget import budget_for
 from tessarr.stores.network import Answer, NetworkStore, gather_or_cancel, run_side_by_side
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 _List: TypeAlias = list
 _STATUS = re.compile(r"status code: (\d{3})")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|ResourceNotFound|AccountNotFound|bucket does not exist")
+_BAD_CREDENTIALS = re.compile(
+    r"ExpiredToken|InvalidToken|TokenRefreshRequired|InvalidAccessKeyId|SignatureDoesNotMatch|RequestTimeTooSkewed|"
+    r"AuthenticationFailed|InvalidSecurity|AccountIsDisabled"
+)
 _TRANSPORT = re.compile(
     r"(?i)http error|error sending request|response body|decoding|invalid \w+ response|timed? ?out|connection|reset|"
     r"end of file|incomplete"
@@ -54,6 +59,10 @@ class ObjectStore(NetworkStore):
     where in the object the keys begin; such stores share the object and its connections. `retry` comes on top of the object's
     own retries: an object that tessarr opened has none, any other is tried twice.
 
+    `forbidden_is_missing`: a place that may not be listed answers 403 for keys that are missing, which is an error unless this
+    says that it stands for absence: of metadata documents (``"documents"``), or of every key (``True``: also of chunks, which
+    then read as fill value). Answers that name a fault of the credentials remain errors.
+
     Example:
         >>> from obstore.store import MemoryStore
         >>> store = ObjectStore(MemoryStore())
@@ -72,6 +81,7 @@ class ObjectStore(NetworkStore):
         url: str | None = None,
         retry: RetryPolicy | None = None,
         prefix: str = "",
+        forbidden_is_missing: bool | Literal["documents"] = False,
     ) -> None:
         from tessarr.stores.credentials import url_of
 
@@ -80,6 +90,7 @@ class ObjectStore(NetworkStore):
         self.read_only = read_only
         self._kind = type(store).__name__
         self._url = url or url_of(store)
+        self.forbidden_is_missing = forbidden_is_missing
         self.retry = retry if retry is not None else RetryPolicy(attempts=2)
         self._budget = budget_for("/".join(self._url.split("/")[:3]))
         self.supports_conditional_writes = self._kind in _CONDITIONAL
@@ -109,13 +120,14 @@ class ObjectStore(NetworkStore):
         from tessarr.stores.credentials import recipe_of
 
         state = {"recipe": recipe_of(self.store), "url": self._url, "prefix": self._prefix}
+        state["forbidden_is_missing"] = self.forbidden_is_missing
         return {**state, "read_only": self.read_only, "retry": self.retry}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from tessarr.stores.credentials import build
 
         store = build(state["recipe"], state["url"])
-        place = {"url": state["url"], "prefix": state["prefix"]}
+        place = {name: state[name] for name in ("url", "prefix", "forbidden_is_missing")}
         self.__init__(store, read_only=state["read_only"], retry=RetryPolicy(*state["retry"]), **place)  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:
@@ -136,6 +148,14 @@ class ObjectStore(NetworkStore):
 
     def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
         check_key(key)
+        try:
+            return self._asked(key, byte_range)
+        except Exception as error:
+            if self._stands_for_absence(key, error):
+                raise Fault("missing", "", status=404, outcome="ok") from None
+            raise
+
+    def _asked(self, key: str, byte_range: ByteRange | None) -> Answer:
         span = byte_range
         if byte_range is not None and self._needs_head(byte_range):
             meta = self.store.head(self._at(key))
@@ -158,6 +178,14 @@ class ObjectStore(NetworkStore):
 
     async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
         check_key(key)
+        try:
+            return await self._asked_async(key, byte_range)
+        except Exception as error:
+            if self._stands_for_absence(key, error):
+                raise Fault("missing", "", status=404, outcome="ok") from None
+            raise
+
+    async def _asked_async(self, key: str, byte_range: ByteRange | None) -> Answer:
         span = byte_range
         if byte_range is not None and self._needs_head(byte_range):
             meta = await self.store.head_async(self._at(key))
@@ -177,6 +205,14 @@ class ObjectStore(NetworkStore):
         whole = await self.store.get_async(self._at(key))
         self._ranges_work = whole.meta["size"] == 0
         return _answer(whole, await whole.buffer_async())
+
+    def _stands_for_absence(self, key: str, error: Exception) -> bool:
+        """Whether `error` is a refusal that the user said means that `key` is missing."""
+        if not self.forbidden_is_missing or type(error).__name__ != "PermissionDeniedError":
+            return False
+        if self.forbidden_is_missing == "documents" and key.rpartition("/")[2] not in DOCUMENT_NAMES:
+            return False
+        return _BAD_CREDENTIALS.search(str(error)) is None
 
     def _needs_head(self, byte_range: ByteRange) -> bool:
         return byte_range == (0, 0) or (byte_range.start < 0 and self._kind == "AzureStore")

@@ -15,7 +15,7 @@
 
 `storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
 usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``) mean the same there. ``client_options`` and
-``retry_config`` are obstore's. An option that nobody knows is an error.
+``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An option that nobody knows is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 from tessarr.errors import MissingDependencyError, StoreError
@@ -159,6 +159,7 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
     from tessarr.stores.object import ObjectStore
 
     parts = urlsplit(url)
+    forbidden = _forbidden_is_missing(options)
     client, retry, policy = _client_options("http", options)
     headers = dict(client.pop("default_headers", None) or {})
     if parts.username:
@@ -180,7 +181,7 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
         client,
         lambda: obstore_stores().HTTPStore.from_url(root, client_options=client, retry_config=retry),
     )
-    return ObjectStore(store, url=origin + path, retry=policy, prefix=prefix)
+    return ObjectStore(store, url=origin + path, retry=policy, prefix=prefix, forbidden_is_missing=forbidden)
 
 
 def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Options, read_only: bool) -> Store:
@@ -191,6 +192,7 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
     for theirs, ours in _FSSPEC_NAMES[scheme].items():
         if theirs in options:
             options.setdefault(ours, options.pop(theirs))
+    forbidden = _forbidden_is_missing(options)
     client, retry, policy = _client_options(scheme, options)
     endpoint = str(options.get("endpoint") or options.get("base_url") or "")
     if scrub_url(endpoint) != endpoint:
@@ -220,7 +222,16 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
         raise StoreError(
             "the options do not make a store", store=url, got=scrub(str(error)), hint="See obstore's option names"
         ) from None
-    return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=f"{prefix}/" if prefix else "")
+    below = f"{prefix}/" if prefix else ""
+    return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=below, forbidden_is_missing=forbidden)
+
+
+def _forbidden_is_missing(options: Options) -> bool | Literal["documents"]:
+    """The option of that name, which is `ObjectStore`'s, taken out of `options`."""
+    wanted = options.pop("forbidden_is_missing", False)
+    if wanted is True or wanted is False or wanted == "documents":
+        return "documents" if wanted == "documents" else bool(wanted)
+    raise StoreError("forbidden_is_missing is True, False or 'documents'", got=repr(wanted))
 
 
 def _client_options(scheme: str, options: Options) -> tuple[Options, Options, RetryPolicy]:

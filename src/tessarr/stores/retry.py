@@ -98,8 +98,8 @@ class Journal:
 
 _HINTS = {
     401: "Give credentials in storage_options or in the environment",
-    403: "The credentials do not allow this; a store may also answer so for a key that does not exist "
-    "when listing is not allowed",
+    403: "The credentials do not allow this. Where listing is not allowed, S3 answers so for keys that are missing: "
+    "storage_options={'forbidden_is_missing': 'documents'} then takes it for absence of metadata documents, True of any key",
     404: "The bucket or container does not exist, or may not be seen",
 }
 
