@@ -389,6 +389,13 @@ def test_boxes_hold_whole_chunks_and_stay_small(monkeypatch: pytest.MonkeyPatch)
     assert box_shape((50, 50), (4, 10), (50, 2), 8, nbytes=100) == (4, 10)
 
 
+def test_boxes_of_chunks_that_differ_stay_small_whatever_the_first_chunk_is() -> None:
+    array = tessarr.create_array({}, shape=(301, 10), dtype="i8", chunks=[[1, 100, 100, 100], [4, 6]])
+    found = list(rechunk_module.boxes(array, None, 100 * 10 * 8))
+    assert [rows for rows, _ in found] == [slice(0, 1), slice(1, 101), slice(101, 201), slice(201, 301)]
+    assert all(columns == slice(0, 10) for _, columns in found)
+
+
 # -- safety --------------------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import pairwise, product, zip_longest
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from tessarr.core.consolidation import follow_changes
 from tessarr.core.group import Group
 from tessarr.core.twins import check_wanted, twin
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
+from tessarr.grids.base import Axis
 from tessarr.metadata import formats
 from tessarr.stores.base import Store
 from tessarr.stores.partial import byte_view
@@ -38,28 +40,34 @@ def write_values(source: Any, target: Array) -> None:
 
 
 def boxes(array: Array, nbytes: int = _PIECE_NBYTES) -> Iterator[tuple[slice, ...]]:
-    """Boxes of whole stored chunks that tile `array`, each of about `nbytes` where chunks are smaller than that."""
-    axes = array._bound.axes
-    steps = [1] * array.ndim
-    size = array.dtype.itemsize
-    for axis in axes:
-        size *= axis.size(0) if axis.nchunks else 1
-    for d in reversed(range(array.ndim)):
-        take = min(axes[d].nchunks or 1, max(1, nbytes // max(size, 1)))
-        steps[d] = take
-        size *= take
-        if take < axes[d].nchunks:
-            break
-    for first in product(*(range(0, axis.nchunks, step) for axis, step in zip(axes, steps, strict=True))):
-        yield tuple(
-            slice(axis.start(i), min(axis.length, axis.start(j) + axis.size(j)))
-            for axis, i, j in zip(
-                axes,
-                first,
-                (min(i + s, a.nchunks) - 1 for i, s, a in zip(first, steps, axes, strict=True)),
-                strict=True,
-            )
-        )
+    """Boxes of whole stored chunks that tile `array`, each of at most `nbytes`, or one chunk."""
+    axes = array.metadata.chunk_grid.axes(array.shape)
+    longest = [_longest(_spans(axis, 0)) if axis.uniform is None else axis.uniform for axis in axes]
+    size = max(1, array.dtype.itemsize) * prod(longest)
+    cuts: list[list[slice]] = []
+    for axis, chunk in zip(reversed(axes), reversed(longest), strict=True):
+        rest = size // chunk
+        spans = _spans(axis, nbytes // rest)
+        size = rest * max(chunk, _longest(spans))
+        cuts.append(spans)
+    yield from product(*reversed(cuts))
+
+
+def _spans(axis: Axis, limit: int) -> list[slice]:
+    """Slices of whole chunks that tile an axis, each of one chunk or at most `limit` elements."""
+    if axis.uniform is not None:
+        step = axis.uniform * max(1, limit // axis.uniform)
+        return [slice(start, min(start + step, axis.length)) for start in range(0, axis.length, step)]
+    ends = [*(axis.start(index) for index in range(1, axis.nchunks)), axis.length]
+    kept = [0]
+    for end, following in zip_longest(ends, ends[1:]):
+        if following is None or following - kept[-1] > limit:
+            kept.append(end)
+    return [slice(start, stop) for start, stop in pairwise(kept)]
+
+
+def _longest(spans: list[slice]) -> int:
+    return max((span.stop - span.start for span in spans), default=1)
 
 
 class CopyCounts(NamedTuple):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.core import copying
 from tessarr.core.array import Array
 from tessarr.errors import BaseZarrError
 from tessarr.types import Shape
@@ -67,9 +68,7 @@ def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nby
 def boxes(array: Array, read: Shape | None, nbytes: int = PIECE_NBYTES) -> Iterator[Box]:
     """Boxes that tile `array`, for reading from chunks of shape `read` (``None``: from anywhere)."""
     if array.metadata.chunk_grid.chunk_shape is None:
-        from tessarr.core.copying import boxes as varied
-
-        yield from varied(array, nbytes)
+        yield from copying.boxes(array, nbytes)
         return
     steps = box_shape(array.shape, array.metadata.chunks, read, max(1, array.dtype.itemsize), nbytes)
     for starts in product(*(range(0, n, step) for n, step in zip(array.shape, steps, strict=True))):

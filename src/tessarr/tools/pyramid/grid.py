@@ -9,9 +9,8 @@ end, so that each is made of whole ones; neighbours are joined as long as they s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise, product
-from math import prod
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.core.array import Array
@@ -54,27 +53,3 @@ def lengths(sizes: Sequence[int], factor: int) -> list[int]:
         elif end > ends[-1]:
             ends.append(end)
     return [stop - start for start, stop in pairwise(ends)]
-
-
-def varied_boxes(array: Array, nbytes: int) -> Iterator[tuple[slice, ...]]:
-    """Boxes of whole stored chunks that tile an array whose chunks differ, each of at most `nbytes`, or one chunk."""
-    axes = array.metadata.chunk_grid.axes(array.shape)
-    bounds = [[axis.start(index) for index in range(axis.nchunks)] + [axis.length] for axis in axes]
-    longest = [max((b - a for a, b in pairwise(at)), default=1) for at in bounds]
-    budget = nbytes // max(1, array.dtype.itemsize)
-    cuts: list[list[int]] = []
-    for axis in reversed(range(array.ndim)):
-        rest = prod(longest[:axis]) * prod(max(b - a for a, b in pairwise(c)) for c in cuts)
-        cuts.append(_joined(bounds[axis], budget // max(1, rest)))
-    cuts.reverse()
-    for part in product(*(list(pairwise(at)) for at in cuts)):
-        yield tuple(slice(start, stop) for start, stop in part)
-
-
-def _joined(bounds: Sequence[int], limit: int) -> list[int]:
-    """Fewer bounds: neighbours are joined while they are no longer than `limit` together."""
-    kept = [bounds[0]]
-    for at, following in zip(bounds[1:], [*bounds[2:], None], strict=False):
-        if following is None or following - kept[-1] > limit:
-            kept.append(at)
-    return kept

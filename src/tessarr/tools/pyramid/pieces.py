@@ -25,7 +25,6 @@ from tessarr.core.group import Group
 from tessarr.core.nodes import prefix_of
 from tessarr.stores.base import Store
 from tessarr.stores.zip import ZipStore
-from tessarr.tools.pyramid.grid import varied_boxes
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
 from tessarr.tools.rechunk import Box, boxes
@@ -168,9 +167,7 @@ def build_level(
     """Fill `target` from `source`, `jobs` pieces at a time; pieces that the note counts are left out."""
     chunks = source.metadata.chunk_grid.chunk_shape
     read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
-    budget = max(1, memory // prod(level.factors))
-    varied = target.metadata.chunk_grid.chunk_shape is None
-    pieces = varied_boxes(target, budget) if varied else boxes(target, read, budget)
+    pieces = boxes(target, read, max(1, memory // prod(level.factors)))
     for box in islice(pieces, note.done.get(level.name, 0)):
         done(_nbytes(box, target))
 
