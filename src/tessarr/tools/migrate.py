@@ -28,6 +28,7 @@ from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path
 from tessarr.stores.url import store_from
+from tessarr.tools.rechunk import identical
 from tessarr.tools.walk import Entry, Progress, read_entries, walk
 from tessarr.types import JSONObject, ZarrFormat
 
@@ -316,7 +317,7 @@ def _verify(store: Store, plan: Migration, verify: Verify, progress: Progress | 
         try:
             before, after = (_opened(store, step.path, metadata) for metadata in step.metadata)
             for box in _boxes(step.metadata[0], verify):
-                if not _same(np.asarray(before[box]), np.asarray(after[box])):
+                if not identical(np.asarray(before[box]), np.asarray(after[box])):
                     where = ", ".join(f"{part.start}:{part.stop}" for part in box)
                     message = f"values differ in [{where}] when read as Zarr v{plan.to_format}"
                     step.blockers.append(NodeProblem(step.path, (), "value", message))
@@ -358,13 +359,6 @@ def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
         rank, index = divmod(rank, count)
         coords.append(index)
     return tuple(reversed(coords))
-
-
-def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    """Equal bit for bit, whatever the byte order."""
-    if a.dtype.kind in "OT" or b.dtype.kind in "OT":
-        return bool(a.shape == b.shape and a.tolist() == b.tolist())
-    return bool(a.shape == b.shape and a.astype(b.dtype).tobytes() == b.tobytes())
 
 
 def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
