@@ -59,6 +59,8 @@ def choose(bound: BoundArray) -> Choice:
 
 def _native() -> tuple[Engine | None, str]:
     try:
+        # Where it was not built that shows before the larger module below is loaded in vain, once for every array.
+        import tessarr._native  # noqa: F401
         from tessarr.engine.native import NativeEngine
     except ImportError as error:
         return None, why_not_loaded(error)
