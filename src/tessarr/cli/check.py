@@ -30,6 +30,15 @@ tessarr check huge.zarr --data --resume check.journal
 """,
     )
     add_place(verb)
+    add_level(verb)
+    verb.add_argument("--jobs", type=int, metavar="N", help="chunks looked at at once (default: 4)")
+    verb.add_argument("--resume", metavar="FILE", help="remember in FILE what is done, and go on from there")
+    verb.add_argument("--no-conventions", action="store_true", help="do not check attributes against conventions")
+    verb.set_defaults(run=run)
+
+
+def add_level(verb: Any) -> None:
+    """Add the option that says how far to look."""
     verb.add_argument(
         "--data",
         "--level",
@@ -41,10 +50,6 @@ tessarr check huge.zarr --data --resume check.journal
         help="how far to look: metadata only; also which keys there are; also the size of every chunk (default); "
         "also decode everything (also without a word)",
     )
-    verb.add_argument("--jobs", type=int, metavar="N", help="chunks looked at at once (default: 4)")
-    verb.add_argument("--resume", metavar="FILE", help="remember in FILE what is done, and go on from there")
-    verb.add_argument("--no-conventions", action="store_true", help="do not check attributes against conventions")
-    verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from tessarr.cli.check import add_level
 from tessarr.cli.places import open_store
 from tessarr.cli.printing import OK, PROBLEMS, add_place, add_verb, print_json
 from tessarr.cli.progress import bar
@@ -32,16 +33,7 @@ tessarr repair data.zarr --undo __tessarr_repair/1
     verb.add_argument(
         "--rule", action="append", default=[], metavar="RULE", help="only findings of this rule (may be repeated)"
     )
-    verb.add_argument(
-        "--data",
-        "--level",
-        dest="level",
-        nargs="?",
-        const="decode",
-        choices=("documents", "stat", "size", "decode"),
-        default="size",
-        help="how far to look; see check",
-    )
+    add_level(verb)
     verb.add_argument(
         "--give-up-data", action="store_true", help="also move damaged chunks away; their values become the fill value"
     )
