@@ -7,7 +7,7 @@ what is not there or cannot be understood, and only `check` says what is wrong.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -328,3 +328,8 @@ def is_number(value: object) -> bool:
 def numbers(value: object, length: int | None = None) -> bool:
     """A list of JSON numbers, of `length` where given."""
     return isinstance(value, list | tuple) and all(map(is_number, value)) and (length is None or len(value) == length)
+
+
+def items(value: object) -> Sequence[Any]:
+    """What a JSON list holds; nothing where something else stands."""
+    return value if isinstance(value, list | tuple) else ()

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, parent
+from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, items, parent
 
 NAME = "nczarr"
 KEYS = (".nczarray", ".nczattr", ".nczgroup", ".nczvar")
@@ -127,7 +127,7 @@ def _noted(part: str, attributes: Attributes, document: Attributes | None, own: 
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list | tuple) else ()
+    return tuple(item for item in items(value) if isinstance(item, str))
 
 
 def attribute_types(attributes: Attributes, document: Attributes | None = None) -> dict[str, str]:

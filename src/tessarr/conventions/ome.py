@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from tessarr.conventions.base import Attributes, Convention, Node, numbers
+from tessarr.conventions.base import Attributes, Convention, Node, items, numbers
 from tessarr.types import JSON, JSONObject
 
 NAME = "OME-Zarr"
@@ -139,9 +139,9 @@ def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, Any]) -> 
 def intrinsic(entry: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """0.6: the coordinate system that the levels lead to (by the first one that says so), else the first of all."""
     datasets = entry.get("datasets")
-    for item in datasets if isinstance(datasets, list | tuple) else ():
+    for item in items(datasets):
         steps = item.get("coordinateTransformations") if isinstance(item, Mapping) else None
-        for step in steps if isinstance(steps, list | tuple) else ():
+        for step in items(steps):
             target = step.get("output") if isinstance(step, Mapping) else None
             named = target.get("name") if isinstance(target, Mapping) else target
             found = next((system for system in systems if system.get("name") == named), None)
@@ -152,7 +152,7 @@ def intrinsic(entry: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) ->
 
 def _axes(value: Any) -> tuple[Axis, ...]:
     found = []
-    for item in value if isinstance(value, list | tuple) else ():
+    for item in items(value):
         if isinstance(item, Mapping):
             found.append(Axis(str(item.get("name")), item.get("type"), item.get("unit")))
         elif isinstance(item, str):  # 0.3 and before
@@ -166,7 +166,7 @@ _Affine = tuple[tuple[float, ...], tuple[float, ...]]
 def _level(item: Mapping[str, Any], ndim: int, whole: _Affine | None) -> Level:
     steps = item.get("coordinateTransformations")
     own = _simple(steps, ndim)
-    stated = tuple(steps) if isinstance(steps, list | tuple) else ()
+    stated = tuple(items(steps))
     if own is None:
         return Level(item["path"], transformations=stated)
     scale, shift = _then(own, whole) if whole is not None else own
@@ -269,7 +269,7 @@ def _refuse(axes: Sequence[Axis], levels: Sequence[Level], version: str) -> None
 def read_labels(attributes: Attributes) -> tuple[str, ...]:
     """The paths of the label images that a ``labels`` group lists."""
     listed = content(attributes)[1].get("labels")
-    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list | tuple) else ()
+    return tuple(item for item in items(listed) if isinstance(item, str))
 
 
 def write_labels(
@@ -325,11 +325,11 @@ def read_transformations(attributes: Attributes) -> tuple[Transformation, ...]:
     if version is None or not version.startswith("0.6"):
         return ()
     entries = inner.get("multiscales")
-    holders = [inner.get("scene"), *(entries if isinstance(entries, list | tuple) else ())]
+    holders = [inner.get("scene"), *items(entries)]
     found = []
     for holder in holders:
         steps = holder.get("coordinateTransformations") if isinstance(holder, Mapping) else None
-        for step in steps if isinstance(steps, list | tuple) else ():
+        for step in items(steps):
             if isinstance(step, Mapping):
                 ends = (_system(step.get("input")), _system(step.get("output")))
                 found.append(Transformation(*ends, str(step.get("type")), step))

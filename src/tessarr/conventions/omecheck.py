@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tessarr.conventions.base import Hierarchy, Node, Problem, join, numbers, parent
+from tessarr.conventions.base import Hierarchy, Node, Problem, items, join, numbers, parent
 from tessarr.conventions.multiscales import check_levels
 from tessarr.conventions.ome import KEY, NAME, content, intrinsic
 from tessarr.conventions.ometransform import between_systems, members, of_dataset, unique
@@ -68,7 +68,7 @@ def _versions(inner: Mapping[str, Any], base: _Loc) -> Iterator[Problem]:
     """0.4: each object has a version of its own, and all the same."""
     listed = inner.get("multiscales")
     named: list[tuple[_Loc, Any]] = [((name,), inner.get(name)) for name in ("image-label", "plate", "well")]
-    named += [(("multiscales", n), item) for n, item in enumerate(listed if isinstance(listed, list | tuple) else ())]
+    named += [(("multiscales", n), item) for n, item in enumerate(items(listed))]
     for loc, value in named:
         if isinstance(value, Mapping) and value.get("version", "0.4") != "0.4":
             message = f"must be 0.4 as elsewhere in the group, got {value['version']!r}"
@@ -244,7 +244,7 @@ def _names(entry: Mapping[str, Any], axes: Any, loc: _Loc, path: str, hierarchy:
     wanted = [axis.get("name") for axis in axes if isinstance(axis, Mapping)]
     found = []
     datasets = entry.get("datasets")
-    for number, item in enumerate(datasets if isinstance(datasets, list | tuple) else ()):
+    for number, item in enumerate(items(datasets)):
         node = hierarchy.get(join(path, str(item.get("path")))) if isinstance(item, Mapping) else None
         if node is not None and node.kind == "array" and list(node.dimension_names or ()) != wanted:
             stated = None if node.dimension_names is None else list(node.dimension_names)
@@ -305,9 +305,9 @@ def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
 
 def _label_types(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     """The values of labels are integers."""
-    for number, entry in enumerate(value if isinstance(value, list | tuple) else ()):
+    for number, entry in enumerate(items(value)):
         datasets = entry.get("datasets") if isinstance(entry, Mapping) else None
-        for position, item in enumerate(datasets if isinstance(datasets, list | tuple) else ()):
+        for position, item in enumerate(items(datasets)):
             node = hierarchy.get(join(path, str(item.get("path")))) if isinstance(item, Mapping) else None
             if node is not None and node.dtype and not node.dtype.lstrip("<>|=").startswith(("int", "uint", "bool")):
                 here = (*loc, number, "datasets", position, "path")
@@ -345,7 +345,7 @@ def _plate(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy)
     found += members(value, {"name": "string", "field_count": "positive"}, loc, "OME-PLATE")
     found += _acquisitions(value.get("acquisitions", []), (*loc, "acquisitions"))
     wells = value.get("wells")
-    found += unique(wells if isinstance(wells, list | tuple) else (), (*loc, "wells"), "OME-PLATE")
+    found += unique(items(wells), (*loc, "wells"), "OME-PLATE")
     for number, item in _objects(value.get("wells"), (*loc, "wells"), found):
         found += _plate_well(item, version, (*loc, "wells", number), names, path, hierarchy)
     yield from found
@@ -395,7 +395,7 @@ def _plate_well(
 def _well(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     found: list[Problem] = []
     images = value.get("images") if isinstance(value, Mapping) else None
-    found += unique(images if isinstance(images, list | tuple) else (), (*loc, "images"), "OME-PLATE")
+    found += unique(items(images), (*loc, "images"), "OME-PLATE")
     for number, item in _objects(images, (*loc, "images"), found):
         place = item.get("path")
         found += members(item, {"acquisition": "integer"}, (*loc, "images", number), "OME-PLATE")

@@ -23,7 +23,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from tessarr.conventions.base import Attributes
+from tessarr.conventions.base import Attributes, items
 from tessarr.conventions.ome import KEY, content
 from tessarr.types import JSON, JSONObject
 
@@ -83,7 +83,7 @@ def read_well(attributes: Attributes) -> tuple[Field, ...]:
 def read_series(attributes: Attributes) -> tuple[str, ...]:
     """The paths of the images that the group ``OME`` of a bioformats2raw layout lists, relative to the root."""
     listed = content(attributes)[1].get("series")
-    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list | tuple) else ()
+    return tuple(item for item in items(listed) if isinstance(item, str))
 
 
 def write_plate(
