@@ -291,6 +291,16 @@ def warn_old_zero(what: str, value: JSON) -> None:
     )
 
 
+def text_of(value: Any) -> str:
+    """`value`, a text or a scalar of text, as a text. Raises `TypeError`."""
+    scalar = as_scalar(value)
+    if scalar is not None:
+        value = scalar.item()
+    if not isinstance(value, str):
+        raise TypeError(f"not text: {value!r}")
+    return str(value)
+
+
 def check_text(text: str) -> str:
     """Text that UTF-8 can hold. Raises `ValueError` for lone surrogates."""
     try:

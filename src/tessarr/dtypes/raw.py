@@ -46,6 +46,7 @@ from tessarr.dtypes.element import (
     length_bytes_of,
     no_configuration,
     refused_fill,
+    text_of,
     warn_old_zero,
 )
 from tessarr.errors import DataTypeValidationError
@@ -253,12 +254,7 @@ class FixedLengthUTF32(Ordered):
 
     def cast_fill(self, value: Any) -> Scalar:
         """Text of at most `length` characters."""
-        scalar = as_scalar(value)
-        if scalar is not None:
-            value = scalar.item()
-        if not isinstance(value, str):
-            raise TypeError(f"not text: {value!r}")
-        return self._make(value)
+        return self._make(text_of(value))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
         """The text as a JSON string; v2 also 0, which zarr-python wrote for empty text."""

@@ -39,6 +39,7 @@ from tessarr.dtypes.element import (
     fill_error,
     is_old_zero,
     refused_fill,
+    text_of,
 )
 from tessarr.dtypes.numeric import Plain
 from tessarr.dtypes.raw import byte_list
@@ -86,12 +87,7 @@ class VariableLengthUTF8(_Variable, Plain):
 
     def cast_fill(self, value: Any) -> Scalar:
         """Text."""
-        scalar = as_scalar(value)
-        if scalar is not None:
-            value = scalar.item()
-        if not isinstance(value, str):
-            raise TypeError(f"not text: {value!r}")
-        return self._box(check_text(str(value)))
+        return self._box(check_text(text_of(value)))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
         """A JSON string; v2 also the 0 that zarr-python wrote when no fill was given, which its readers show as "0"."""
