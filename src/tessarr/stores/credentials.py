@@ -1,8 +1,8 @@
 """How an object store is made again, in this process or another, without its credentials being written anywhere.
 
-A pickle holds a `Recipe`: the kind of place and its public settings. The secrets stay in a table of this process (and
-of its forked children). Another process takes them from its environment (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``, as
-obstore does), or from `provide_credentials`.
+A pickle holds a `Recipe`: the kind of place and its public settings, which are those that are known to hold no credential
+(`tessarr.stores.harmless`). All others stay in a table of this process (and of its forked children). Another process takes
+them from its environment (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``, as the client libraries do), or from `provide_credentials`.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.harmless import HARMLESS
 
-_SECRET = re.compile(r"(?i)key|secret|token|password|passwd|sas|credential|authorization|header|signature|cookie|user")
-_PUBLIC = frozenset(
-    {"skip_signature", "unsigned_payload", "disable_tagging", "sse_bucket_key_enabled", "user_agent", "use_emulator"}
-)
+_PREFIX = re.compile(r"^(aws|google|azure(_storage)?)_")
 _GIVES_CREDENTIALS = re.compile(r"KEY|SECRET|TOKEN|SAS|CREDENTIALS|SERVICE_ACCOUNT|CLIENT_ID").search
 _ENVIRONMENT = {"S3Store": "AWS_", "GCSStore": "GOOGLE_", "AzureStore": "AZURE_"}
+_ENVIRONMENT_OF_SCHEMES = {"s3": "AWS_", "s3a": "AWS_", "gs": "GOOGLE_", "gcs": "GOOGLE_"} | dict.fromkeys(
+    ("az", "abfs", "abfss", "adl"), "AZURE_"
+)
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 _secrets: dict[str, dict[str, dict[str, Any]]] = {}
 _provided: dict[str, dict[str, str]] = {}
@@ -42,22 +43,25 @@ class Recipe(NamedTuple):
 
 
 def is_secret(name: str) -> bool:
-    """Whether the option `name` can hold a credential.
+    """Whether the option `name` can hold a credential: every one that is not known to hold none.
 
-    >>> is_secret("secret_access_key"), is_secret("region")
-    (True, False)
+    >>> is_secret("secret_access_key"), is_secret("never_heard_of"), is_secret("aws_region")
+    (True, True, False)
     """
-    return name.lower() not in _PUBLIC and _SECRET.search(name) is not None
+    return _PREFIX.sub("", name.lower()) not in HARMLESS
 
 
 _URL_WITH_SECRETS = re.compile(r"://[^/@\s]*@|://[^\s]*\?").search
 
 
 def _is_secret_item(name: str, value: object) -> bool:
-    """By its name, or because it is a URL with a password or a query. An emulator's account signs nothing, and is none."""
+    """By its name, or because it is a URL with a password or a query.
+
+    A switch is none, whatever its name; neither is an emulator's account, which signs nothing.
+    """
     if isinstance(value, str) and _URL_WITH_SECRETS(value):
         return True
-    return is_secret(name) and '"disable_oauth": true' not in str(value)
+    return is_secret(name) and not isinstance(value, bool | None) and '"disable_oauth": true' not in str(value)
 
 
 def provide_credentials(url_prefix: str, **secrets: str) -> None:
@@ -150,15 +154,24 @@ def _from_elsewhere(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
         if place.startswith(url_prefix):
             return {"config": secrets, "client_options": {}}
     start = _ENVIRONMENT.get(recipe.kind)
-    given = start is not None and any(name.startswith(start) and _GIVES_CREDENTIALS(name) for name in os.environ)
-    if recipe.secret_names and not given:
-        raise StoreError(
-            "a pickled store carries no credentials, and this process has none",
-            store=place,
-            expected=", ".join(recipe.secret_names),
-            hint=f"Set {start}… in the environment, or call tessarr.stores.credentials.provide_credentials",
-        )
+    if recipe.secret_names and not _is_given(start):
+        raise _without_credentials(place, recipe.secret_names, start)
     return {"config": {}, "client_options": {}}
+
+
+def _is_given(start: str | None) -> bool:
+    """Whether the environment has credentials under names that begin with `start`."""
+    return start is not None and any(name.startswith(start) and _GIVES_CREDENTIALS(name) for name in os.environ)
+
+
+def _without_credentials(place: str, names: Iterable[str], start: str | None) -> StoreError:
+    environment = f"Set {start}… in the environment, or call" if start else "Call"
+    return StoreError(
+        "a pickled store carries no credentials, and this process has none",
+        store=place,
+        expected=f"{', '.join(names)} (options that are not known to be harmless are not pickled)",
+        hint=f"{environment} tessarr.stores.credentials.provide_credentials({place!r}, name=value, …)",
+    )
 
 
 def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,44 +187,74 @@ def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The opposite of `remember_secrets`. Raises `StoreError` when this process does not know them."""
+    """The opposite of `remember_secrets`; where the environment has credentials for such a URL, without those.
+
+    Raises `StoreError` when this process knows neither.
+    """
     names = options.get("secrets")
     found: dict[str, Any] = _secrets.get(url, {}).get("config", {})
     for url_prefix, provided in _provided.items():
         if url.startswith(url_prefix):
             found = {**found, **provided}
-    if names and not found:
-        raise StoreError(
-            "a pickled store carries no credentials, and this process has none",
-            store=url,
-            expected=", ".join(names),
-            hint="Call tessarr.stores.credentials.provide_credentials",
-        )
+    start = _ENVIRONMENT_OF_SCHEMES.get(re.split(r"[+:]", url.rpartition("::")[2], maxsplit=1)[0])
+    if names and not found and not _is_given(start):
+        raise _without_credentials(url, names, start)
     return {**{name: value for name, value in options.items() if name != "secrets"}, **found}
 
 
 def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` without those that can hold a credential, at any depth."""
-    return {
-        name: _public(value) for name, value in options.items() if not (is_secret(name) or _is_secret_item(name, value))
-    }
+    return {name: _public(value) for name, value in options.items() if not _is_withheld(str(name), value)}
+
+
+def without_secrets(text: str, options: Mapping[str, Any]) -> str:
+    """`text`, in which a client speaks of `options`, without the values of those that can hold a credential."""
+    for name, value in options.items():
+        if _is_withheld(str(name), value):
+            for secret in _texts(value):
+                text = text.replace(secret, "…") if secret else text
+        elif isinstance(value, Mapping):
+            text = without_secrets(text, value)
+    return text
+
+
+def _is_withheld(name: str, value: object) -> bool:
+    if name in _WHOLE and isinstance(value, Mapping | list | tuple):
+        return any(_URL_WITH_SECRETS(text) for text in _texts(value))
+    # What holds options is gone through, whatever it is called, unless its name says what is in it.
+    return _is_secret_item(name, value) and not (isinstance(value, Mapping) and _TELLING.search(name) is None)
+
+
+_WHOLE = ("fo",)
+"""A mapping whose names are those of data: fsspec's references."""
+_TELLING = re.compile(r"(?i)key|secret|token|pass|sas|credential|auth|header|signature|cookie|user|account")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
 
 
 def _public(value: Any) -> Any:
     if isinstance(value, Mapping):
         return public_options(value)
     if isinstance(value, list | tuple):
-        return type(value)(_public(item) for item in value if not _is_secret_item("", item))
+        return type(value)(_public(item) for item in value if not any(map(_URL_WITH_SECRETS, _texts(item))))
     return value
 
 
-def _secret_names(value: Any, name: str = "") -> Iterator[str]:
+def _secret_names(options: Mapping[str, Any]) -> Iterator[str]:
     """The names of what `public_options` leaves out."""
-    if name and (is_secret(name) or _is_secret_item(name, value)):
-        yield name
-    elif isinstance(value, Mapping):
-        for inner, item in value.items():
-            yield from _secret_names(item, str(inner))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _secret_names(item, name)
+    for name, value in options.items():
+        if _is_withheld(str(name), value):
+            yield str(name)
+        elif isinstance(value, Mapping) and name not in _WHOLE:
+            yield from _secret_names(value)
+        elif isinstance(value, list | tuple) and _public(value) != value:
+            yield str(name)

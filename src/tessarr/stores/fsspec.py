@@ -85,7 +85,10 @@ class FsspecStore(NetworkStore):
         except ImportError as error:
             raise MissingDependencyError(f"fsspec cannot open {scrub(url)}", hint=str(error)) from error
         except ValueError as error:
-            raise StoreError("nobody knows this URL", store=scrub(url), got=scrub(str(error))) from error
+            from tessarr.stores.credentials import without_secrets
+
+            got = scrub(without_secrets(str(error), storage_options or {}))
+            raise StoreError("nobody knows this URL", store=scrub(url), got=got) from None
         if "://" in path and scrub_url(path) != path:
             # It would be part of every name, and fsspec logs names.
             raise StoreError(

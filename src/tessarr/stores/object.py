@@ -119,9 +119,8 @@ class ObjectStore(NetworkStore):
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import recipe_of
 
-        state = {"recipe": recipe_of(self.store), "url": self._url, "prefix": self._prefix}
-        state["forbidden_is_missing"] = self.forbidden_is_missing
-        return {**state, "read_only": self.read_only, "retry": self.retry}
+        state = {"recipe": recipe_of(self.store), "url": self._url, "prefix": self._prefix, "retry": self.retry}
+        return {**state, "read_only": self.read_only, "forbidden_is_missing": self.forbidden_is_missing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from tessarr.stores.credentials import build

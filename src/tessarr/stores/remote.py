@@ -219,9 +219,11 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
             lambda: getattr(stores, kind)(config=config, client_options=client, retry_config=retry),
         )
     except Exception as error:
-        raise StoreError(
-            "the options do not make a store", store=url, got=scrub(str(error)), hint="See obstore's option names"
-        ) from None
+        from tessarr.stores.credentials import without_secrets
+
+        got = scrub(without_secrets(str(error), {**config, **client}))
+        hint = "See obstore's option names"
+        raise StoreError("the options do not make a store", store=url, got=got, hint=hint) from None
     below = f"{prefix}/" if prefix else ""
     return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=below, forbidden_is_missing=forbidden)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -97,6 +100,85 @@ def test_no_text_holds_a_credential(url: str, options: Mapping[str, Any], caplog
 def test_what_a_url_would_lose_is_refused(url: str) -> None:
     with pytest.raises(StoreError, match="a query or a fragment"):
         store_from(url)
+
+
+UNHEARD: list[tuple[str, Mapping[str, Any]]] = [
+    (f"redis://{NOBODY}/0", {"passphrase_of_ours": SECRET}),
+    (f"redis://{NOBODY}/0", {"credential_provider": SECRET}),
+    (f"mongodb://{NOBODY}/db/c", {"tlsCertificateKeyFilePassword": SECRET}),
+    (f"mongodb://{NOBODY}/db/c", {"autoEncryptionOpts": SECRET}),
+    ("fsspec+memory://x", {"pin": SECRET}),
+    ("fsspec+memory://x", {"pin": 123456789123}),
+    ("fsspec+memory://x", {"client_kwargs": {"region_name": "r", "x": {"y": SECRET}}}),
+    ("fsspec+memory://x", {"things": [SECRET]}),
+    ("fsspec+memory://x", {"account": {"host": SECRET}}),
+    (f"http://{NOBODY}/x", {"client_options": {"default_headers": {"x": SECRET}}}),
+    ("s3://bucket/x", {**S3, "sse_customer_key_base64": SECRET}),
+    ("az://container/x", {"account_name": "a", "client_id": SECRET, "client_secret": SECRET, "tenant_id": SECRET}),
+]
+
+
+@pytest.mark.parametrize(("url", "options"), UNHEARD, ids=[str(number) for number in range(len(UNHEARD))])
+def test_an_option_that_is_not_known_to_be_harmless_is_told_nowhere(url: str, options: Mapping[str, Any]) -> None:
+    store = store_from(url, storage_options=options)[0]
+    for secret in (SECRET, "123456789123"):
+        assert secret not in repr(store) + str(store) + repr(store.__dask_tokenize__())
+    data = pickle.dumps(store)
+    assert SECRET.encode() not in data
+    assert (123456789123).to_bytes(5, "little") not in data
+    assert pickle.loads(data) == store  # this process still knows it
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/x", "s3://bucket/x"])
+def test_the_value_of_such_an_option_is_not_in_the_error_that_the_client_makes_of_it(url: str) -> None:
+    options = (
+        {"service_account": SECRET} if url.startswith("gs") else {"checksum_algorithm": "x", "session_token": SECRET}
+    )
+    with pytest.raises(StoreError) as caught:
+        store_from(url, storage_options=options)
+    assert SECRET not in _text(caught.value)
+
+
+_ELSEWHERE = """
+import pickle, sys
+from tessarr.errors import StoreError
+try:
+    store = pickle.loads(bytes.fromhex(sys.argv[1]))
+except StoreError as error:
+    print("StoreError", error)
+else:
+    print("unpickled", store.url)
+"""
+
+
+def _elsewhere(store: Store, **environment: str) -> str:
+    """What another process says when it unpickles `store`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    command = [sys.executable, "-c", _ELSEWHERE, pickle.dumps(store).hex()]
+    done = subprocess.run(command, capture_output=True, text=True, env={**kept, **environment}, timeout=60)
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x", "fsspec+memory://x", f"redis://{NOBODY}/0"])
+def test_another_process_says_which_options_it_lacks(url: str) -> None:
+    options = dict(S3) if url.startswith("s3") else {"pin": SECRET}
+    told = _elsewhere(store_from(url, storage_options=options)[0])
+    assert told.startswith("StoreError")
+    assert ("secret_access_key" if url.startswith("s3") else "pin") in told
+    assert "provide_credentials" in told
+
+
+def test_another_process_takes_credentials_from_its_environment() -> None:
+    store = store_from("s3://bucket/x", storage_options=S3)[0]
+    told = _elsewhere(store, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
+    assert told.startswith("unpickled s3+http")
+
+
+def test_harmless_options_are_enough_for_another_process() -> None:
+    options = {"skip_signature": True, "region": "r", "client_options": {"timeout": "3s", "user_agent": "me"}}
+    assert _elsewhere(store_from("s3://bucket/x", storage_options=options)[0]).startswith("unpickled")
+    told = _elsewhere(store_from(f"redis://{NOBODY}/0", storage_options={"socket_timeout": 3, "db": 1})[0])
+    assert told.startswith("unpickled redis://")
 
 
 def test_secrets_within_options_stay_in_the_process() -> None:
