@@ -2,7 +2,7 @@
 
 One explicit, lazy table per point: a built-in name maps to ``"module:Class"`` and is imported on first use. Third
 parties add names with `register`, or by an entry point in the group ``tessarr.<point>`` (also zarr-python's groups
-``zarr.codecs`` and ``zarr.data_type`` are *not* read: their classes follow another contract).
+``zarr.codecs`` and ``zarr.data_type`` are *not* read: their classes inherit from zarr-python's).
 
 >>> get("codec", "gzip").__name__
 'GzipCodec'
