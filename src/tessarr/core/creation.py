@@ -366,9 +366,11 @@ def _key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
 
 def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
     """The id of the v2 object codec, and the filters with it in front."""
+    from tessarr.codecs.numcodecs.table import OBJECT_CODECS
+
     if object_codec is None:
         ids = [_v2_config(f).get("id") for f in ([] if filters in ("auto", None) else _listed(filters))]
-        return next((i for i in ids if i in _OBJECT_IDS), None), filters
+        return next((i for i in ids if i in (*OBJECT_CODECS, "pickle")), None), filters
     config = _v2_config(object_codec)
     rest = [] if filters in ("auto", None) else _listed(filters)
     return str(config["id"]), [config, *rest]
@@ -384,9 +386,6 @@ def _is_text_for(object_codec: str | None, dtype: Any) -> bool:
         return kind is not None and isinstance(dtype, np.dtype | str) and np.dtype(dtype).kind == kind
     except TypeError:  # a name that is not NumPy's
         return False
-
-
-_OBJECT_IDS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize", "pickle")
 
 
 def _v2_config(codec: Any) -> JSONObject:

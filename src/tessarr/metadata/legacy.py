@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 Document: TypeAlias = dict[str, Any]
 Rule: TypeAlias = Callable[[Document], Document | None]
 
-OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
 _PADDING = {"start_byte": "first_byte", "end_byte": "last_byte"}
 _BITS = {"start_bit": "first_bit", "end_bit": "last_bit"}
 
@@ -123,6 +122,8 @@ def plain_orders(dtype: Any) -> Any:
 
 def object_codec(document: Document) -> Document | None:
     """The codec that makes bytes of objects, written as the compressor."""
+    from tessarr.codecs.numcodecs.table import OBJECT_CODECS
+
     compressor = document.get("compressor")
     if not isinstance(compressor, dict) or compressor.get("id") not in OBJECT_CODECS or document.get("filters"):
         return None

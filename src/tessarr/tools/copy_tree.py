@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 from tessarr.codecs.parse import codec_from
 from tessarr.core.array import Array
 from tessarr.core.convenience import create_hierarchy
@@ -275,7 +276,7 @@ def _kept_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
         encoding = {"chunk_key_encoding": keep["chunk_key_encoding"]} if number == origin else {}
         filters = list(keep["v2_filters"] or ()) or None
         return {"filters": filters, "compressors": keep["v2_compressor"], "order": keep["order"], **encoding}
-    filters = [codec for codec in keep["filters"] if getattr(codec, "codec_id", None) not in _OBJECT_CODECS]
+    filters = [codec for codec in keep["filters"] if getattr(codec, "codec_id", None) not in OBJECT_CODECS]
     if number == 3:
         return {"filters": filters or None, "compressors": list(keep["compressors"]) or None}
     # The order of axes within chunks is a matter of layout, which need not be kept.
@@ -300,9 +301,6 @@ def _v2_words(codecs: Any, node: SourceArray) -> Any:
     if problems:
         raise MetadataValidationError("Zarr v2 cannot say these codecs", problems)
     return words or None
-
-
-_OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
 
 
 def _check_lengths(what: str, layout: Layout) -> None:
