@@ -248,22 +248,32 @@ def entered(
     if name == _V3_KEY and block.get("kind", "inline") != "inline":
         return None
     left = {*gone, *(path for path, documents in nodes.items() if not documents)} - {""}
-    entries: JSONObject = {}
     if name == _V3_KEY:
-        raw: dict[str, Documents] = {}
-        _collect(block["metadata"], "", raw)
-        entries = {path: own[_V3_KEY] for path, own in raw.items() if path not in nodes and not _below(path, left)}
-        for path, own in nodes.items():
-            if path and _V3_KEY in own:
-                entries[path] = {field: value for field, value in own[_V3_KEY].items() if field != FIELD}
-        return {**document, FIELD: {**block, "metadata": entries}}
-    for key, value in block["metadata"].items():
+        return {**document, FIELD: {**block, "metadata": _entries_v3(block["metadata"], nodes, left)}}
+    return {**document, "metadata": _entries_v2(block["metadata"], nodes, left)}
+
+
+def _entries_v3(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: Collection[str]) -> JSONObject:
+    raw: dict[str, Documents] = {}
+    _collect(held, "", raw)
+    entries: JSONObject = {
+        path: own[_V3_KEY] for path, own in raw.items() if path not in nodes and not _below(path, left)
+    }
+    for path, own in nodes.items():
+        if path and _V3_KEY in own:
+            entries[path] = {field: value for field, value in own[_V3_KEY].items() if field != FIELD}
+    return entries
+
+
+def _entries_v2(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: Collection[str]) -> JSONObject:
+    entries: JSONObject = {}
+    for key, value in held.items():
         path, _, last = key.strip("/").rpartition("/")
         if not (last in _V2_NAMES and path in nodes) and not _below(f"{path}/" if path in left else path, left):
             entries[key.strip("/")] = value
     for path, own in nodes.items():
         entries |= {f"{path}/{last}" if path else last: value for last, value in own.items() if last in _V2_NAMES}
-    return {**document, "metadata": entries}
+    return entries
 
 
 def _below(path: str, groups: Collection[str]) -> bool:
