@@ -172,23 +172,28 @@ def axis_problems(axes: Any, version: float = 0.5) -> list[tuple[_Loc, str]]:
         kinds |= {"longName": "string", "discrete": "boolean"}
     for number, axis in enumerate(axes):
         found += [(problem.loc, problem.message) for problem in members(axis, kinds, (number,), "OME-AXES")]
-    if version >= 0.6:
-        if not 1 <= len(axes) <= 5:
-            found.append(((), f"there must be 1 to 5 axes, got {len(axes)}"))
-        if (2 <= types.count("space") <= 3) == (types.count("array") >= 2):
-            found.append(((), f"2 or 3 axes must be of type space, or 2 and more of type array; got {types}"))
-        return found
-    if not 2 <= len(axes) <= 5:
-        found.append(((), f"there must be 2 to 5 axes, got {len(axes)}"))
+    said = _type_problems_06(types) if version >= 0.6 else _type_problems(types)
+    return [*found, *(((), message) for message in said)]
+
+
+def _type_problems(types: list[Any]) -> Iterator[str]:
+    if not 2 <= len(types) <= 5:
+        yield f"there must be 2 to 5 axes, got {len(types)}"
     if not 2 <= types.count("space") <= 3:
-        found.append(((), f"2 or 3 axes must be of type space, got {types.count('space')}"))
+        yield f"2 or 3 axes must be of type space, got {types.count('space')}"
     for kind in ("time", "channel"):
         if types.count(kind) > 1:
-            found.append(((), f"at most one axis may be of type {kind}"))
+            yield f"at most one axis may be of type {kind}"
     ranks = [_ORDER.get(str(kind), 1) for kind in types]
     if ranks != sorted(ranks):
-        found.append(((), f"must be ordered time, channel (or other), space; got {types}"))
-    return found
+        yield f"must be ordered time, channel (or other), space; got {types}"
+
+
+def _type_problems_06(types: list[Any]) -> Iterator[str]:
+    if not 1 <= len(types) <= 5:
+        yield f"there must be 1 to 5 axes, got {len(types)}"
+    if (2 <= types.count("space") <= 3) == (types.count("array") >= 2):
+        yield f"2 or 3 axes must be of type space, or 2 and more of type array; got {types}"
 
 
 def _datasets(

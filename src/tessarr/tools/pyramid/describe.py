@@ -92,15 +92,11 @@ def _ome(
     name: str | None, labels: bool, axes: Sequence[ome.Axis] | None, scale: Sequence[float] | None,
     translation: Sequence[float] | None,
 ) -> JSONObject:  # fmt: skip
-    before = next((image for image in ome.read(group) if image.levels and image.levels[0].path == levels[0].name), None)
     version: Literal["0.4", "0.5"] = "0.4" if convention == "ome-0.4" else "0.5"
-    chosen = tuple(axes) if axes is not None else before.axes if before is not None else ome_axes(base)
-    _check_ome(base, chosen, version)
-    stated = before.levels[0] if before is not None else None
-    first = scale if scale is not None else (stated.scale if stated is not None else None)
-    start = translation if translation is not None else (stated.translation if stated is not None else None)
-    sizes = tuple(map(float, first or (1.0,) * base.ndim))
-    shift = tuple(map(float, start or (0.0,) * base.ndim))
+    before = _before(group, base, levels[0].name, axes, version)
+    stated = before.levels[0]
+    sizes = tuple(map(float, (stated.scale if scale is None else scale) or (1.0,) * base.ndim))
+    shift = tuple(map(float, (stated.translation if translation is None else translation) or (0.0,) * base.ndim))
     if not len(sizes) == len(shift) == base.ndim:
         raise ValueError(f"scale and translation need {base.ndim} numbers, one per axis")
     written = []
@@ -109,14 +105,14 @@ def _ome(
         physical = tuple(size * total for size, total in zip(sizes, level.total, strict=True))
         written.append(ome.Level(level.name, physical, at if any(at) else None))
     result = ome.write(
-        chosen,
+        before.axes,
         written,
         group,
         version=version,
-        name=name if name is not None else before.name if before is not None else None,
+        name=before.name if name is None else name,
         type=method,
         metadata={"method": "tessarr.tools.pyramid", "description": f"{method} of the level before"},
-        omero=before.omero if before is not None else None,
+        omero=before.omero,
     )
     inner = result if version == "0.4" else result[ome.KEY]
     old = group if version == "0.4" else group.get(ome.KEY, {})
@@ -127,6 +123,18 @@ def _ome(
     if labels and "image-label" not in inner:
         result = ome.write_label(result, version=version)
     return result
+
+
+def _before(
+    group: Mapping[str, Any], base: Array, path: str, axes: Sequence[ome.Axis] | None, version: Literal["0.4", "0.5"]
+) -> ome.Image:
+    """What the group says already of the image whose first level is at `path`, with the axes that are given or fit."""
+    said = next((image for image in ome.read(group) if image.levels and image.levels[0].path == path), None)
+    if axes is None:
+        axes = ome_axes(base) if said is None else said.axes
+    found = said or ome.Image(version, None, (), (ome.Level(path),))
+    _check_ome(base, tuple(axes), version)
+    return found._replace(axes=tuple(axes))
 
 
 def _shifted(
