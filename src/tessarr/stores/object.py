@@ -26,7 +26,7 @@ from tessarr.stores.budget import budget_for
 from tessarr.stores.network import Answer, NetworkStore, gather_or_cancel, run_side_by_side
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.retry import Fault, RetryPolicy, fault_of_status, scrub
+from tessarr.stores.retry import Fault, RetryPolicy, cause_of, fault_of_status, scrub
 from tessarr.stores.waves import PIECE
 from tessarr.types import Buffer, ByteRange
 
@@ -233,8 +233,12 @@ class ObjectStore(NetworkStore):
             return Fault("again", fault.text, status=400) if "RequestTimeout" in text else fault
         if name in ("PermissionDeniedError", "UnauthenticatedError"):
             return Fault("final", scrub(text), status=403 if name == "PermissionDeniedError" else 401)
+        if "Content-Length Header missing" in text:
+            return Fault("final", f"{scrub(text)}; as fsspec+http:// or fsspec+https:// it is read without")
         if name == "GenericError" and _TRANSPORT.search(text):
-            return Fault("again", scrub(text), outcome="slow_down")
+            cause, may_pass = cause_of(text)
+            told = f"{scrub(text)} ({cause})" if cause else scrub(text)
+            return Fault("again" if may_pass else "final", told, outcome="slow_down" if may_pass else "neutral")
         if name.endswith("Error") and type(error).__module__.startswith(("obstore", "obspec")):
             return Fault("final", scrub(text))
         return Fault("final", scrub(text)) if isinstance(error, OSError) else None

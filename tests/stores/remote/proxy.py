@@ -62,6 +62,7 @@ class Proxy:
     connections: int = 0
     _uploads: XmlUploads = field(default_factory=XmlUploads)
     _at_once: int = 0
+    _tasks: set[asyncio.Task[None] | None] = field(default_factory=set)
     _times: list[tuple[float, float]] = field(default_factory=list)
     """When each request came and when its latency had passed."""
 
@@ -97,6 +98,8 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        task = asyncio.current_task()
+        self._tasks.add(task)  # a loop holds its tasks by weak references only
         try:
             while (request := await _read_message(reader, is_request=True)) is not None:
                 if not await self._answer(request, writer):
@@ -104,6 +107,7 @@ class Proxy:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
+            self._tasks.discard(task)
             writer.close()
 
     async def _answer(self, request: Message, writer: asyncio.StreamWriter) -> bool:
