@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from tessarr.stores.object import ObjectStore
     from tessarr.stores.path import StorePath
     from tessarr.stores.redis import RedisStore
+    from tessarr.stores.reference import ReferenceStore
+    from tessarr.stores.remote_zip import RemoteZipStore
+    from tessarr.stores.retrying import RetryStore
     from tessarr.stores.sqlite import SQLiteStore
     from tessarr.stores.unsupported import GpuMemoryStore, N5FSStore, N5Store
     from tessarr.stores.url import StoreLike, same_place, store_from
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
         ReadOnlyStore,
         WrapperStore,
     )
+    from tessarr.stores.zarr_python import ZarrPythonStore
     from tessarr.stores.zip import ZipStore
 
 _HOMES = {
@@ -67,6 +71,10 @@ _HOMES = {
     "stores.fsspec": "FsspecStore",
     "stores.object": "ObjectStore",
     "stores.layers": "CacheStore LRUStoreCache",
+    "stores.retrying": "RetryStore",
+    "stores.reference": "ReferenceStore",
+    "stores.remote_zip": "RemoteZipStore",
+    "stores.zarr_python": "ZarrPythonStore",
     "stores.sqlite": "SQLiteStore",
     "stores.lmdb": "LMDBStore",
     "stores.dbm": "DBMStore",
@@ -79,11 +87,12 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "ABSStore", "CacheStore", "ConsolidatedMetadataStore", "CountingStore", "DBMStore", "DictStore", "DirectoryStore",
-    "FSStore", "FsspecStore", "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore",
-    "LoggingStore", "ManagedMemoryStore", "MappingStore", "MemoryStore", "MongoDBStore", "N5FSStore", "N5Store",
-    "NestedDirectoryStore", "ObjectStore", "PrefixStore", "ReadOnlyStore", "RedisStore", "SQLiteStore", "Store",
-    "StoreLike", "StorePath", "TempStore", "WrapperStore", "ZipStore", "atexit_rmtree", "contains_array",
+    "ABSStore", "CacheStore", "ConsolidatedMetadataStore", "CountingStore", "DBMStore", "DictStore",
+    "DirectoryStore", "FSStore", "FsspecStore", "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache",
+    "LatencyStore", "LocalStore", "LoggingStore", "ManagedMemoryStore", "MappingStore", "MemoryStore",
+    "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore", "ObjectStore", "PrefixStore", "ReadOnlyStore",
+    "RedisStore", "ReferenceStore", "RemoteZipStore", "RetryStore", "SQLiteStore", "Store", "StoreLike",
+    "StorePath", "TempStore", "WrapperStore", "ZarrPythonStore", "ZipStore", "atexit_rmtree", "contains_array",
     "contains_group", "getsize", "init_array", "init_group", "listdir", "migrate_1to2", "rename", "rmdir",
     "same_place", "store_from",
 ]  # fmt: skip

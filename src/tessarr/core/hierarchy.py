@@ -35,7 +35,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
-from tessarr.stores.path import normalize_path
+from tessarr.stores.path import join, normalize_path
 from tessarr.stores.url import store_from
 from tessarr.types import ZarrFormat
 
@@ -51,7 +51,7 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
         base = synchronous(base)
-    whole = "/".join(part for part in (here, normalize_path(path or "")) if part)
+    whole = join(here, normalize_path(path or ""))
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only:
         base = base.with_read_only(True) if _owns(store) else base
@@ -70,8 +70,9 @@ def _format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
     told = None
     if isinstance(store, str) and "|" in store:
         from tessarr.stores.pipeline import format_of
+        from tessarr.stores.url import as_url
 
-        told = format_of(store)
+        told = format_of(as_url(store))
     if told is not None and zarr_format not in (None, told):
         raise ValueError(f"the URL asks for Zarr v{told}, and zarr_format for v{zarr_format}: {store!r}")
     return told or zarr_format  # type: ignore[return-value]

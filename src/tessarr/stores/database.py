@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from tessarr.errors import ConflictError
+from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import Version
 from tessarr.stores.fetching import FetchingStore
 from tessarr.types import Buffer
@@ -37,8 +37,14 @@ class DatabaseStore(FetchingStore):
         raise NotImplementedError
 
     def _client(self) -> Any:
+        from tessarr.stores.credentials import without_secrets
+
         if self._made is None:
-            self._made = self._connect()
+            try:
+                self._made = self._connect()
+            except TypeError as error:  # a keyword that the client does not know
+                text = without_secrets(str(error), self._options)
+                raise StoreError("the options do not make a client", store=self.url, got=text) from None
         return self._made
 
     def close(self) -> None:

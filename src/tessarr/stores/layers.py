@@ -1,56 +1,36 @@
-"""Layers: stores over a store. Here the caches of encoded bytes, and the layer that tries again.
+"""Caches of encoded bytes, as layers over a store.
 
 A cache layer answers from `cache_store` (memory, or a directory on disk) what it has read or written before, whole
 values and byte ranges alike; asks the store below for the rest in one wave; and after `max_age_seconds` asks only
 whether the version (ETag) is still the same. Writes go through. ZEP 1 calls this a runtime storage transformer.
 
 What other writers change is seen when an entry is older than `max_age_seconds`: with the default, "infinity", not at all;
-with 0 every read is checked by one request without a body. Missing keys are never remembered.
+with 0 every read is checked by requests without a body, all keys of a wave at once. Missing keys are never remembered. A
+directory as `cache_store` is rid of what processes left there that are no more.
 """
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from tessarr.errors import ConflictError, ReadOnlyError, StoreError
 from tessarr.pieces import Piece, Stored
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.stores.partial import byte_view
-from tessarr.stores.retry import RequestError, RetryPolicy
-from tessarr.stores.wrappers import WrapperStore
+from tessarr.stores.retrying import ThreadedLayer
 from tessarr.types import Buffer, ByteRange
 
 _List: TypeAlias = list
 _Slot: TypeAlias = tuple[str, ByteRange | None]
-
-
-class _Layer(WrapperStore):
-    """A wrapper that works on whole calls: its asynchronous methods run its own synchronous ones in threads."""
-
-    get_async = Store.get_async
-    get_ranges_async = Store.get_ranges_async
-    get_partial_values_async = Store.get_partial_values_async
-    fetch_async = Store.fetch_async
-    set_async = Store.set_async
-    set_if_not_exists_async = Store.set_if_not_exists_async
-    set_partial_values_async = Store.set_partial_values_async
-    update_async = Store.update_async
-    splice_async = Store.splice_async
-    delete_async = Store.delete_async
-    delete_many_async = Store.delete_many_async
-    delete_prefix_async = Store.delete_prefix_async
-    replace_prefix_async = Store.replace_prefix_async
-    clear_async = Store.clear_async
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.store!r})"
 
 
 class CacheInfo(NamedTuple):
@@ -102,6 +82,8 @@ class _Kept:
         self.writes: dict[str, int] = {}
         """Writes under way or done, per key: a value read before one of them must not be kept after it."""
         self.size = self.hits = self.misses = self.evictions = self.revalidations = 0
+        self.swept = False
+        """What others left in the cache store has been removed."""
         self._owner, self._number = "", 0
 
     def new_name(self) -> str:
@@ -111,6 +93,23 @@ class _Kept:
             self._owner = pid + os.urandom(8).hex()
         self._number += 1
         return f"{self._owner}-{self._number:x}"
+
+
+_NAME = re.compile(r"([0-9a-f]+)-[0-9a-f]{16}-[0-9a-f]+").fullmatch
+
+
+def _is_left_over(name: str) -> bool:
+    """Whether `name` was made by `_Kept.new_name` in a process of this machine that is no more."""
+    found = _NAME(name)
+    if found is None or os.name != "posix":
+        return False
+    try:
+        os.kill(int(found[1], 16), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 _ALL: weakref.WeakSet[_Kept] = weakref.WeakSet()
@@ -126,7 +125,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class CacheStore(_Layer):
+class CacheStore(ThreadedLayer):
     """A cache of encoded bytes over `store`, kept in `cache_store` (`MemoryStore` by default).
 
     `cache_store` belongs to the cache: nothing else may write to it. `max_size` is in bytes; the least recently used
@@ -207,7 +206,8 @@ class CacheStore(_Layer):
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """What is cached from the cache, the rest from the store below in one wave."""
-        results = [self._cached(request) for request in requests]
+        now = self._versions_now({request.key for request in requests})
+        results = [self._cached(request, now) for request in requests]
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
         if wanted:
             writes = self._writes_of(wanted)
@@ -223,7 +223,7 @@ class CacheStore(_Layer):
         """Call `fetch` asynchronously."""
         if self.max_age_seconds != "infinity" or not isinstance(self.cache_store, MemoryStore):
             return await super().fetch_async(requests)  # looking into the cache may wait
-        results = [self._cached(request) for request in requests]
+        results = [self._cached(request, {}) for request in requests]
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
         if wanted:
             writes = self._writes_of(wanted)
@@ -253,10 +253,27 @@ class CacheStore(_Layer):
         found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
         return None if found is None else found[0]
 
-    def _cached(self, request: Fetch) -> _List[Buffer] | None:
+    def _versions_now(self, keys: Iterable[str]) -> dict[str, Version | None]:
+        """The present versions of those `keys` that are kept and too old, asked for at once."""
+        if self.max_age_seconds == "infinity":
+            return {}
+        with self._kept.guard:
+            kept = [(key, self._kept.entries[slot]) for key in keys for slot in self._kept.slots.get(key, ())]
+        old = [*dict.fromkeys(key for key, entry in kept if entry.version is not None and self._is_old(entry))]
+        if not self.store.is_remote:
+            return {key: self.store.version(key) for key in old}
+        from tessarr.stores.network import run_side_by_side
+
+        asked: _List[Callable[[], Version | None]] = [functools.partial(self.store.version, key) for key in old]
+        return dict(zip(old, run_side_by_side(asked), strict=True))
+
+    def _is_old(self, entry: _Entry) -> bool:
+        return self.max_age_seconds != "infinity" and time.monotonic() - entry.born > self.max_age_seconds
+
+    def _cached(self, request: Fetch, now: Mapping[str, Version | None]) -> _List[Buffer] | None:
         found: _List[Buffer] = []
         for part in (None,) if request.ranges is None else request.ranges:
-            body = self._lookup(request.key, part)
+            body = self._lookup(request.key, part, now)
             if body is None:
                 with self._kept.guard:
                     self._kept.misses += 1
@@ -266,7 +283,7 @@ class CacheStore(_Layer):
             self._kept.hits += 1
         return found
 
-    def _lookup(self, key: str, part: ByteRange | None) -> Buffer | None:
+    def _lookup(self, key: str, part: ByteRange | None, now: Mapping[str, Version | None]) -> Buffer | None:
         """The bytes of one slot, out of its own entry or that of the whole value."""
         for slot, cut in (((key, part), None), ((key, None), part)):
             with self._kept.guard:
@@ -274,7 +291,7 @@ class CacheStore(_Layer):
                 if entry is None:
                     continue
                 self._kept.entries.move_to_end(slot)
-            if not self._is_fresh(key, slot, entry):
+            if not self._is_fresh(key, slot, entry, now):
                 return None
             body = self.cache_store.get(entry.name, cut)
             if body is not None:
@@ -282,10 +299,10 @@ class CacheStore(_Layer):
             self._forget(slot)
         return None
 
-    def _is_fresh(self, key: str, slot: _Slot, entry: _Entry) -> bool:
-        if self.max_age_seconds == "infinity" or time.monotonic() - entry.born <= self.max_age_seconds:
+    def _is_fresh(self, key: str, slot: _Slot, entry: _Entry, now: Mapping[str, Version | None]) -> bool:
+        if key not in now and not self._is_old(entry):
             return True
-        if entry.version is not None and self.store.version(key) == entry.version:
+        if entry.version is not None and now.get(key) == entry.version:
             with self._kept.guard:
                 self._kept.revalidations += 1
                 if self._kept.entries.get(slot) is entry:
@@ -304,6 +321,9 @@ class CacheStore(_Layer):
             if self._kept.writes.get(slot[0], 0) != writes:
                 return
             name = self._kept.new_name()
+            first, self._kept.swept = not self._kept.swept, True
+        if first and isinstance(self.cache_store, LocalStore):
+            self.cache_store.delete_many(key for key in [*self.cache_store.list()] if _is_left_over(key))
         self.cache_store.set(name, body)
         with self._kept.guard:
             late = self._kept.writes.get(slot[0], 0) != writes
@@ -421,66 +441,3 @@ class LRUStoreCache(CacheStore):
 
     def invalidate_keys(self) -> None:
         """Does nothing: listings are not cached."""
-
-
-class RetryStore(_Layer):
-    """Tries again what a store below fails at, as `policy` says.
-
-    For stores that do not retry by themselves. What is certain is not tried again: `ReadOnlyError`, `ConflictError`,
-    and a `RequestError` with a status. A conditional write is sent once.
-    """
-
-    def __init__(self, store: Store, policy: RetryPolicy | None = None) -> None:
-        super().__init__(store)
-        self.policy = policy if policy is not None else RetryPolicy()
-
-    def _try(self, call: Callable[[], Any]) -> Any:
-        pause = self.policy.backoff_s
-        for _ in range(self.policy.attempts - 1):
-            try:
-                return call()
-            except (ReadOnlyError, ConflictError):
-                raise
-            except StoreError as error:
-                if isinstance(error, RequestError):
-                    raise
-            time.sleep(pause)
-            pause = min(pause * self.policy.base, self.policy.most_s)
-        return call()
-
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        return self._try(lambda: self.store.get(key, byte_range))  # type: ignore[no-any-return]
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return self._try(lambda: self.store.get_ranges(key, ranges))  # type: ignore[no-any-return]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        wanted = [*key_ranges]
-        return self._try(lambda: self.store.get_partial_values(wanted))  # type: ignore[no-any-return]
-
-    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        return self._try(lambda: self.store.fetch(requests))  # type: ignore[no-any-return]
-
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        if if_match is not ANY:
-            return self.store.set(key, value, if_match=if_match)
-        return self._try(lambda: self.store.set(key, value))  # type: ignore[no-any-return]
-
-    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        self.store.update(key, change)  # not tried again: it might have happened
-
-    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
-        self.store.splice(key, change)
-
-    def delete(self, key: str) -> None:
-        self._try(lambda: self.store.delete(key))
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        every = [*keys]
-        self._try(lambda: self.store.delete_many(every))
-
-    def list_dir(self, prefix: str) -> Listing:
-        return self._try(lambda: self.store.list_dir(prefix))  # type: ignore[no-any-return]
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        return iter(self._try(lambda: [*self.store.list_prefix(prefix)]))

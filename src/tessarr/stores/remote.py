@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
@@ -30,7 +31,9 @@ from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.clients import shared_client
 from tessarr.stores.retry import RetryPolicy, scrub, scrub_url
+from tessarr.stores.url import CHAIN, is_url
 
+_NO_OPTION = re.compile(r"Configuration key: '?(\w+)'? is not")
 _PLAIN = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9._~!$'()+,;=@-]+)*").fullmatch
 Options: TypeAlias = dict[str, Any]
 
@@ -49,14 +52,17 @@ def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read
 
     Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
     """
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options are a mapping from names to values, got a {type(storage_options).__name__}")
     options: Options = dict(storage_options or {})
     url = _as_pipeline(url)
     scheme = url.partition(":")[0].lower()
-    if "::" not in url and scheme.partition("+")[0] in _PLACES:
+    chained = CHAIN.search(url) is not None
+    if not chained and scheme.partition("+")[0] in _PLACES:
         _check_place(url.partition("|")[0])
     if "|" in url:
         return _open_pipeline(url, options, read_only)
-    opener = None if "::" in url else _OPENERS.get(scheme.partition("+")[0])
+    opener = None if chained else _OPENERS.get(scheme.partition("+")[0])
     return (opener or _open_fsspec)(url, options, read_only)
 
 
@@ -69,7 +75,11 @@ def _check_place(url: str) -> None:
         parts = urlsplit(url)
     except ValueError as error:
         raise StoreError("the URL is malformed", store=scrub(url), got=scrub(str(error))) from None
-    scheme = parts.scheme.partition("+")[0]
+    scheme, _, transport = parts.scheme.partition("+")
+    if transport not in ("", "http", "https"):
+        raise StoreError("an endpoint is reached by http or https", store=scrub(url), got=transport)
+    if scheme in ("http", "https") and not parts.hostname:
+        raise StoreError("the URL names no host", store=scrub(url), expected=f"{scheme}://host/path")
     if parts.query or parts.fragment:
         raise StoreError(
             "a URL with a query or a fragment names one object, not a place with keys below it",
@@ -87,9 +97,12 @@ def _check_place(url: str) -> None:
 
 def _as_pipeline(url: str) -> str:
     """An archive behind a network, named by its suffix or in fsspec's way, as the pipeline it stands for."""
-    inner, double_colon, outer = url.partition("::")
+    chain = CHAIN.search(url)
+    double_colon = chain is not None
+    inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])
     if inner == "zip" or (inner.startswith("zip://") and double_colon):
-        return f"{outer}|zip:{inner.partition('://')[2]}" if "::" not in outer else url
+        place = outer if is_url(outer) else Path(outer).absolute().as_uri()
+        return f"{place}|zip:{inner.partition('://')[2]}" if CHAIN.search(outer) is None else url
     return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url
 
 
@@ -221,6 +234,8 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
     except Exception as error:
         from tessarr.stores.credentials import without_secrets
 
+        if unknown := _NO_OPTION.search(str(error)):
+            raise _unknown_options(scheme, {unknown[1]: None}) from None
         got = scrub(without_secrets(str(error), {**config, **client}))
         hint = "See obstore's option names"
         raise StoreError("the options do not make a store", store=url, got=got, hint=hint) from None

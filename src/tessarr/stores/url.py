@@ -14,7 +14,7 @@ r"""From what a user gives to a store, and whether two stores are one place.
 
 A string is a URL when it has ``://`` or ``::`` after a scheme of at least two letters, or begins with a scheme of ours
 and a colon. All else is a path, with whatever characters: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home
-directory.
+directory. A path with adapters behind it (``a.zip|zip:x``) is a pipeline, unless there is a file of that name.
 
 Source: Zarr v3 stores (canonical URIs); zarr-python's ``StoreLike``.
 """
@@ -40,7 +40,10 @@ else:  # annotations join it with other types, and isinstance takes it
 OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
+CHAIN = re.compile(r"(?<!//\[)::(?![^\[]*\])")
+"""What stands between the links of fsspec's chains. Hosts in brackets have colons of their own."""
 _SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
+_STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk):").match
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
 """Methods of obspec's protocols that `ObjectStore` uses, and nothing else has together."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
@@ -105,9 +108,20 @@ def is_url(text: str) -> bool:
     return _URL(text) is not None or _SHORT_URL(text) is not None
 
 
+def as_url(text: str) -> str:
+    """A path with adapters behind it as the pipeline that it stands for; any other string as it is."""
+    if is_url(text) or _STEPS(text) is None or os.path.lexists(text):
+        return text
+    from pathlib import Path
+
+    place, _, steps = text.partition("|")
+    return f"{Path(os.path.expanduser(place)).absolute().as_uri()}|{steps}"
+
+
 def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[str, Any] | None) -> tuple[Store, str]:
+    text = as_url(text)
     scheme = text.partition(":")[0].lower() if is_url(text) else ""
-    chained = "::" in text or (scheme != "" and "|" in text)
+    chained = CHAIN.search(text) is not None or (scheme != "" and "|" in text)
     if scheme in ("", "file", "local") and not chained:
         if options:
             raise TypeError(f"storage_options are for remote stores; {text!r} is a local path")
@@ -118,6 +132,8 @@ def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[
 
         from tessarr.stores.memory import open_memory
 
+        if options:
+            raise TypeError(f"storage_options are for remote stores; {text!r} is in this process")
         name, _, path = text.partition(":")[2].lstrip("/").partition("/")
         return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
     remote: Store = _module("tessarr.stores.remote").open_url(text, storage_options=options, read_only=read_only)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,12 @@ import pytest
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.layers import CacheStore, LRUStoreCache, RetryStore
+from tessarr.stores.layers import CacheStore, LRUStoreCache
 from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.stores.remote import open_url
 from tessarr.stores.retry import RetryPolicy
+from tessarr.stores.retrying import RetryStore
 from tessarr.stores.wrappers import CountingStore, WrapperStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, increment, plain
@@ -164,6 +168,44 @@ def test_an_old_entry_is_revalidated_by_its_etag_without_its_body(s3_proxy: Prox
     s3_proxy.clear()
     assert plain(cache.get("k")) == b"abcdefghij"
     assert s3_proxy.counts() == {"HEAD": 1, "GET": 1}
+
+
+def test_many_old_entries_are_revalidated_at_once(s3_proxy: Proxy) -> None:
+    store = open_url(f"s3+http://{s3_proxy.address}/bucket/l{next(_number)}", storage_options=S3_OPTIONS)
+    cache = CacheStore(store, max_age_seconds=0)
+    keys = [f"k{number}" for number in range(20)]
+    for key in keys:
+        store.set(key, key.encode())
+    wanted = [Fetch(key) for key in keys]
+    cache.fetch(wanted)
+    s3_proxy.clear()
+    s3_proxy.latency_s = 0.05
+    assert plain([parts[0] for parts in cache.fetch(wanted) if parts]) == [key.encode() for key in keys]
+    assert s3_proxy.counts() == {"HEAD": 20}
+    assert s3_proxy.rounds() == 1
+    store.set("k3", b"new")
+    s3_proxy.clear()
+    assert plain([parts[0] for parts in cache.fetch(wanted) if parts])[3] == b"new"
+    assert s3_proxy.counts() == {"HEAD": 20, "GET": 1}
+    assert s3_proxy.rounds() == 2
+    s3_proxy.clear()
+    found = asyncio.run(cache.fetch_async(wanted))
+    assert plain([parts[0] for parts in found if parts])[2:4] == [b"k2", b"new"]
+    assert s3_proxy.rounds() == 1
+
+
+def test_a_directory_is_rid_of_what_a_process_left_there_that_is_no_more(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    gone = f"{int(done.stdout):x}-0123456789abcdef-1"
+    alive = f"{os.getppid():x}-0123456789abcdef-1"
+    place = LocalStore(tmp_path)
+    for name in (gone, alive, "something-else"):
+        place.set(name, b"1")
+    cache = CacheStore(MemoryStore({"k": b"0"}), cache_store=place)
+    assert plain(cache.get("k")) == b"0"
+    assert not place.exists(gone)
+    assert place.exists(alive)
+    assert place.exists("something-else")
 
 
 def test_a_pickled_cache_begins_empty() -> None:

@@ -137,3 +137,20 @@ def test_a_local_archive_is_written_through_its_url(tmp_path: Path) -> None:
     found = tessarr.open(f"{url}|zarr2:x", mode="r")
     assert (found[:].tolist(), found.zarr_format) == ([0, 1, 2, 3], 2)
     assert (tmp_path / "new.zip").is_file()
+
+
+def test_a_path_with_adapters_behind_it_is_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ZipStore("a.zip", mode="w") as archive:
+        tessarr.create_array(archive, name="in/x", data=[1, 2])
+    tessarr.create_array("g.zarr", name="x", data=[3], zarr_format=2)
+    for place in (
+        "a.zip|zip:in/x",
+        str(tmp_path / "a.zip|zip:in|zarr3:x"),
+        "zip://in/x::a.zip",
+        f"zip://in/x::{tmp_path}/a.zip",
+    ):
+        assert tessarr.open_array(place, mode="r")[...].tolist() == [1, 2], place
+    assert tessarr.open_array("g.zarr|zarr2:x", mode="r")[...].tolist() == [3]
+    with pytest.raises(tessarr.errors.NodeNotFoundError, match="no Zarr v3"):
+        tessarr.open_array("g.zarr|zarr3:x", mode="r")

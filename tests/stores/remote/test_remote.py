@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import pickle
+import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tessarr
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores import credentials
 from tessarr.stores.fsspec import FsspecStore
@@ -116,3 +122,55 @@ def test_a_pickle_without_credentials_says_so_in_a_process_that_has_none(
     keys = {name: S3_OPTIONS[name] for name in ("access_key_id", "secret_access_key")}
     credentials.provide_credentials(f"s3+http://{s3.address}/bucket", **keys)
     assert plain(pickle.loads(pickled).get("k")) == b"1"
+
+
+NONSENSE: list[tuple[str, Any, type[Exception], str]] = [
+    ("http://", None, StoreError, "no host"),
+    ("https:///x", None, StoreError, "no host"),
+    ("http://[::1/x", None, StoreError, "malformed"),
+    ("s3://", None, StoreError, "no bucket"),
+    ("gs:///x", None, StoreError, "no bucket"),
+    ("s3+ftp://host/bucket", None, StoreError, "http or https"),
+    ("s3://b/x", {"nonsense": 1}, StoreError, "nonsense"),
+    ("gs://b/x", {"nonsense": 1}, StoreError, "nonsense"),
+    ("az://b/x", {"account_name": "a", "nonsense": 1}, StoreError, "nonsense"),
+    ("http://h/x", {"nonsense": 1}, StoreError, "nonsense"),
+    ("memory://x", {"nonsense": 1}, TypeError, "in this process"),
+    ("s3://b/x", "anon", TypeError, "mapping"),
+    ("s3://b/x", ["anon"], TypeError, "mapping"),
+    ("nosuch://x", None, StoreError, "nobody knows"),
+]
+
+
+@pytest.mark.parametrize(("url", "options", "error", "said"), NONSENSE)
+def test_nonsense_is_an_error_that_says_what_is_wrong(
+    url: str, options: Any, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        tessarr.open(url, mode="r", storage_options=options)
+
+
+def test_an_option_that_the_client_of_a_database_does_not_know_is_an_error() -> None:
+    store = open_url("redis://127.0.0.1:9/0", storage_options={"nonsense": 1})
+    with pytest.raises(StoreError, match="nonsense"):
+        store.get("k")
+
+
+def test_a_host_may_be_an_ipv6_address(tmp_path: Path) -> None:
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server6(http.server.ThreadingHTTPServer):
+        address_family = socket.AF_INET6
+
+    tessarr.create_array(tmp_path / "x.zarr", data=[1, 2, 3])
+    server = Server6(("::1", 0), functools.partial(Handler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        array = tessarr.open_array(f"http://[::1]:{server.server_port}/x.zarr", mode="r")
+        assert array[...].tolist() == [1, 2, 3]
+        assert tessarr.open_array(array.store.url, mode="r") == array
+    finally:
+        server.shutdown()
+        server.server_close()
