@@ -20,7 +20,6 @@ from tessarr.stores.path import (
     is_recommended_name,
     join,
     normalize_path,
-    parent_of,
     prefix_of,
 )
 from tests.stores.contract import BAD_KEYS
@@ -119,7 +118,6 @@ def test_paths_become_prefixes_and_keys() -> None:
         ".zarray",
         "a/b",
     )
-    assert (parent_of("a/b/c"), parent_of("a"), parent_of("")) == ("a/b", "", "")
 
 
 @pytest.mark.spec("V3-NAME-02", "V3-NAME-03", "V3-NAME-04", "V3-NAME-05", "V3-NAME-06")

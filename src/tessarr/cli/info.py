@@ -10,6 +10,7 @@ from tessarr.cli.places import open_node
 from tessarr.cli.printing import OK, add_place, add_verb, counted, human, jsonable, lengths, print_json, table
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.stores.path import prefix_of
 
 
 def add(verbs: Any) -> None:
@@ -114,7 +115,7 @@ def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
             "arrays": len(arrays),
             "groups": len(below) - len(arrays),
             "nbytes": sum(array.nbytes for array in arrays if array.metadata.data_type.itemsize is not None),
-            "nbytes_stored": group.store.getsize_prefix(f"{group.path}/" if group.path else ""),
+            "nbytes_stored": group.store.getsize_prefix(prefix_of(group.path)),
         }
     return described
 

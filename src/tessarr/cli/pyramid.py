@@ -10,6 +10,7 @@ from tessarr.cli.convert import parse_layout
 from tessarr.cli.places import open_store
 from tessarr.cli.printing import ERROR, OK, add_storage, add_verb, lengths, note, print_json
 from tessarr.cli.progress import bar
+from tessarr.stores.path import join
 from tessarr.tools.pyramid import Describing, Method, build_pyramid
 from tessarr.tools.pyramid.levels import MIN_SIZE
 
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         note(f"error: {arguments.factors!r} are no factors; write 2, 1,2,2 or y=2,x=2")
         return ERROR
     store, path = open_store(arguments.place, storage=arguments.storage, writable=True)
-    whole = "/".join(part for part in (path, arguments.path.strip("/")) if part)
+    whole = join(path, arguments.path.strip("/"))
     above, _, name = whole.rpartition("/")
     group = tessarr.open_group(store, path=above or None, mode="r+", use_consolidated=False)
     with bar() as progress:

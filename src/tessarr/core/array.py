@@ -21,6 +21,7 @@ from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ class Array(Node, Selecting, Layout):
     @stepwise
     def nbytes_stored(self) -> Steps[int]:
         """Bytes of everything stored for this array, metadata included."""
-        (nbytes,) = yield [ask(self._store, "getsize_prefix", nodes.prefix_of(self._path))]
+        (nbytes,) = yield [ask(self._store, "getsize_prefix", prefix_of(self._path))]
         return int(nbytes)
 
     @property
@@ -343,14 +344,14 @@ class Array(Node, Selecting, Layout):
 
     def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
         """Grid index and key of every stored chunk (shard, where there are shards) that lies within the array."""
-        return self._chunks_among(self._bound.store.list_prefix(nodes.prefix_of(self._path)))
+        return self._chunks_among(self._bound.store.list_prefix(prefix_of(self._path)))
 
     def _listing_chunks(self) -> Steps[list[tuple[tuple[int, ...], str]]]:
-        (keys,) = yield [ask(self._bound.store, "list_prefix", nodes.prefix_of(self._path))]
+        (keys,) = yield [ask(self._bound.store, "list_prefix", prefix_of(self._path))]
         return [*self._chunks_among(keys)]
 
     def _chunks_among(self, keys: Iterable[str]) -> Iterator[tuple[tuple[int, ...], str]]:
-        prefix = nodes.prefix_of(self._path)
+        prefix = prefix_of(self._path)
         grid = tuple(axis.nchunks for axis in self._bound.axes)
         for key in keys:
             coords = self._metadata.chunk_key_encoding.decode(key[len(prefix) :], self.ndim)

@@ -18,6 +18,7 @@ from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local import LocalStore
+from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer
 
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
@@ -33,7 +34,7 @@ def read_consolidated(
     """
     if group.zarr_format == 3:
         return consolidated.parse_v3(group.extra.get(FIELD))
-    name = nodes.prefix_of(path) + (key or V2_KEY)
+    name = prefix_of(path) + (key or V2_KEY)
     data = known[name] if name in known else store.get(name)
     return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))
 
@@ -52,7 +53,7 @@ def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) 
     if not isinstance(group, GroupMetadata):
         raise GroupNotFoundError("no group here", store=store.url, path=f"/{path}")
     below = yield from _reading_below(store, path, group.zarr_format)
-    prefix = nodes.prefix_of(path)
+    prefix = prefix_of(path)
     if group.zarr_format == 3:
         block = consolidated.dump_v3(below)
 
@@ -84,9 +85,9 @@ def _reading_below(store: Store, path: str, zarr_format: int) -> Steps[dict[str,
     names = list(formats.KEYS[zarr_format].all)
     while waiting:
         children: list[str] = []
-        listings = yield [ask(store, "list_dir", nodes.prefix_of(parent)) for parent in waiting]
+        listings = yield [ask(store, "list_dir", prefix_of(parent)) for parent in waiting]
         for parent, listing in zip(waiting, listings, strict=True):
-            prefix = nodes.prefix_of(parent)
+            prefix = prefix_of(parent)
             listed = [child[len(prefix) : -1] for child in listing.prefixes]
             children += [prefix + name for name in listed if name and not name.startswith("__")]
         requests = [Fetch(f"{child}/{name}") for child in children for name in names]
@@ -98,7 +99,7 @@ def _reading_below(store: Store, path: str, zarr_format: int) -> Steps[dict[str,
             documents = {name: formats.loads(name, data, key=f"{child}/{name}") for name, data in stored.items()}
             if documents.keys() <= {".zattrs"}:
                 continue
-            found[child[len(nodes.prefix_of(path)) :]] = documents
+            found[child[len(prefix_of(path)) :]] = documents
             if _is_group(documents):
                 waiting.append(child)
     return found
@@ -115,7 +116,7 @@ def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: b
     """The key to read together with a node's documents: v2's consolidated metadata, where a second request costs much."""
     if not store.is_remote or zarr_format in (1, 3) or use is False or not store.supports_consolidated_metadata:
         return None
-    return nodes.prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
+    return prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
 
 
 def is_holder(name: str, data: Buffer | None) -> bool:
@@ -189,10 +190,10 @@ def _following(
     above = dict.fromkeys(place for path in paths for place in [*nodes.ancestors(path), path])
     places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
     if known is None:
-        (answers,) = yield [ask(store, "fetch", [Fetch(nodes.prefix_of(place) + name) for place, name in places])]
+        (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
         known = holding(places, answers)
     for place, name in [where for where in places if where in known]:
-        prefix = nodes.prefix_of(place)
+        prefix = prefix_of(place)
         # v3 keeps nothing about the group itself
         inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]
         if not inside:
@@ -216,11 +217,11 @@ def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str
     document = formats.loads(name, old, key=key)
     names = ("zarr.json",) if name == "zarr.json" else (".zarray", ".zgroup", ".zattrs")
     start = len(key) - len(name)
-    answers = iter(store.fetch([Fetch(nodes.prefix_of(path) + part) for path in paths for part in names]))
+    answers = iter(store.fetch([Fetch(prefix_of(path) + part) for path in paths for part in names]))
     now: dict[str, Any] = {}
     for path in paths:
         stored = {part: answer[0] for part in names if (answer := next(answers)) is not None}
-        prefix = nodes.prefix_of(path)
+        prefix = prefix_of(path)
         now[path[start:]] = {part: formats.loads(part, data, key=prefix + part) for part, data in stored.items()}
     new = consolidated.entered(name, document, now, gone)
     return old if new is None else formats.dumps({name: new})[name]

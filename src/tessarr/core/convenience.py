@@ -17,6 +17,7 @@ from tessarr.core.treeview import TreeView
 from tessarr.core.twins import Steps, steps_of, stepwise, twin
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.path import join, prefix_of
 
 
 def array(data: Any, **kwargs: Any) -> Array:
@@ -298,7 +299,7 @@ def create_hierarchy(
     """
     where, here, _ = locate(store, None, None)
     wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
-    prefix = f"{here}/" if here else ""
+    prefix = prefix_of(here)
     wanted = {**_missing_above(where, here, wanted), **wanted}
     for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
         yield path, _create(where, prefix + path if path else here, wanted[path], overwrite)
@@ -311,7 +312,7 @@ def _missing_above(
     found: dict[str, ArrayMetadata | GroupMetadata] = {}
     for path, node in wanted.items():
         for above in nodes.ancestors(path):
-            place = "/".join(part for part in (here, above) if part)
+            place = join(here, above)
             if above not in wanted and above not in found and nodes.read_node(store, place) is None:
                 found[above] = GroupMetadata(zarr_format=node.zarr_format)
     return found

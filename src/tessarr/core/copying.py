@@ -20,6 +20,7 @@ from tessarr.grids.base import Axis
 from tessarr.metadata import formats
 from tessarr.stores.base import Store
 from tessarr.stores.partial import byte_view
+from tessarr.stores.path import join, prefix_of
 
 _PIECE_NBYTES = 64 << 20
 """About so much is held in memory while values are copied."""
@@ -164,7 +165,7 @@ def _copy_array(
         arguments: dict[str, Any] = {"zarr_format": dest.zarr_format, **options}
         if without_attrs:
             arguments["attributes"] = {}
-        path = "/".join(part for part in (dest.path, name) if part)
+        path = join(dest.path, name)
         from_array(dest.store, data=source, name=path, overwrite=present is not None, **arguments)
     return CopyCounts(1, 0, source.nbytes)
 
@@ -241,7 +242,7 @@ def copy_store(
         raise ValueError(f"if_exists must be one of {_IF_EXISTS[:3]}, got {if_exists!r}")
     from_store, from_path, _ = locate(source, source_path, "r")
     to_store, to_path, _ = locate(dest, dest_path, None)
-    from_prefix, to_prefix = nodes.prefix_of(from_path), nodes.prefix_of(to_path)
+    from_prefix, to_prefix = prefix_of(from_path), prefix_of(to_path)
     keep = _matcher(includes, True, flags)
     drop = _matcher(excludes, False, flags)
     names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
@@ -299,9 +300,9 @@ def move_node(store: Store, source: str, dest: str) -> None:
         raise way("something is at the destination", store=store.url, path=f"/{dest}")
     nodes.check_path(dest, node.zarr_format)
     nodes.require_ancestors(store, dest, node.zarr_format)
-    prefix = nodes.prefix_of(source)
+    prefix = prefix_of(source)
     for key in sorted(store.list_prefix(prefix)):
-        _copy_key(store, key, store, nodes.prefix_of(dest) + key[len(prefix) :], False)
+        _copy_key(store, key, store, prefix_of(dest) + key[len(prefix) :], False)
     nodes.delete_node(store, source)
     for path in [dest, *(f"{dest}/{below}" for below in _nodes_below(store, dest, node.zarr_format))]:
         nodes.follow_change(store, path)

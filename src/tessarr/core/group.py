@@ -24,7 +24,7 @@ from tessarr.errors import (
 )
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.path import normalize_path
+from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.types import Buffer
 
 if TYPE_CHECKING:
@@ -112,13 +112,13 @@ class Group(Node, Making, Grouping):
 
     def _join(self, path: str) -> str:
         relative = normalize_path(path)
-        return "/".join(part for part in (self._path, relative) if part)
+        return join(self._path, relative)
 
     def _open(self, path: str, metadata: NodeMetadata) -> Array | Group:
         if isinstance(metadata, GroupMetadata):
             consolidated = self._metadata.consolidated_metadata
             if consolidated is not None:
-                below = consolidated.under(path[len(nodes.prefix_of(self._path)) :])
+                below = consolidated.under(path[len(prefix_of(self._path)) :])
                 metadata = metadata.with_(consolidated_metadata=below)
             return Group._make(self._store, path, metadata, read_only=self._read_only)
         from tessarr.core.array import Array
@@ -130,7 +130,7 @@ class Group(Node, Making, Grouping):
     def _reading_member(self, path: str) -> Steps[NodeMetadata | None]:
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
-            relative = path[len(nodes.prefix_of(self._path)) :]
+            relative = path[len(prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.parsed(relative)
             return node
         return (yield from nodes.reading(self._store, [path], self._metadata.zarr_format))[0]
@@ -213,7 +213,7 @@ class Group(Node, Making, Grouping):
 
         Zarr v3.1 has no implicit groups, so what is below such a name is no part of this hierarchy.
         """
-        prefix = nodes.prefix_of(self._path)
+        prefix = prefix_of(self._path)
         (listing,) = yield [ask(self._store, "list_dir", prefix)]
         members = {name for name, _ in (yield from self._children())}
         return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
@@ -237,7 +237,7 @@ class Group(Node, Making, Grouping):
         depth = 0
         while level and (max_depth is None or depth <= max_depth):
             for group, children in zip(level, (yield from _children_of(level)), strict=True):
-                prefix = nodes.prefix_of(group.path)
+                prefix = prefix_of(group.path)
                 below[group.path] = [(name, group._open(prefix + name, metadata)) for name, metadata in children]
             level = [member for group in level for _, member in below[group.path] if isinstance(member, Group)]
             depth += 1
@@ -412,14 +412,14 @@ def _children_of(groups: Sequence[Group]) -> Steps[list[list[tuple[str, NodeMeta
             path=asked[0].name,
             hint="Open the group by its consolidated metadata, or name the member",
         )
-    listings = yield [ask(store, "list_dir", nodes.prefix_of(group.path)) for group in asked]
+    listings = yield [ask(store, "list_dir", prefix_of(group.path)) for group in asked]
     # "__" is for extensions in v3; a listing that names the prefix itself gives "", which is nobody
     hidden = "__" if zarr_format == 3 else "\0"
     paths = [
         path
         for group, listing in zip(asked, listings, strict=True)
         for path in (prefix[:-1] for prefix in listing.prefixes)
-        if (name := path[len(nodes.prefix_of(group.path)) :]) and not name.startswith(hidden)
+        if (name := path[len(prefix_of(group.path)) :]) and not name.startswith(hidden)
     ]
     read = yield from nodes.reading(store, paths, zarr_format)
     found: dict[str, list[tuple[str, NodeMetadata]]] = {group.path: [] for group in asked}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tessarr.core.making import fits
 from tessarr.core.twins import twin
+from tessarr.stores.path import prefix_of
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -122,7 +123,7 @@ class Grouping:
         """Create nodes from their metadata, by path below this group; see `tessarr.create_hierarchy`."""
         from tessarr.core.convenience import create_hierarchy
 
-        prefix = f"{self.path}/" if self.path else ""
+        prefix = prefix_of(self.path)
         made = create_hierarchy(
             store=self._store, nodes={prefix + path: node for path, node in nodes.items()}, overwrite=overwrite
         )

@@ -117,9 +117,9 @@ def digesting(array: Array, hashname: str) -> Steps[bytes]:
     """A digest over the metadata, attributes and every stored chunk, in key order."""
     import hashlib
 
-    from tessarr.core.nodes import prefix_of
     from tessarr.metadata import formats
     from tessarr.stores.partial import byte_view
+    from tessarr.stores.path import prefix_of
 
     total: Any = hashlib.new(hashname)
     documents = formats.dumps(array.metadata.documents())

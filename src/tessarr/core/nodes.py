@@ -32,7 +32,7 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.path import check_node_name
+from tessarr.stores.path import check_node_name, prefix_of
 from tessarr.types import Buffer, ZarrFormat
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
@@ -41,11 +41,6 @@ Holder: TypeAlias = tuple[str, str]
 """Path of a group, and the name of a document there that may hold consolidated metadata."""
 
 _V3, _V2, _V1 = formats.KEYS[3], formats.KEYS[2], formats.KEYS[1]
-
-
-def prefix_of(path: str) -> str:
-    """The key prefix of a node: "" for the root, else the path and a slash."""
-    return f"{path}/" if path else ""
 
 
 def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:

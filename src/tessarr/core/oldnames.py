@@ -12,6 +12,7 @@ from tessarr.core.group import Group
 from tessarr.core.hierarchy import create, create_group, locate
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.path import prefix_of
 
 
 def init_store(store: Any, shape: Any, chunks: Any, **kwargs: Any) -> None:
@@ -47,7 +48,7 @@ def contains_group(store: Any, path: str | None = None, explicit_only: bool = Tr
 def listdir(store: Any, path: str | None = None) -> list[str]:
     """Names of the direct children (keys and prefixes) of `path`, sorted."""
     where, here, _ = locate(store, path, None)
-    prefix = nodes.prefix_of(here)
+    prefix = prefix_of(here)
     listing = where.list_dir(prefix)
     return sorted([key[len(prefix) :] for key in listing.keys] + [name[len(prefix) : -1] for name in listing.prefixes])
 
@@ -55,7 +56,7 @@ def listdir(store: Any, path: str | None = None) -> list[str]:
 def rmdir(store: Any, path: str | None = None) -> None:
     """Remove every key under `path`."""
     where, here, _ = locate(store, path, None)
-    where.delete_prefix(nodes.prefix_of(here))
+    where.delete_prefix(prefix_of(here))
     if here:
         nodes.follow_change(where, here, replaced=True)
 
@@ -71,7 +72,7 @@ def rename(store: Any, src_path: str, dst_path: str) -> None:
 def getsize(store: Any, path: str | None = None) -> int:
     """Bytes of all values under `path`."""
     where, here, _ = locate(store, path, None)
-    return where.getsize_prefix(nodes.prefix_of(here))
+    return where.getsize_prefix(prefix_of(here))
 
 
 def migrate_1to2(store: Any) -> None:

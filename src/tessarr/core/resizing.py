@@ -22,6 +22,7 @@ from tessarr.engine.bound import BoundArray, bind
 from tessarr.errors import BaseZarrError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.path import prefix_of
 from tessarr.types import Coords, Shape
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _delete_outside(array: Array, old: BoundArray) -> Steps[None]:
         gone = [old.key(coords) for coords in _outside(old_grid, new_grid)]
         yield [ask(store, "delete_many", gone)]
         return
-    prefix = nodes.prefix_of(array.path)
+    prefix = prefix_of(array.path)
     encoding = array.metadata.chunk_key_encoding
     (listed,) = yield [ask(store, "list_prefix", prefix)]
     gone = []
@@ -176,7 +177,7 @@ def appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
     Raises `ValueError` when the lengths differ, `ReadOnlyError`.
     """
     array._require_writable()
-    lock = array.store.lock(nodes.prefix_of(array.path) + "append")
+    lock = array.store.lock(prefix_of(array.path) + "append")
     yield [held(lock, array.store)]
     try:
         return (yield from _appending(array, data, axis))

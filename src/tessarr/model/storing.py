@@ -26,6 +26,7 @@ from tessarr.model import json as model_json
 from tessarr.model.canonical import extension
 from tessarr.model.node import ArraySpecV3, GroupSpec, Spec, walk
 from tessarr.model.valid import require_valid
+from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer, JSONObject
 
 
@@ -183,7 +184,7 @@ def _read_tree(store: ReadableStore, path: str, documents: dict[str, Any], zarr_
         below: list[str] = []
         for parent in level:
             if isinstance(found[parent], GroupSpec):
-                listing = store.list_dir(f"{parent}/" if parent else "")
+                listing = store.list_dir(prefix_of(parent))
                 children[parent] = [prefix.rstrip("/") for prefix in listing.prefixes]
                 below += children[parent]
         read = _read(store, below) if below else {}
@@ -268,7 +269,7 @@ def _create(spec: Spec, store: Any, path: str, overwrite: bool, consolidate: boo
         if not overwrite:
             error = ContainsGroupError if _is_group(existing, kind) else ContainsArrayError
             raise error("a node is in the way", path=f"/{path}", hint="Choose another path, or overwrite=True")
-        writable.replace_prefix(f"{path}/" if path else "", values)
+        writable.replace_prefix(prefix_of(path), values)
         _follow(writable, path, values)
         return
     values = {**_groups_above(store, path, spec.zarr_format), **values}

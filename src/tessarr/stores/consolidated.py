@@ -13,6 +13,7 @@ from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.consolidated import V2_KEY, parse_v2
 from tessarr.stores.base import Store
 from tessarr.stores.memory import MemoryStore
+from tessarr.stores.path import prefix_of
 from tessarr.stores.wrappers import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
@@ -36,7 +37,7 @@ class ConsolidatedMetadataStore(WrapperStore):
         found = parse_v2(_json.loads(data, key=metadata_key, allow_nan=True))
         documents: dict[str, bytes] = {}
         for path, node in found.items():
-            start = f"{path}/" if path else ""
+            start = prefix_of(path)
             documents |= {start + name: _json.dumps(document) for name, document in node.items()}
         self.meta_store = MemoryStore(documents, read_only=True)
 

@@ -141,11 +141,6 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
-def parent_of(path: str) -> str:
-    """The path one level up; the root's is the root."""
-    return path.rpartition("/")[0]
-
-
 # -- names ---------------------------------------------------------------------------------------------------------
 
 

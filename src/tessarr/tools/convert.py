@@ -18,6 +18,7 @@ from tessarr.core.array import Array
 from tessarr.core.convenience import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.tools.copy_tree import Choices, Layout, Progress, TreePlan, plan_tree, write_tree
 from tessarr.tools.sources import Source, SourceGroup, open_source
 from tessarr.tools.staging import check_free, local_path, staged
@@ -113,7 +114,7 @@ def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int |
     """Consolidate where asked; the bytes stored, where the store can tell."""
     if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
         consolidate_metadata(store, path=path or None)
-    return store.getsize_prefix(f"{path}/" if path else "") if store.supports_listing else None
+    return store.getsize_prefix(prefix_of(path)) if store.supports_listing else None
 
 
 def _format(source: Source, zarr_format: int | str) -> ZarrFormat:

@@ -25,7 +25,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.model.downgrade import _config
 from tessarr.stores.base import Store
-from tessarr.stores.path import check_node_name
+from tessarr.stores.path import check_node_name, prefix_of
 from tessarr.tools.rechunk import transfer, verify
 from tessarr.tools.sources import UNSET, Source, SourceArray, SourceGroup
 from tessarr.tools.sources.attributes import cf_fill_attribute
@@ -417,7 +417,7 @@ def write_tree(
     Raises `BaseZarrError` when something that was read back differs.
     """
     tell = progress or _silent
-    prefix = f"{path}/" if path else ""
+    prefix = prefix_of(path)
     place = {f"{prefix}{node.path}".rstrip("/"): node for node in plan.nodes}
     made = dict(create_hierarchy(store=store, nodes={at: node.metadata for at, node in place.items()}))
     total, done = plan.nbytes * (2 if verified else 1), 0

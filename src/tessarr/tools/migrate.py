@@ -26,7 +26,7 @@ from tessarr.model import downgrade, upgrade
 from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
-from tessarr.stores.path import normalize_path
+from tessarr.stores.path import normalize_path, prefix_of
 from tessarr.stores.url import store_from
 from tessarr.tools.rechunk import identical
 from tessarr.tools.walk import Entry, Progress, read_entries, walk
@@ -285,7 +285,7 @@ def _consolidate(steps: list[Step], to_format: ZarrFormat) -> None:
     for step in steps:
         if step.kind != "group" or step.blockers or not _was_consolidated(step):
             continue
-        prefix = f"{step.path}/" if step.path else ""
+        prefix = prefix_of(step.path)
         below = {
             path[len(prefix) :]: other.documents
             for path, other in by_path.items()
@@ -369,7 +369,7 @@ def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
         for number, step in enumerate(steps):
             if progress:
                 progress(number, len(steps), f"write /{step.path}")
-            prefix = f"{step.path}/" if step.path else ""
+            prefix = prefix_of(step.path)
             data = formats.dumps(step.documents)
             for name in reversed(step.documents):
                 replaced[prefix + name] = store.get(prefix + name)

@@ -14,6 +14,7 @@ from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.tools.check import legacy, open_place
 from tessarr.tools.check.report import Action, Report
 from tessarr.types import Buffer, JSONObject
@@ -193,7 +194,7 @@ def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
 def _create_group(store: Store, action: Action) -> bool:
     number: Any = int(action.detail)
     documents = formats.dumps(GroupMetadata(zarr_format=number).documents())
-    prefix = f"{action.key}/" if action.key else ""
+    prefix = prefix_of(action.key)
     done = all(store.set_if_not_exists(prefix + name, data) for name, data in documents.items())
     _follow(store, [prefix + name for name in documents])
     return done

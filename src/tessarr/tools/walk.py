@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from tessarr.errors import TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.path import prefix_of
 from tessarr.types import Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs")
@@ -36,7 +37,7 @@ class Entry:
     @property
     def prefix(self) -> str:
         """What the keys of the node begin with."""
-        return f"{self.path}/" if self.path else ""
+        return prefix_of(self.path)
 
     @property
     def formats(self) -> tuple[ZarrFormat, ...]:

@@ -16,6 +16,7 @@ from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.tools.check.report import Action, Finding, Level
 from tessarr.types import Coords
 
@@ -36,7 +37,7 @@ class ArrayCheck:
         """`pool` looks at chunks, and may be shared; `keys` lists what is under a prefix, in place of the store."""
         self.store = store
         self.path = path
-        self.prefix = f"{path}/" if path else ""
+        self.prefix = prefix_of(path)
         self.metadata = metadata
         self.level = level
         self.pool = pool

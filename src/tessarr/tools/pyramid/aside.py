@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.core.nodes import prefix_of
 from tessarr.stores.local import LocalStore
+from tessarr.stores.path import prefix_of
 from tessarr.stores.zip import ZipStore
 from tessarr.tools.pyramid.levels import Level
 

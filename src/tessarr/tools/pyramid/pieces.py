@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.core.nodes import prefix_of
 from tessarr.stores.base import Store
+from tessarr.stores.path import prefix_of
 from tessarr.stores.zip import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
