@@ -80,7 +80,9 @@ class DataTypeRegistry:
 
     def match_json(self, data: JSON, *, zarr_format: ZarrFormat) -> DataType:
         """The type that a document of `zarr_format` names. Raises `DataTypeValidationError`."""
-        return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else _from_v3(data)
+        from tessarr.dtypes.parse import from_v3
+
+        return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
 
 
 data_type_registry = DataTypeRegistry()
@@ -107,12 +109,6 @@ def parse_dtype(
     if isinstance(dtype_spec, int | float):
         raise DataTypeValidationError(f"not a data type: {dtype_spec!r}")
     return from_numpy(dtype_spec, object_codec=object_codec)  # type: ignore[arg-type]
-
-
-def _from_v3(data: JSON) -> DataType:
-    from tessarr.dtypes.parse import from_v3
-
-    return from_v3(data)
 
 
 def __getattr__(name: str) -> Any:

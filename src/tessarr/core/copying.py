@@ -83,9 +83,6 @@ class CopyCounts(NamedTuple):
         return CopyCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-Log = Callable[[str], Any] | None
-
-
 def _logger(log: Any) -> Callable[[str], Any]:
     if log is None:
         return lambda line: None

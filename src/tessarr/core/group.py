@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array
     from tessarr.core.info import GroupInfo
 
-Member = "Array | Group"
-
 
 class Group(Node, Making, Grouping):
     """A node that holds arrays and groups, and attributes; a mapping from names to them.

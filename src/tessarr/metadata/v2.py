@@ -29,7 +29,6 @@ from tessarr.types import JSONObject, Shape, ZarrFormat
 ARRAY_KEY = ".zarray"
 GROUP_KEY = ".zgroup"
 ATTRIBUTES_KEY = ".zattrs"
-CONSOLIDATED_KEY = ".zmetadata"
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 

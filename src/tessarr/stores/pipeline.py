@@ -68,11 +68,6 @@ class Opened(NamedTuple):
     """Which the URL asks for; ``None``: whichever is there."""
 
 
-def is_pipeline(url: str) -> bool:
-    """Whether `url` has adapters."""
-    return "|" in url
-
-
 def parse(url: str) -> Pipeline:
     """The root and the steps of `url`, ``..:`` resolved. Raises `StoreError` for what is malformed."""
     root, *rest = url.split("|")

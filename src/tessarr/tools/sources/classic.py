@@ -16,7 +16,6 @@ from typing import IO
 _SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 4, 6: 8, 7: 1, 8: 2, 9: 4, 10: 8, 11: 8}
 """Bytes per element by NetCDF type number."""
 _LISTS = (0, 10, 11, 12)
-_MAX_NAME = 1 << 16
 
 
 class _Header:
