@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from tessarr.core import nodes
 from tessarr.core.attributes import Attributes
 from tessarr.core.layout import Layout
-from tessarr.core.node import Node
+from tessarr.core.node import CHANGING, Node
 from tessarr.core.selecting import Selecting
 from tessarr.core.twins import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
 from tessarr.core.views import Blocks, OIndex, VIndex
@@ -25,8 +24,14 @@ from tessarr.stores.path import prefix_of
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
+    from functools import cached_property as served
+
     from tessarr.core.aio import AsyncArray
     from tessarr.core.info import ArrayInfo
+else:
+    from tessarr.core.node import served
+
+_ANY = object()
 
 
 class Array(Node, Selecting, Layout):
@@ -165,7 +170,7 @@ class Array(Node, Selecting, Layout):
     @read_only.setter
     def read_only(self, value: bool) -> None:
         self._read_only = value
-        self._become(self._metadata)
+        self._become(None)
 
     def _why_read_only(self) -> str | None:
         if self._store.read_only:
@@ -174,25 +179,38 @@ class Array(Node, Selecting, Layout):
 
     # -- engines -------------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @served
     def _bound(self) -> BoundArray:
         nodes.warn_of_nested_chunks(self._store, self._path, self._metadata)
         return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
 
-    @cached_property
+    @served
     def engine(self) -> Choice:
         """Which engine serves this array, and why: ``.name``, ``.reason``."""
         return choose(self._bound)
 
-    @cached_property
+    @served
     def _engine(self) -> Any:
         return self.engine.engine
 
-    def _become(self, metadata: ArrayMetadata) -> None:
-        """Serve other metadata from now on."""
-        self._metadata = metadata
-        for name in ("_bound", "engine", "_engine"):
-            self.__dict__.pop(name, None)
+    def _become(self, metadata: ArrayMetadata | None, since: object = _ANY) -> bool:
+        """Serve other metadata (``None``: the same, in another way) from now on.
+
+        ``False``: the array is not in the state `since` any more, and nothing was done.
+        """
+        with CHANGING:
+            if since is not _ANY and self._state is not since:
+                return False
+            self._metadata = self._metadata if metadata is None else metadata
+            self._state = object()
+            for name in ("_bound", "engine", "_engine"):
+                self.__dict__.pop(name, None)
+        return True
+
+    def _becoming(self, metadata: ArrayMetadata, since: object) -> Steps[None]:
+        """Serve `metadata`, which was stored; where another thread changed the array since then, what is stored now."""
+        if not self._become(metadata, since):
+            yield from self._refreshing()
 
     @property
     def config(self) -> Any:
@@ -287,12 +305,6 @@ class Array(Node, Selecting, Layout):
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
-    def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
-        self._require_writable()
-        metadata = yield from nodes.changing_attributes(self._store, self._path, self._metadata, change)
-        assert isinstance(metadata, ArrayMetadata)
-        self._metadata = metadata
-
     def _require_writable(self) -> None:
         from tessarr.errors import ReadOnlyError
 
@@ -306,9 +318,12 @@ class Array(Node, Selecting, Layout):
         yield from self._refreshing()
 
     def _refreshing(self) -> Steps[None]:
-        node = yield from nodes.requiring(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
-        assert isinstance(node, ArrayMetadata)
-        self._become(node)
+        done = False
+        while not done:
+            state = self._state
+            node = yield from nodes.requiring(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
+            assert isinstance(node, ArrayMetadata)
+            done = self._become(node, state)
 
     # -- telling -------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core import nodes
@@ -10,7 +10,7 @@ from tessarr.core.attributes import Attributes
 from tessarr.core.creation import array_config
 from tessarr.core.grouping import Grouping
 from tessarr.core.making import Making
-from tessarr.core.node import Node
+from tessarr.core.node import CHANGING, Node
 from tessarr.core.nodes import NodeMetadata
 from tessarr.core.twins import Steps, ask, finish, steps_of, stepwise, twin
 from tessarr.errors import (
@@ -263,13 +263,8 @@ class Group(Node, Making, Grouping):
     def _will_change(self) -> None:
         """Check that members may be changed; from then on they are read from the store, not from a consolidated copy."""
         self._require_writable()
-        self._metadata = self._metadata.with_(consolidated_metadata=None)
-
-    def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
-        self._require_writable()
-        metadata = yield from nodes.changing_attributes(self._store, self._path, self._metadata, change)
-        assert isinstance(metadata, GroupMetadata)
-        self._metadata = metadata
+        with CHANGING:
+            self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
 
     @stepwise
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Group]:
@@ -280,11 +275,15 @@ class Group(Node, Making, Grouping):
     @stepwise
     def refresh(self) -> Steps[None]:
         """Read the metadata anew, consolidated metadata included where it was used."""
-        node = yield from nodes.requiring(self._store, self._path, self._metadata.zarr_format, GroupMetadata)
-        assert isinstance(node, GroupMetadata)
-        consolidated = self._metadata.consolidated_metadata is not None
-        self._metadata = node
-        if consolidated:
+        done = False
+        while not done:
+            state, before = self._state, self._metadata
+            node = yield from nodes.requiring(self._store, self._path, before.zarr_format, GroupMetadata)
+            assert isinstance(node, GroupMetadata)
+            with CHANGING:
+                if done := self._state is state:
+                    self._metadata, self._state = node, object()
+        if before.consolidated_metadata is not None:
             self._with_consolidated(None)
 
     def _with_consolidated(self, use: bool | str | None, known: Mapping[str, Buffer | None] | None = None) -> Group:
@@ -300,8 +299,12 @@ class Group(Node, Making, Grouping):
         found = read_consolidated(self._store, self._path, self._metadata, key, known or {})
         if found is None and use:
             raise ValueError(f"group {self.name} of {self._store.url} has no consolidated metadata")
-        self._metadata = self._metadata.with_(consolidated_metadata=found)
+        with CHANGING:
+            self._metadata, self._state = self._metadata.with_(consolidated_metadata=found), object()
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
 
     @stepwise
     def create_group(

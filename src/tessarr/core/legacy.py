@@ -64,12 +64,14 @@ def set_fill_value(array: Array, value: Any) -> None:
     """State another fill value; elements never written read as that from then on. Raises `ReadOnlyError`."""
     from tessarr.core import nodes
     from tessarr.core.creation import fill_from
+    from tessarr.core.twins import finish
 
     array._require_writable()
+    state = array._state
     metadata = array.metadata.with_(fill_value=fill_from(array.metadata.data_type, value, array.zarr_format))
     document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
     nodes.change_document(array.store, array.path, metadata, {"fill_value": document["fill_value"]})
-    array._become(metadata)
+    finish(array._becoming(metadata, state))
 
 
 def check_chunk_store(store: Store, chunk_store: Any) -> None:

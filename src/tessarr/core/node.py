@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core.twins import twin
+from tessarr.core import nodes
+from tessarr.core.twins import Steps, twin
 from tessarr.stores.base import Store
+from tessarr.stores.locks import Moment
 
 if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
+
+
+CHANGING = Moment()
+"""Held while a node takes over what has become of it: threads share nodes, and none may undo what another did."""
+_ORDER = itertools.count(1)
+
+
+class served(cached_property[Any]):  # noqa: N801 - a decorator, and to type checkers this one
+    """A `cached_property` that follows from the metadata: made once for all threads, and anew when that has changed."""
+
+    def __get__(self, node: Any, owner: type[Any] | None = None) -> Any:
+        if node is None:
+            return self
+        while True:
+            state = node._state
+            made = self.func(node)
+            with CHANGING:
+                if node._state is state:
+                    return node.__dict__.setdefault(self.attrname, made)
 
 
 class Node:
@@ -17,6 +41,28 @@ class Node:
     _store: Store
     _path: str
     _metadata: Any
+    _state: object = None
+    """Another object after every change of `_metadata`."""
+    _attributes_order: int = 0
+    """When, of all changes, the attributes at hand were stored."""
+
+    def _require_writable(self) -> None:
+        raise NotImplementedError
+
+    def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
+        self._require_writable()
+        order = 0
+
+        def change_in_order(old: dict[str, Any]) -> dict[str, Any]:
+            nonlocal order
+            order = next(_ORDER)  # under the store's lock
+            return change(old)
+
+        changed = yield from nodes.changing_attributes(self._store, self._path, self._metadata, change_in_order)
+        with CHANGING:
+            if order > self._attributes_order:
+                self._metadata = self._metadata.with_attributes(changed.attributes)
+                self._attributes_order, self._state = order, object()
 
     @property
     def store(self) -> Store:

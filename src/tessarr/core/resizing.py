@@ -54,12 +54,13 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
             expected=f"{len(old_shape)} lengths",
             got=new_shape,
         )
+    state = array._state
     metadata = _with_shape(array.metadata, new_shape)
     old_bound = array._bound
     if clear:
         yield from _fill_edges(array, tuple(map(min, old_shape, new_shape)))
     yield from nodes.changing_document(array.store, array.path, metadata, _shape_members(metadata))
-    array._become(metadata)
+    yield from array._becoming(metadata, state)
     if any(new < old for new, old in zip(new_shape, old_shape, strict=True)):
         if delete_outside_chunks:
             yield from _delete_outside(array, old_bound)
@@ -199,7 +200,7 @@ def _appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
             expected=f"shape {array.shape} except along axis {axis}",
             got=values.shape,
         )
-    start = array.shape[axis]
+    state, start = array._state, array.shape[axis]
     new_shape = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(array.shape))
     metadata = _with_shape(array.metadata, new_shape)
     bound = bind(array.store, array.path, metadata, array._options)
@@ -208,5 +209,5 @@ def _appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
     if values.size:
         yield [_writing(array, bound, Outer(tuple(dims)), values)]
     yield from nodes.changing_document(array.store, array.path, metadata, _shape_members(metadata))
-    array._become(metadata)
+    yield from array._becoming(metadata, state)
     return new_shape

@@ -6,7 +6,8 @@ the result as asked. `Array` inherits them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tessarr.types import Shape
 
 Fields = str | list[str] | None
+Plan: TypeAlias = "Callable[[BoundArray], Request]"
+"""A selection, still to be applied: to one bound array, which then serves it, whatever other threads make of the array."""
 
 
 class Selecting:
@@ -58,7 +61,7 @@ class Selecting:
                 return value
         fields, selection = requests.pop_fields(selection)
         if fields:
-            return self._get(requests.getitem(selection, bound.metadata.shape), None, fields)
+            return self._get(lambda bound: requests.getitem(selection, bound.shape), None, fields)
         request = requests.getitem(selection, bound.metadata.shape)
         full = np.empty(request.selection.shape, bound.dtype, self._order)
         self._engine.read(bound, request.selection, full)
@@ -71,21 +74,22 @@ class Selecting:
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
         """
         fields, selection = requests.pop_fields(selection)
-        request = requests.getitem(selection, self._bound.shape)
+        bound = self._bound
+        request = requests.getitem(selection, bound.shape)
         if fields:
-            self._put_fields(request, value, fields)
+            self._put_fields(bound, request, value, fields)
             return
-        self._engine.write(self._bound, request.selection, self._prepared(request, value))
+        self._engine.write(bound, request.selection, self._prepared(request, value))
 
     def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
         fields, selection = requests.pop_fields(selection)
-        return self._get(requests.getitem(selection, self.shape), out, fields)
+        return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
     async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         """Call `read` asynchronously."""
         fields, selection = requests.pop_fields(selection)
-        return await self._get_async(requests.getitem(selection, self.shape), out, fields)
+        return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
     def write(self, selection: Any, value: npt.ArrayLike) -> None:
         """`__setitem__` in words."""
@@ -94,7 +98,7 @@ class Selecting:
     async def write_async(self, selection: Any, value: npt.ArrayLike) -> None:
         """Call `write` asynchronously."""
         fields, selection = requests.pop_fields(selection)
-        await self._put_async(requests.getitem(selection, self.shape), value, fields)
+        await self._put_async(lambda bound: requests.getitem(selection, bound.shape), value, fields)
 
     # -- the five selections -----------------------------------------------------------------------------------------
 
@@ -105,111 +109,111 @@ class Selecting:
 
         `prototype` is accepted for zarr-python's sake and has no effect, here and below.
         """
-        return self._get(requests.basic(selection, self.shape), out, fields)
+        return self._get(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     async def get_basic_selection_async(
         self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None
     ) -> Any:
         """Call `get_basic_selection` asynchronously."""
-        return await self._get_async(requests.basic(selection, self.shape), out, fields)
+        return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     def set_basic_selection(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write by integers, slices and Ellipsis."""
-        self._put(requests.basic(selection, self.shape), value, fields)
+        self._put(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     async def set_basic_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
         """Call `set_basic_selection` asynchronously."""
-        await self._put_async(requests.basic(selection, self.shape), value, fields)
+        await self._put_async(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     def get_orthogonal_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
         """One integer, slice, integer array or mask per axis; the result is their outer product."""
-        return self._get(requests.orthogonal(selection, self.shape), out, fields)
+        return self._get(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     async def get_orthogonal_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
         """Call `get_orthogonal_selection` asynchronously."""
-        return await self._get_async(requests.orthogonal(selection, self.shape), out, fields)
+        return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     def set_orthogonal_selection(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write to the outer product of one selection per axis."""
-        self._put(requests.orthogonal(selection, self.shape), value, fields)
+        self._put(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     async def set_orthogonal_selection_async(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
         """Call `set_orthogonal_selection` asynchronously."""
-        await self._put_async(requests.orthogonal(selection, self.shape), value, fields)
+        await self._put_async(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     def get_coordinate_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
         """The points that one integer array per axis, broadcast against each other, name together."""
-        return self._get(requests.coordinate(selection, self.shape), out, fields)
+        return self._get(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     async def get_coordinate_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
         """Call `get_coordinate_selection` asynchronously."""
-        return await self._get_async(requests.coordinate(selection, self.shape), out, fields)
+        return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     def set_coordinate_selection(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write to points; of repeated points the last value wins."""
-        self._put(requests.coordinate(selection, self.shape), value, fields)
+        self._put(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
     async def set_coordinate_selection_async(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
         """Call `set_coordinate_selection` asynchronously."""
-        await self._put_async(requests.coordinate(selection, self.shape), value, fields)
+        await self._put_async(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
     def get_mask_selection(
         self, mask: npt.NDArray[np.bool_], *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
         """The elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
-        return self._get(requests.mask(mask, self.shape), out, fields)
+        return self._get(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     async def get_mask_selection_async(
         self, mask: npt.NDArray[np.bool_], *, out: Any = None, fields: Fields = None
     ) -> Any:
         """Call `get_mask_selection` asynchronously."""
-        return await self._get_async(requests.mask(mask, self.shape), out, fields)
+        return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     def set_mask_selection(
         self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write where `mask` is true."""
-        self._put(requests.mask(mask, self.shape), value, fields)
+        self._put(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
     async def set_mask_selection_async(
         self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
         """Call `set_mask_selection` asynchronously."""
-        await self._put_async(requests.mask(mask, self.shape), value, fields)
+        await self._put_async(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
     def get_block_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
         """The elements of whole blocks (chunks; shards, where there are some), by integers and slices of their grid."""
-        return self._get(requests.block(selection, self._bound.axes), out, fields)
+        return self._get(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
         """Call `get_block_selection` asynchronously."""
-        return await self._get_async(requests.block(selection, self._bound.axes), out, fields)
+        return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     def set_block_selection(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
     ) -> None:
         """Write whole blocks."""
-        self._put(requests.block(selection, self._bound.axes), value, fields)
+        self._put(lambda bound: requests.block(selection, bound.axes), value, fields)
 
     async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
         """Call `set_block_selection` asynchronously."""
-        await self._put_async(requests.block(selection, self._bound.axes), value, fields)
+        await self._put_async(lambda bound: requests.block(selection, bound.axes), value, fields)
 
     def get_point_selection(self, selection: Any) -> Any:
         """What `vindex` means: a mask, or coordinate arrays."""
@@ -229,21 +233,21 @@ class Selecting:
 
     # -- how -----------------------------------------------------------------------------------------------------------
 
-    def _points(self, selection: Any) -> Request:
+    def _points(self, selection: Any) -> Plan:
         fields, selection = requests.pop_fields(selection)
         if fields:
             raise VindexInvalidSelectionError("field names are not part of a point selection", got=fields)
         items = selection if isinstance(selection, tuple) else (selection,)
         first = np.asarray(items[0]) if len(items) == 1 else None
         if first is not None and first.dtype.kind == "b" and first.shape == self.shape:
-            return requests.mask(first, self.shape)
+            return lambda bound: requests.mask(first, bound.shape)
         if any(item is None or isinstance(item, slice) or item is Ellipsis for item in items):
             raise VindexInvalidSelectionError(
                 "a point selection is one integer array per axis, or a mask",
                 got=selection,
                 hint="See oindex for slices",
             )
-        return requests.coordinate(selection, self.shape)
+        return lambda bound: requests.coordinate(selection, bound.shape)
 
     def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
         """The array for the engine to fill, and whether it is memory of `out`."""
@@ -270,14 +274,18 @@ class Selecting:
             return out
         return result if request.shape else result[()]
 
-    def _get(self, request: Request, out: Any, fields: Fields) -> Any:
+    def _get(self, plan: Plan, out: Any, fields: Fields) -> Any:
+        bound = self._bound
+        request = plan(bound)
         full, direct = self._full(request, out, fields)
-        self._engine.read(self._bound, request.selection, full)
+        self._engine.read(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    async def _get_async(self, request: Request, out: Any, fields: Fields) -> Any:
+    async def _get_async(self, plan: Plan, out: Any, fields: Fields) -> Any:
+        bound = self._bound
+        request = plan(bound)
         full, direct = self._full(request, out, fields)
-        await self._engine.read_async(self._bound, request.selection, full)
+        await self._engine.read_async(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
     def _prepared(self, request: Request, value: Any) -> npt.NDArray[Any]:
@@ -297,32 +305,36 @@ class Selecting:
             expected = "a selection; the data type has no fields" if there is None else f"one of {there}"
             raise FieldNotFoundError("no such field", expected=expected, got=unknown)
 
-    def _put_fields(self, request: Request, value: Any, fields: str | list[str]) -> None:
+    def _put_fields(self, bound: BoundArray, request: Request, value: Any, fields: str | list[str]) -> None:
         """Write some fields: from an array of that field, or, for several, from one that has fields of these names."""
         from tessarr.engine.fields import write_fields
 
         names = [fields] if isinstance(fields, str) else fields
-        dtype = self._bound.dtype
+        dtype = bound.dtype
         self._check_fields(names)
         self._prepared(request, np.empty((), dtype))  # the checks of every write
         whole = np.empty(request.selection.shape, dtype)
         for name in names:
             request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
-        write_fields(self._bound, request.selection, {name: whole[name] for name in names})
+        write_fields(bound, request.selection, {name: whole[name] for name in names})
 
-    def _put(self, request: Request, value: Any, fields: Fields) -> None:
+    def _put(self, plan: Plan, value: Any, fields: Fields) -> None:
+        bound = self._bound
+        request = plan(bound)
         if fields:
-            self._put_fields(request, value, fields)
+            self._put_fields(bound, request, value, fields)
         else:
-            self._engine.write(self._bound, request.selection, self._prepared(request, value))
+            self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    async def _put_async(self, request: Request, value: Any, fields: Fields) -> None:
+    async def _put_async(self, plan: Plan, value: Any, fields: Fields) -> None:
+        bound = self._bound
+        request = plan(bound)
         if fields:
             import asyncio
 
-            await asyncio.to_thread(self._put_fields, request, value, fields)
+            await asyncio.to_thread(self._put_fields, bound, request, value, fields)
         else:
-            await self._engine.write_async(self._bound, request.selection, self._prepared(request, value))
+            await self._engine.write_async(bound, request.selection, self._prepared(request, value))
 
 
 def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

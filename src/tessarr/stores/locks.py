@@ -25,6 +25,24 @@ PATIENCE = Patience()
 """The threads of `tessarr.engine.pool` set it."""
 
 
+class Moment:
+    """A lock for what is done in a moment, without waiting for anything: ``with moment: …``. New in a forked child."""
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()
+
+
 class KeyedLocks:
     """A lock for every hashable name. Rebuilt empty in a forked child, whose parent's threads do not exist there."""
 
