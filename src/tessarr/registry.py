@@ -130,6 +130,8 @@ _TABLE: dict[str, dict[str, Any]] = {
     "storage_transformer": {},
 }
 _entry_points_read: set[str] = set()
+_imported: dict[str, Any] = {}
+"""``"module:Class"`` → class. Not kept in the table, where another thread may just have registered something else."""
 _NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
 _URI = re.compile(r"(?:https?://|urn:)[\x21-\x7e]+")
 
@@ -158,8 +160,11 @@ def register(point: Point, name: str, implementation: Any) -> None:
 def _resolve(point: str, name: str) -> Any:
     found = _TABLE[point].get(name)
     if isinstance(found, str):
-        module, _, attribute = found.partition(":")
-        found = _TABLE[point][name] = getattr(importlib.import_module(module), attribute)
+        implementation = _imported.get(found)
+        if implementation is None:
+            module, _, attribute = found.partition(":")
+            implementation = _imported[found] = getattr(importlib.import_module(module), attribute)
+        return implementation
     return found
 
 
@@ -167,9 +172,9 @@ def _read_entry_points(point: str) -> None:
     """Adds what installed packages offer; built-in and registered names keep precedence."""
     from importlib.metadata import entry_points
 
-    _entry_points_read.add(point)
     for entry in entry_points(group=f"tessarr.{point}"):
         _TABLE[point].setdefault(entry.name, entry.value)
+    _entry_points_read.add(point)  # now, and not before: other threads rely on it
 
 
 def get(point: Point, name: str) -> Any | None:

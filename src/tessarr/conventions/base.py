@@ -144,13 +144,32 @@ _BUILT_IN = (
 
 @dataclass(slots=True)
 class _Table:
-    found: dict[str, Convention] = field(default_factory=dict)
-    own: set[str] = field(default_factory=set)
+    found: dict[str, Convention]
+    own: set[str]
     """Names of those that are built in."""
-    complete: bool = False
 
 
-_TABLE = _Table()
+_TABLES: dict[Literal["the one"], _Table] = {}
+
+
+def _table() -> _Table:
+    """The table, made when first wanted. Of two threads that make it at the same time both use the first's."""
+    table = _TABLES.get("the one")
+    return table if table is not None else _TABLES.setdefault("the one", _made_table())
+
+
+def _made_table() -> _Table:
+    import importlib
+
+    found: dict[str, Convention] = {}
+    for name in _BUILT_IN:
+        module = importlib.import_module(f"tessarr.conventions.{name}")
+        several: tuple[Convention, ...] = getattr(module, "CONVENTIONS", None) or (module.CONVENTION,)
+        found |= {made.name: made for made in several}
+    own = {*found}
+    for made in _offered():
+        found.setdefault(made.name, made)
+    return _Table(found, own)
 
 
 def register(convention: Convention) -> None:
@@ -160,32 +179,21 @@ def register(convention: Convention) -> None:
     `Convention`. One that cannot be loaded is left out with a warning. A registered convention sees every node, those
     without attributes too; when it fails, that is reported as a problem and the check goes on.
     """
-    conventions()
-    _TABLE.found[convention.name] = convention
-    _TABLE.own.discard(convention.name)
+    table = _table()
+    table.found[convention.name] = convention
+    table.own.discard(convention.name)
 
 
 def unregister(name: str) -> None:
     """Forget a convention that was registered. Raises `KeyError` when there is none of that name."""
-    conventions()
-    del _TABLE.found[name]
-    _TABLE.own.discard(name)
+    table = _table()
+    del table.found[name]
+    table.own.discard(name)
 
 
 def conventions() -> dict[str, Convention]:
     """Every convention that is known: name → convention."""
-    if not _TABLE.complete:
-        import importlib
-
-        for name in _BUILT_IN:
-            module = importlib.import_module(f"tessarr.conventions.{name}")
-            several: tuple[Convention, ...] = getattr(module, "CONVENTIONS", None) or (module.CONVENTION,)
-            _TABLE.found |= {made.name: made for made in several}
-        _TABLE.own |= _TABLE.found.keys()
-        for made in _offered():
-            _TABLE.found.setdefault(made.name, made)
-        _TABLE.complete = True
-    return dict(_TABLE.found)
+    return dict(_table().found)
 
 
 def _offered() -> Iterator[Convention]:
@@ -266,7 +274,7 @@ def check_hierarchy(nodes: Any) -> Iterator[tuple[str, Problem]]:
     """`check_node` for every node of a hierarchy: path and problem."""
     around = hierarchy_of(nodes)
     known = list(conventions().values())
-    others = [convention for convention in known if convention.name not in _TABLE.own]
+    others = [convention for convention in known if convention.name not in _table().own]
     for path, node in around.items():
         says = node.attributes or node.dimension_names or node.extra
         for convention in known if says else others:
@@ -275,7 +283,7 @@ def check_hierarchy(nodes: Any) -> Iterator[tuple[str, Problem]]:
 
 
 def _follows(convention: Convention, node: Node) -> bool | Exception:
-    if convention.name in _TABLE.own:
+    if convention.name in _table().own:
         return convention.detect(node)
     try:
         return bool(convention.detect(node))
@@ -288,7 +296,7 @@ def _checked(convention: Convention, node: Node, path: str, hierarchy: Hierarchy
     followed = _follows(convention, node)
     if followed is False:
         return
-    if convention.name in _TABLE.own:
+    if convention.name in _table().own:
         yield from convention.check(node, path, hierarchy)
         return
     try:
