@@ -193,6 +193,9 @@ class ReadContract:
 class WriteContract:
     """Writing to an empty store."""
 
+    parts_are_of_one_value = True
+    """Whether parts asked for together are, though others write meanwhile."""
+
     @pytest.mark.spec("V3-STORE-09")
     def test_a_set_replaces_the_whole_value(self, store: Store) -> None:
         store.set("k", b"0123456789")
@@ -320,6 +323,25 @@ class WriteContract:
         assert plain(store.get("n/k")) == b"12"
         asyncio.run(store.splice_async("n/k", lambda old: [b"0", ByteRange(0, 1)] if old else None))
         assert plain(store.get("n/k")) == b"01"
+
+    def test_parts_that_are_asked_for_together_are_of_one_value(self, store: Store) -> None:
+        if store.is_remote or not self.parts_are_of_one_value:
+            return  # requests of their own, which `fetch_versioned` tells apart
+        store.set("k", b"0" * 5000)
+        ended = threading.Event()
+
+        def write() -> None:
+            for turn in range(200):
+                store.set("k", b"%d" % (turn % 10) * 5000)
+            ended.set()
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            while not ended.is_set() and not writing.done():
+                parts = store.get_ranges("k", [ByteRange(start, start + 1) for start in range(0, 5000, 500)])
+                assert parts is not None
+                assert len({plain(part) for part in parts}) == 1
+            writing.result()
 
     def test_no_update_of_many_threads_is_lost(self, store: Store) -> None:
         with ThreadPoolExecutor(8) as pool:

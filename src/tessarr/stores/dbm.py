@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from tessarr.stores.base import ANY, Any_, Store, Version
 from tessarr.stores.digest import as_bytes, cut, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
+
+_List = list
 
 
 class DBMStore(Store):
@@ -107,6 +109,11 @@ class DBMStore(Store):
             except KeyError:
                 return None
         return cut(value, byte_range)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: all of one value, which a writer may replace at any time."""
+        value = self.get(key)
+        return None if value is None else [cut(as_bytes(value), byte_range) for byte_range in ranges]
 
     def version(self, key: str) -> Version | None:
         value = self.get(key)

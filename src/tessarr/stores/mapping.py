@@ -11,7 +11,7 @@ A mapping has no parts of values, no versions and no atomicity beyond its own; `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
 from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
@@ -60,16 +60,24 @@ class MappingStore(Store):
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """See `Store.get`."""
+        if byte_range is not None:
+            parts = self.get_ranges(key, (byte_range,))
+            return None if parts is None else parts[0]
         check_key(key)
         try:
             value = self._mapping[key]
         except KeyError:
             return None
-        if byte_range is None:
-            return value if type(value) is bytes else byte_view(value).toreadonly()
+        return value if type(value) is bytes else byte_view(value).toreadonly()
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: all of one value, which a writer may replace at any time."""
+        value = self.get(key)
+        if value is None:
+            return None
         view = byte_view(value).toreadonly()
-        start, stop = byte_range.bounds(view.nbytes)
-        return view[start:stop]
+        bounds = (byte_range.bounds(view.nbytes) for byte_range in ranges)
+        return [view[start:stop] for start, stop in bounds]
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         """See `Store.set`; `if_match` is not supported."""

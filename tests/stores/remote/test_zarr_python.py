@@ -27,6 +27,9 @@ class TestMemoryStoreOfZarrPython(StoreContract):
 
 
 class TestLocalStoreOfZarrPython(StoreContract):
+    parts_are_of_one_value = False
+    """It opens the file anew for each part, and tells no version."""
+
     @pytest.fixture
     def store(self, tmp_path: Path) -> ZarrPythonStore:
         return ZarrPythonStore(zarr.storage.LocalStore(tmp_path))
