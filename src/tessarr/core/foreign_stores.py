@@ -28,10 +28,8 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 
 def caller_of(store: Store) -> Store:
     """The store that calls the coroutines of `store`; the same one every time."""
-    made: Store | None = store.__dict__.get("_tessarr_caller")
-    if made is None:
-        made = store.__dict__["_tessarr_caller"] = CoroutineStore(store)
-    return made
+    known: Store | None = store.__dict__.get("_tessarr_caller")
+    return known if known is not None else store.__dict__.setdefault("_tessarr_caller", CoroutineStore(store))
 
 
 class CoroutineStore(ZarrPythonStore):

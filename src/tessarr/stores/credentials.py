@@ -150,7 +150,7 @@ def _built(recipe: Recipe, secrets: dict[str, dict[str, Any]]) -> Any:
 
 def _from_elsewhere(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
     """What `provide_credentials` gave, or nothing where the environment has it."""
-    for url_prefix, secrets in _provided.items():
+    for url_prefix, secrets in [*_provided.items()]:
         if place.startswith(url_prefix):
             return {"config": secrets, "client_options": {}}
     start = _ENVIRONMENT.get(recipe.kind)
@@ -193,7 +193,7 @@ def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """
     names = options.get("secrets")
     found: dict[str, Any] = _secrets.get(url, {}).get("config", {})
-    for url_prefix, provided in _provided.items():
+    for url_prefix, provided in [*_provided.items()]:
         if url.startswith(url_prefix):
             found = {**found, **provided}
     start = _ENVIRONMENT_OF_SCHEMES.get(re.split(r"[+:]", url.rpartition("::")[2], maxsplit=1)[0])

@@ -57,6 +57,12 @@ class _Versions(dict[str, tuple[object, str]]):
 _VERSIONS: weakref.WeakValueDictionary[int, _Versions] = weakref.WeakValueDictionary()
 
 
+def _versions_of(identity: int) -> _Versions:
+    made = _Versions()
+    with _GUARD.lock:
+        return _VERSIONS.setdefault(identity, made)
+
+
 class MemoryStore(Store):
     """A store in this process's memory.
 
@@ -67,7 +73,7 @@ class MemoryStore(Store):
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
         self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict
         self.read_only = read_only
-        self._versions = _VERSIONS.setdefault(self._identity, _Versions())
+        self._versions = _versions_of(self._identity)
 
     @property
     def url(self) -> str:
@@ -88,11 +94,13 @@ class MemoryStore(Store):
         return hash(self._identity)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_map": {key: bytes(byte_view(value)) for key, value in self._map.items()}, "read_only": self.read_only}
+        with _GUARD.lock:
+            items = [*self._map.items()]
+        return {"_map": {key: bytes(byte_view(value)) for key, value in items}, "read_only": self.read_only}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._versions = _VERSIONS.setdefault(self._identity, _Versions())
+        self._versions = _versions_of(self._identity)
 
     def __copy__(self) -> MemoryStore:
         twin = type(self).__new__(type(self))

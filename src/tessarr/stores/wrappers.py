@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from tessarr.pieces import Piece, Stored
 from tessarr.stores.base import Fetch, Listing, LockContext, Store, Version, spliced
+from tessarr.stores.locks import Moment
 from tessarr.stores.path import check_key, check_prefix, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
 
@@ -301,6 +302,9 @@ for _name in (*_READS, *_WRITES):
     _pass_on(_name)
 
 
+_COUNTING = Moment()
+
+
 class CountingStore(WrapperStore):
     """Counts the calls by method in `counter`, a `collections.Counter`."""
 
@@ -308,8 +312,12 @@ class CountingStore(WrapperStore):
         super().__init__(store)
         self.counter: Counter[str] = Counter()
 
+    def _count(self, method: str) -> None:
+        with _COUNTING:
+            self.counter[method] += 1
+
     def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
-        self.counter[method] += 1
+        self._count(method)
         return nullcontext()
 
 
@@ -345,7 +353,7 @@ class LoggingStore(CountingStore):
 
     @contextmanager
     def _around(self, method: str, place: str) -> Iterator[None]:
-        self.counter[method] += 1
+        self._count(method)
         started = time.perf_counter()
         level = logging.getLevelName(self.log_level)
         self.logger.log(level, "%s.%s(%s)", type(self.store).__name__, method, place)
