@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.engine import pool as shared_pool
 
 WORKERS = 8
 ROUNDS = 4
@@ -168,3 +170,24 @@ def test_readers_see_the_old_chunk_or_the_new_one(tmp_path: Path) -> None:
             for reader in readers:
                 reader.result()
         assert not torn
+
+
+def test_threads_that_help_work_in_the_context_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_pool, "processors", lambda: 4)
+    shared_pool._forget_pool()
+    meeting = threading.Barrier(4)
+    seen: list[tuple[int, str]] = []
+
+    def work(_: int) -> None:
+        meeting.wait(20)  # so that each item has a thread of its own
+        seen.append((threading.get_ident(), np.geterr()["over"]))
+
+    try:
+        for over in ("raise", "ignore", "warn"):
+            seen.clear()
+            with np.errstate(over=over):
+                shared_pool.for_each(work, range(4))
+            assert len({thread for thread, _ in seen}) == 4
+            assert {state for _, state in seen} == {over}
+    finally:
+        shared_pool._forget_pool()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tessarr.stores.locks import PATIENCE
@@ -90,7 +91,9 @@ def for_each(work: Callable[[Item], object], items: Items[Item], *, waiting: int
         return
     batch = _Batch(work, items)
     executor = _waiting_executor() if waiting else _executor()
-    futures = [executor.submit(batch.run) for _ in range(helpers)]
+    # Each in what the caller's context says (NumPy's errstate, and filters of warnings from Python 3.14 on): the result
+    # does not depend on who took an item. Threads of free-threaded Python would keep that of who began them.
+    futures = [executor.submit(copy_context().run, batch.run) for _ in range(helpers)]
     try:
         batch.run()
         _join(futures)
