@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import setup
@@ -45,8 +46,9 @@ def rust_extensions() -> list[object]:
     ]
 
 
-# Free-threaded CPython has no stable ABI; there setuptools refuses the abi3 tag.
-FREE_THREADED = bool(sys.version_info >= (3, 13) and not getattr(sys, "_is_gil_enabled", lambda: True)())
+# Free-threaded CPython has not this stable ABI: PyO3 then leaves abi3 alone, and setuptools refuses its tag. What counts is
+# the build of the interpreter, not whether its GIL is on at the moment (PYTHON_GIL=1, or a module that needs it).
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 EXTENSIONS = rust_extensions()
 OPTIONS = {"bdist_wheel": {"py_limited_api": "cp311"}} if EXTENSIONS and not FREE_THREADED else {}
 
