@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import os
 import re
 import subprocess
@@ -145,3 +146,21 @@ def test_every_rule_of_the_check_is_explained_with_its_severity() -> None:
 
     told = dict(re.findall(r"^\| `([A-Z0-9-]+)` \| ([EWI]) \|", text_of("docs/checking.md"), flags=re.M))
     assert told == {rule: severity[0].upper() for rule, (severity, _) in RULES.items()}
+
+
+def test_the_counts_of_requests_are_those_that_the_script_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for round trips, which are times; `tests/stores/remote/test_round_trips.py` counts those."""
+    spec = importlib.util.spec_from_file_location("request_counts", ROOT / "scripts" / "request_counts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "LATENCY_S", 0.001)
+    script.nodes_table()
+    script.layouts_table()
+    line = re.compile(r"^ +(\S.*?) +(\d+) requests +\d+ round trips +([\d,]+) kB$", re.M)
+    printed = line.findall(capsys.readouterr().out)
+    assert len(printed) > 25
+    assert sorted(line.findall(text_of("docs/object-storage.md"))) == sorted(printed)
