@@ -120,12 +120,8 @@ class ByteGetter(Protocol):
 
 
 @runtime_checkable
-class ByteSetter(Protocol):
+class ByteSetter(ByteGetter, Protocol):
     """One value that can be read, replaced and removed."""
-
-    async def get(self, prototype: Any, byte_range: ByteRange | None = None) -> Any:
-        """The value or a part of it, or ``None``."""
-        ...
 
     async def set(self, value: Any) -> None:
         """Replace the value."""
