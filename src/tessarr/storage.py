@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tessarr.stores.remote_zip import RemoteZipStore
     from tessarr.stores.retrying import RetryStore
     from tessarr.stores.sqlite import SQLiteStore
+    from tessarr.stores.swapping import ConditionalStore
     from tessarr.stores.unsupported import GpuMemoryStore, N5FSStore, N5Store
     from tessarr.stores.url import StoreLike, same_place, store_from
     from tessarr.stores.wrappers import (
@@ -76,6 +77,7 @@ _HOMES = {
     "stores.remote_zip": "RemoteZipStore",
     "stores.zarr_python": "ZarrPythonStore",
     "stores.sqlite": "SQLiteStore",
+    "stores.swapping": "ConditionalStore",
     "stores.lmdb": "LMDBStore",
     "stores.dbm": "DBMStore",
     "stores.redis": "RedisStore",
@@ -87,7 +89,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "ABSStore", "CacheStore", "ConsolidatedMetadataStore", "CountingStore", "DBMStore", "DictStore",
+    "ABSStore", "CacheStore", "ConditionalStore", "ConsolidatedMetadataStore", "CountingStore", "DBMStore", "DictStore",
     "DirectoryStore", "FSStore", "FsspecStore", "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache",
     "LatencyStore", "LocalStore", "LoggingStore", "ManagedMemoryStore", "MappingStore", "MemoryStore",
     "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore", "ObjectStore", "PrefixStore", "ReadOnlyStore",

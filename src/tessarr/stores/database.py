@@ -19,6 +19,7 @@ class DatabaseStore(FetchingStore):
     """A subclass gives `fetch`, `delete_many` and the methods below that raise `NotImplementedError`."""
 
     is_remote = True
+    supports_conditional_writes = True
     _options: dict[str, Any]
     """Arguments of the client. What is secret of them is in no pickle."""
     _made: Any = None

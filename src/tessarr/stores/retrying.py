@@ -19,6 +19,10 @@ _List: TypeAlias = list
 class ThreadedLayer(WrapperStore):
     """A wrapper that works on whole calls: its asynchronous methods run its own synchronous ones in threads."""
 
+    getsize = WrapperStore.getsize
+    getsize_async = WrapperStore.getsize_async
+    getsize_prefix = WrapperStore.getsize_prefix
+    getsize_prefix_async = WrapperStore.getsize_prefix_async
     get_async = Store.get_async
     get_ranges_async = Store.get_ranges_async
     get_partial_values_async = Store.get_partial_values_async

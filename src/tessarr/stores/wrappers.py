@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, Self
 
 from tessarr.pieces import Piece, Stored
@@ -31,8 +32,18 @@ _List = list
 class WrapperStore(Store):
     """Passes every call on to `store`. A subclass overrides what it changes, or `_around` to see every call.
 
-    The asynchronous methods pass through the wrapped store's own, so that a remote store stays asynchronous.
+    The asynchronous methods pass through the wrapped store's own, so that a remote store stays asynchronous. In a subclass
+    that overrides `get`, to change values on their way, all other ways to read that it does not override go through it;
+    so do those to write where it overrides `set`.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, others in (("get", _MADE_OF_GET), ("set", _MADE_OF_SET)):
+            if name in cls.__dict__:
+                for other in (f"{name}_async", *others, *(f"{other}_async" for other in others)):
+                    if getattr(cls, other) is getattr(WrapperStore, other):
+                        setattr(cls, other, _fetched_side_by_side if other == "fetch" else getattr(Store, other))
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -40,6 +51,7 @@ class WrapperStore(Store):
         self.is_remote = store.is_remote
         self.supports_writes = store.supports_writes
         self.supports_deletes = store.supports_deletes
+        self.supports_conditional_writes = getattr(store, "supports_conditional_writes", False)
         self.supports_conditional_deletes = store.supports_conditional_deletes
         self.supports_listing = store.supports_listing
         self.supports_partial_writes = store.supports_partial_writes
@@ -226,9 +238,17 @@ class WrapperStore(Store):
             return self.store.version(self._key(key))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """See `Store.update`. Goes through `get` and `set` in a subclass that changes values there."""
+        """See `Store.update`. Goes through `get` and `set` in a subclass that changes values there.
+
+        Over a store with conditional writes that is a loop that compares and swaps; `set` must pass `if_match` on.
+        """
         if self._overrides("get", "set"):
-            super().update(key, change)
+            if self.supports_conditional_writes and _is_conditional(type(self).set):
+                from tessarr.stores.swapping import swap_until_done
+
+                swap_until_done(self, key, change)
+            else:
+                super().update(key, change)
             return
         self._check_writable(key)
         with self._around("update", key):
@@ -269,6 +289,28 @@ class WrapperStore(Store):
         """See `Store.lock`: the wrapped store's lock."""
         self._check_writable(key)
         return self.store.lock(self._key(key))
+
+
+def _fetched_side_by_side(self: WrapperStore, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+    """See `Store.fetch`; a remote store is asked for all at once."""
+    if not self.is_remote:
+        return Store.fetch(self, requests)
+    from tessarr.stores.network import run_side_by_side
+
+    asked: _List[Callable[[], _List[Buffer] | None]] = [partial(self._fetch_one, request) for request in requests]
+    return run_side_by_side(asked)
+
+
+_MADE_OF_GET = ("get_ranges", "get_partial_values", "fetch", "fetch_versioned", "getsize", "getsize_prefix")
+_MADE_OF_SET = ("set_if_not_exists", "set_partial_values", "replace_prefix")
+
+
+def _is_conditional(function: Callable[..., Any]) -> bool:
+    """Whether a method `set` takes `if_match`."""
+    from inspect import Parameter, signature
+
+    parameters = signature(function).parameters
+    return "if_match" in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
 
 
 _READS = ("get", "get_ranges", "exists", "getsize", "getsize_prefix")

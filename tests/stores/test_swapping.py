@@ -1,0 +1,144 @@
+"""Updates of stores of one's own, and of wrappers that change values, lose nothing to writers in other processes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ConflictError, StoreError
+from tessarr.storage import ConditionalStore, WrapperStore
+from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.partial import byte_view
+from tessarr.types import Buffer, ByteRange
+from tests.stores.contract import ConditionalContract, StoreContract, increment, plain
+
+
+class Place:
+    """What several stores, as in several processes, write to."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, tuple[bytes, int]] = {}
+        self.writes = 0
+        self.guard = threading.Lock()
+
+
+class MyStore(ConditionalStore):
+    """A store with conditional writes, whose `get` takes its time. Each has a name, and so locks, of its own."""
+
+    def __init__(self, place: Place, remote: bool = False) -> None:
+        super().__init__()
+        self.place = place
+        self.is_remote = remote
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        from tessarr.stores.path import check_key
+
+        check_key(key)
+        found = self.place.values.get(key)
+        time.sleep(0.0005)
+        if found is None:
+            return None
+        return found[0] if byte_range is None else found[0][slice(*byte_range.bounds(len(found[0])))]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+        whole = self.get(key)
+        return None if whole is None else [bytes(whole)[slice(*part.bounds(len(bytes(whole))))] for part in ranges]
+
+    def version(self, key: str) -> Version | None:
+        found = self.place.values.get(key)
+        return None if found is None else str(found[1])
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        from tessarr.stores.path import check_key
+
+        self._check_writable(key)
+        check_key(key)
+        time.sleep(0.0005)
+        with self.place.guard:
+            if not isinstance(if_match, Any_) and self.version(key) != if_match:
+                raise ConflictError("changed", key=key)
+            self.place.writes += 1
+            self.place.values[key] = (bytes(byte_view(value)), self.place.writes)
+            return str(self.place.writes)
+
+    def delete(self, key: str) -> None:
+        from tessarr.stores.path import check_key
+
+        self._check_writable(key)
+        check_key(key)
+        self.place.values.pop(key, None)
+
+    def list(self) -> Any:
+        return iter([*self.place.values])
+
+
+class Reversing(WrapperStore):
+    """Stores values backwards."""
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        value = self.store.get(key)
+        if value is None:
+            return None
+        whole = bytes(byte_view(value))[::-1]
+        return whole if byte_range is None else whole[slice(*byte_range.bounds(len(whole)))]
+
+    def set(self, key: str, value: Buffer, **kwargs: Any) -> Version | None:
+        return self.store.set(key, bytes(byte_view(value))[::-1], **kwargs)
+
+
+class TestConditionalStore(StoreContract, ConditionalContract):
+    @pytest.fixture
+    def store(self) -> MyStore:
+        return MyStore(Place())
+
+
+@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize("wrap", [lambda store: store, Reversing], ids=["plain", "wrapped"])
+def test_writers_that_share_no_lock_lose_nothing(remote: bool, wrap: Any) -> None:
+    place = Place()
+    array = tessarr.create_array(wrap(MyStore(place, remote)), shape=(64,), chunks=(8,), shards=(64,), dtype="i4")
+
+    def write(number: int) -> None:
+        mine = tessarr.open_array(wrap(MyStore(place, remote)), mode="r+")
+        for index in range(number, 64, 8):
+            mine[index] = index + 1
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (array[...] == np.arange(1, 65)).all()
+
+
+def test_a_store_that_tells_no_version_is_not_updated() -> None:
+    class Forgetful(MyStore):
+        def version(self, key: str) -> Version | None:
+            return None
+
+    store = Forgetful(Place())
+    store.update("new", increment)
+    with pytest.raises(StoreError, match="no version"):
+        store.update("new", increment)
+    assert plain(store.get("new")) == b"1"
+
+
+def test_who_is_always_slower_is_told() -> None:
+    class Busy(MyStore):
+        def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+            raise ConflictError("changed", key=key)
+
+    import tessarr.stores.swapping as swapping
+
+    before, swapping.ROUNDS = swapping.ROUNDS, 3
+    try:
+        with pytest.raises(ConflictError, match="always faster"):
+            Busy(Place()).update("k", increment)
+    finally:
+        swapping.ROUNDS = before
