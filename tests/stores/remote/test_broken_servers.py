@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.server
 import socket
 import ssl
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import tessarr
 from tessarr.stores.base import Store
 from tessarr.stores.retry import RequestError
 from tessarr.stores.url import store_from
@@ -91,20 +93,41 @@ def test_a_name_that_nobody_has_and_a_port_where_nobody_listens_are_told() -> No
         _open("http://127.0.0.1:9/x").get("k")
 
 
-def test_a_certificate_that_is_not_accepted_is_told_at_once(tmp_path: Path) -> None:
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _https(tmp_path: Path) -> Iterator[str]:
+    """A server over `tmp_path` whose certificate nobody has signed."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    handler = functools.partial(_Quiet, directory=str(tmp_path))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        with pytest.raises(RequestError, match="certificate is not accepted") as caught:
-            _open(f"https://127.0.0.1:{server.server_port}/x").get("k")
+        yield f"https://127.0.0.1:{server.server_port}/x"
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_certificate_that_is_not_accepted_is_told_at_once(tmp_path: Path) -> None:
+    with _https(tmp_path) as url, pytest.raises(RequestError, match="certificate is not accepted") as caught:
+        _open(url).get("k")
     assert caught.value.attempts == 1
+
+
+def test_a_place_behind_https_is_read(tmp_path: Path) -> None:
+    tessarr.create_array(tmp_path / "x", data=[1, 2, 3])
+    with _https(tmp_path) as url:
+        options = {"client_options": {"allow_invalid_certificates": True}}
+        array = tessarr.open_array(url, mode="r", storage_options=options)
+        assert array[...].tolist() == [1, 2, 3]
+        assert array.store.url == url
