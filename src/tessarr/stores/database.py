@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Self
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import Version
 from tessarr.stores.fetching import FetchingStore
+from tessarr.stores.swapping import rounds
 from tessarr.types import Buffer
-
-_CAS_ROUNDS = 200
 
 
 class DatabaseStore(FetchingStore):
@@ -79,16 +77,14 @@ class DatabaseStore(FetchingStore):
         self._check_writable(key)
         # Threads of one process take turns, so that they do not use up each other's rounds.
         with self.lock(key):
-            for number in range(_CAS_ROUNDS):
+            for _ in rounds(self, key):
                 old, version = self._read_versioned(key)
                 new = change(old)
                 if old is None and new is None:
-                    return None
-                try:
-                    return self._swap(key, version, new)
-                except ConflictError:
-                    time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
-        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+                    return
+                with suppress(ConflictError):
+                    self._swap(key, version, new)
+                    return
 
     def delete(self, key: str) -> None:
         self.delete_many([key])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import Store
@@ -28,7 +29,7 @@ def swap_until_done(store: Store, key: str, change: Callable[[Buffer | None], Bu
     """
     store._check_writable(key)
     with KEYED_LOCKS.hold(("swapping", store.url, key)):
-        for number in range(ROUNDS):
+        for _ in rounds(store, key):
             version = store.version(key)
             old = store.get(key)
             if (old is None) != (version is None):
@@ -38,17 +39,21 @@ def swap_until_done(store: Store, key: str, change: Callable[[Buffer | None], Bu
                     )
                 continue  # it came or went in between
             new = change(old)
-            try:
+            with suppress(ConflictError):
                 if new is not None:
                     store.set(key, new, if_match=version)
                 elif old is not None:
                     if store.version(key) != version:
-                        raise ConflictError("another writer was faster", store=store.url, key=key)
+                        continue
                     store.delete(key)
-            except ConflictError:
-                time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
-            else:
                 return
+
+
+def rounds(store: Store, key: str) -> Iterator[None]:
+    """The rounds of a loop that compares and swaps, with pauses that grow. Raises `ConflictError` after the last one."""
+    for number in range(ROUNDS):
+        yield
+        time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
     raise ConflictError("other writers were always faster", store=store.url, key=key, got=f"{ROUNDS} rounds")
 
 
