@@ -9,6 +9,8 @@ from pathlib import Path
 import fsspec
 import obstore.store
 import pytest
+import zarr.abc.store
+import zarr.storage
 
 from tessarr.stores.base import Store
 from tessarr.stores.dbm import DBMStore
@@ -19,9 +21,11 @@ from tessarr.stores.local import LocalStore
 from tessarr.stores.mapping import MappingStore
 from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
 from tessarr.stores.object import ObjectStore
+from tessarr.stores.reference import ReferenceStore
 from tessarr.stores.sqlite import SQLiteStore
 from tessarr.stores.url import store_from
 from tessarr.stores.wrappers import PrefixStore
+from tessarr.stores.zarr_python import ZarrPythonStore
 from tessarr.stores.zip import ZipStore
 
 NAME = "we ird#ü%41"
@@ -58,6 +62,26 @@ def test_the_url_of_a_store_opens_the_same_place(name: str, tmp_path: Path) -> N
     read_only, _ = store_from(store.url, read_only=True)
     assert read_only.read_only
     store.close()
+
+
+IN_THIS_PROCESS: dict[str, Callable[[], Store]] = {
+    "references": lambda: ReferenceStore({"version": 1, "refs": {"a b/k": "value"}}),
+    "zarr-python": lambda: ZarrPythonStore(_filled(zarr.storage.MemoryStore())),
+    "zarr-python over obstore": lambda: ZarrPythonStore(_filled(zarr.storage.ObjectStore(obstore.store.MemoryStore()))),
+}
+
+
+def _filled(store: zarr.abc.store.Store) -> zarr.abc.store.Store:
+    ZarrPythonStore(store).set("a b/k", b"value")
+    return store
+
+
+@pytest.mark.parametrize("name", IN_THIS_PROCESS)
+def test_a_place_that_only_this_process_has_is_opened_by_its_url(name: str) -> None:
+    store = IN_THIS_PROCESS[name]()
+    again, path = store_from(store.url)
+    assert (again.url, path) == (store.url, "")
+    assert bytes(again.get("a b/k") or b"") == b"value"
 
 
 def test_the_url_of_a_part_of_an_archive_leads_into_it(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ class ReferenceStore(FetchingStore):
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.references: References = JSONReferences(references) if isinstance(references, Mapping) else references
-        self._url = url or f"reference://{id(self):x}"
+        self._url = url or f"object+references://{id(self):x}"
         self._base = base
         self._options = dict(storage_options or {})
         self._stores: dict[str, Store] = {}
@@ -246,6 +246,10 @@ class ReferenceStore(FetchingStore):
 
     @property
     def url(self) -> str:
+        if self._url.startswith("object+"):
+            from tessarr.stores.live import told
+
+            return told(self, self._url)
         return self._url
 
     def with_read_only(self, read_only: bool = True) -> Self:

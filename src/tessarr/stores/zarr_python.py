@@ -33,7 +33,8 @@ _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
 
 
 class ZarrPythonStore(Store):
-    """The zarr-python store `store`. `url` names the place; without it the store's own text does, if that is a URL."""
+    """The zarr-python store `store`. `url` names the place; without it that is a directory's own URL, or a name that this
+    process knows as long as the store lives."""
 
     def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
         self.store = store
@@ -50,9 +51,11 @@ class ZarrPythonStore(Store):
         if self._url is not None:
             return self._url
         text = str(self.store)
-        if ":" in text and " " not in text:
+        if text.startswith("file://"):
             return text
-        return f"zarr-python:{type(self.store).__name__}:{id(self.store):x}"
+        from tessarr.stores.live import told
+
+        return told(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrPythonStore) and (other.store, other.read_only) == (self.store, self.read_only)
