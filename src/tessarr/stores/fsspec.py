@@ -137,7 +137,7 @@ class FsspecStore(NetworkStore):
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import remember_secrets
 
-        options = remember_secrets(self._url, _named_arguments(self.fs))
+        options = remember_secrets(self._url, named_arguments(self.fs))
         return {**self.__dict__, "fs": (type(self.fs), options), "_budget": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -304,7 +304,7 @@ def _is_client_error(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in ("aiohttp", "requests", "botocore", "azure", "google", "gcsfs")
 
 
-def _named_arguments(fs: Any) -> dict[str, Any]:
+def named_arguments(fs: Any) -> dict[str, Any]:
     """What `fs` was made with, each by its name, which tells whether it is a credential."""
     import inspect
 

@@ -4,9 +4,9 @@ Such stores are asynchronous only, and some belong to the event loop in which th
 in zarr-python's own background loop, whichever loop, or none, the caller is in; asynchronous callers await the outcome
 without blocking theirs. A wave of requests is one hand-over.
 
-Limits: there are no conditional writes, so that updates exclude one another only within this process. A pickle of this
-store is the store's own pickle, credentials included if that has any. zarr-python is not a dependency: who has such a
-store has it.
+Limits: there are no conditional writes, so that updates exclude one another only within this process. A pickle holds no
+credentials where the store is zarr-python's over obstore or fsspec; of any other store it is that store's own pickle, with
+what is in that. zarr-python is not a dependency: who has such a store has it.
 
 Source: `zarr.abc.store.Store` of zarr-python 3.0 to 3.4.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
@@ -56,6 +56,19 @@ class ZarrPythonStore(Store):
         from tessarr.stores.live import told
 
         return told(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "store": _without_credentials(self.store)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self.store, _Made):
+            self.store = self.store.again()
+
+    def __copy__(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrPythonStore) and (other.store, other.read_only) == (self.store, self.read_only)
@@ -286,3 +299,44 @@ def _request(part: ByteRange | None) -> Any:
     if part.start < 0:
         return SuffixByteRequest(-part.start)
     return OffsetByteRequest(part.start) if part.stop is None else RangeByteRequest(part.start, part.stop)
+
+
+# -- pickles -------------------------------------------------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    """How a store of zarr-python is made again: what it is over without the credentials, and what else it was made with."""
+
+    kind: type[Any]
+    url: str
+    inner: Any
+    options: dict[str, Any]
+
+    def again(self) -> Any:
+        from tessarr.stores.credentials import Recipe, build, recall_secrets
+
+        if isinstance(self.inner, Recipe):
+            return self.kind(build(self.inner, self.url), **self.options)
+        filesystem, arguments = self.inner
+        return self.kind(filesystem(**recall_secrets(self.url, arguments)), **self.options)
+
+
+def _without_credentials(store: Any) -> Any:
+    """What is pickled in place of `store`."""
+    from tessarr.stores.credentials import recipe_of, remember_secrets, url_of
+
+    kind = f"{type(store).__module__}.{type(store).__qualname__}"
+    if kind == "zarr.storage._obstore.ObjectStore":
+        try:
+            recipe = recipe_of(store.store)
+        except UnsupportedOperationError:  # in memory or on disk, with nothing to hide; or not to be pickled at all
+            return store
+        return _Made(type(store), url_of(store.store), recipe, {"read_only": store.read_only})
+    if kind == "zarr.storage._fsspec.FsspecStore":
+        from tessarr.stores.fsspec import named_arguments
+
+        protocol = store.fs.protocol if isinstance(store.fs.protocol, str) else store.fs.protocol[0]
+        url = f"{protocol}://{store.path.lstrip('/')}"
+        options = {"path": store.path, "read_only": store.read_only, "allowed_exceptions": store.allowed_exceptions}
+        return _Made(type(store), url, (type(store.fs), remember_secrets(url, named_arguments(store.fs))), options)
+    return store

@@ -11,12 +11,15 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import obstore.store
 import pytest
+import zarr.storage
 
 import tessarr
 from tessarr.errors import StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.url import store_from
+from tessarr.stores.zarr_python import ZarrPythonStore
 
 SECRET = "hunter2-never-shown"
 NOBODY = "127.0.0.1:9"
@@ -179,6 +182,26 @@ def test_harmless_options_are_enough_for_another_process() -> None:
     assert _elsewhere(store_from("s3://bucket/x", storage_options=options)[0]).startswith("unpickled")
     told = _elsewhere(store_from(f"redis://{NOBODY}/0", storage_options={"socket_timeout": 3, "db": 1})[0])
     assert told.startswith("unpickled redis://")
+
+
+def test_a_pickle_of_a_store_of_zarr_python_over_obstore_holds_no_credential() -> None:
+    made = obstore.store.S3Store("bucket", access_key_id=SECRET, secret_access_key=SECRET, region="r")
+    store = ZarrPythonStore(zarr.storage.ObjectStore(made))
+    data = pickle.dumps(store)
+    assert SECRET.encode() not in data
+    again = pickle.loads(data)
+    assert (dict(again.store.store.config), again.store.read_only) == (dict(made.config), False)
+    assert "secret_access_key" in _elsewhere(store)
+    assert _elsewhere(store, AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b").startswith("unpickled")
+
+
+def test_a_pickle_of_a_store_of_zarr_python_over_fsspec_holds_no_credential() -> None:
+    options = {"headers": {"Authorization": SECRET}}
+    store = ZarrPythonStore(zarr.storage.FsspecStore.from_url("http://host/x", storage_options=options))
+    data = pickle.dumps(store)
+    assert SECRET.encode() not in data
+    assert pickle.loads(data) == store
+    assert "headers" in _elsewhere(store)
 
 
 def test_secrets_within_options_stay_in_the_process() -> None:
