@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -19,8 +20,36 @@ use crate::part::Cut;
 
 pub enum Store {
     Local(PathBuf),
-    /// A Python object that the binding side calls.
-    Python,
+    /// Python asks it.
+    Python(Asking),
+}
+
+/// How a store that Python asks is asked.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    /// Ranges with so many bytes between them are fetched together.
+    pub gap: u64,
+    /// Asking once more costs more than it is worth.
+    pub remote: bool,
+    /// What the keys are unique in, for the cache; without it nothing is kept.
+    pub place: Option<String>,
+}
+
+impl Asking {
+    pub const NEAR: Asking = Asking { gap: 4 << 10, remote: false, place: None };
+
+    /// The name under which the cache keeps the value of `key`.
+    pub fn name(&self, key: &str) -> Option<OsString> {
+        Some(format!("{}\0{key}", self.place.as_ref()?).into())
+    }
+
+    fn from_json(json: &Value) -> Asking {
+        Asking {
+            gap: json["gap"].as_u64().unwrap_or(Asking::NEAR.gap),
+            remote: json["remote"].as_bool().unwrap_or(false),
+            place: json["place"].as_str().map(str::to_owned),
+        }
+    }
 }
 
 pub struct Array {
@@ -30,6 +59,8 @@ pub struct Array {
     pub fill: Vec<u8>,
     pub store: Store,
     pub write_empty: bool,
+    /// An update never removes a value: that could remove what another writer put there meanwhile.
+    pub keep_updated: bool,
     pub read_missing: bool,
     pub durable: bool,
     prefix: String,
@@ -86,7 +117,7 @@ impl Array {
         let item = json["item"].as_u64().map_or(0, |n| n as usize);
         let store = match json["store"]["kind"].as_str() {
             Some("local") => Store::Local(PathBuf::from(text(&json["store"], "root")?)),
-            Some("python") => Store::Python,
+            Some("python") => Store::Python(Asking::from_json(&json["store"])),
             _ => return Err(unsupported("the kind of store")),
         };
         let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
@@ -97,6 +128,7 @@ impl Array {
             fill,
             store,
             write_empty: flag("write_empty_chunks", false),
+            keep_updated: flag("keep_updated_chunks", false),
             read_missing: flag("read_missing", true),
             durable: flag("durable", false),
             prefix: text(&json["key"], "prefix")?,
@@ -170,7 +202,7 @@ impl Array {
     pub fn path(&self, key: &str) -> Option<Arc<Path>> {
         match &self.store {
             Store::Local(root) => Some(root.join(key).into()),
-            Store::Python => None,
+            Store::Python(_) => None,
         }
     }
 

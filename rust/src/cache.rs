@@ -1,19 +1,52 @@
-//! Decoded chunks and shard indices of local files that were read in part: one byte-capped LRU per process.
+//! Decoded chunks and shard indices of stored values that were read in part: one byte-capped LRU per process.
 //!
-//! An entry is (path, offset in the file) and holds for one version of the file (device, inode, mtime, size); another
-//! version of the path drops all that is kept of it. Concurrent misses of one entry decode once.
+//! An entry is a spot in the value of a name (the path of a local file; place and key elsewhere), and holds for one state
+//! of that value (device, inode, mtime and size; a version tag elsewhere): another state of the name drops all that is kept
+//! of it. Concurrent misses of one entry of a file decode once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Result;
 use crate::store::Version;
 
-/// The offset under which a file's shard index is kept.
-pub const INDEX: u64 = u64::MAX;
+/// A chunk or a shard's index inside a stored value, and how it was decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Spot {
+    pub offset: u64,
+    /// See `layout`: the metadata of an array may be replaced while its chunks stay.
+    pub layout: u32,
+    pub index: bool,
+}
+
+/// What a stored value must still have for what is kept of it to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    File(Version),
+    Tag(Arc<str>),
+}
+
+impl From<Version> for State {
+    fn from(version: Version) -> State {
+        State::File(version)
+    }
+}
+
+/// A number for a way to decode chunks: equal ones are equally described.
+pub fn layout(description: String) -> u32 {
+    static KNOWN: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let fresh = || NEXT.fetch_add(1, Ordering::Relaxed);
+    // Never waits: in a forked child the lock may be held by a thread that is not there. A fresh number is always right.
+    let Ok(mut known) = KNOWN.try_lock() else { return fresh() };
+    if known.len() >= 4096 {
+        known.clear();
+    }
+    *known.entry(description).or_insert_with(fresh)
+}
+
 /// Bytes that the cache holds unless told otherwise.
 pub const DEFAULT_BYTES: usize = 128 << 20;
 
@@ -35,18 +68,18 @@ struct Entry {
     tick: u64,
 }
 
-struct File {
-    version: Version,
-    entries: HashMap<u64, Entry>,
-    /// Offsets read in part once; the second time the whole chunk is kept.
-    touched: HashSet<u64>,
+struct Kept {
+    state: State,
+    entries: HashMap<Spot, Entry>,
+    /// Chunks read in part once; the second time the whole chunk is kept.
+    touched: HashSet<Spot>,
 }
 
 #[derive(Default)]
-struct State {
-    files: HashMap<Arc<OsStr>, File>,
-    order: BTreeMap<u64, (Arc<OsStr>, u64)>,
-    flights: HashSet<(Arc<OsStr>, u64)>,
+struct Content {
+    names: HashMap<Arc<OsStr>, Kept>,
+    order: BTreeMap<u64, (Arc<OsStr>, Spot)>,
+    flights: HashSet<(Arc<OsStr>, Spot)>,
     tick: u64,
     bytes: usize,
 }
@@ -61,7 +94,7 @@ pub struct Statistics {
 
 #[derive(Default)]
 pub struct Cache {
-    state: Mutex<State>,
+    content: Mutex<Content>,
     landed: Condvar,
     pub statistics: Statistics,
 }
@@ -69,30 +102,30 @@ pub struct Cache {
 /// Room an entry takes beside its bytes.
 const OVERHEAD: usize = 160;
 
-impl State {
-    fn drop_file(&mut self, path: &OsStr) {
-        if let Some(file) = self.files.remove(path) {
-            for entry in file.entries.values() {
+impl Content {
+    fn forget(&mut self, name: &OsStr) {
+        if let Some(kept) = self.names.remove(name) {
+            for entry in kept.entries.values() {
                 self.order.remove(&entry.tick);
                 self.bytes -= entry.value.len() + OVERHEAD;
             }
         }
     }
 
-    fn file(&mut self, path: &OsStr, version: Version) -> &mut File {
-        if self.files.get(path).is_some_and(|file| file.version != version) {
-            self.drop_file(path);
+    fn kept(&mut self, name: &OsStr, state: &State) -> &mut Kept {
+        if self.names.get(name).is_some_and(|kept| kept.state != *state) {
+            self.forget(name);
         }
-        self.files.entry(path.into()).or_insert_with(|| File {
-            version,
+        self.names.entry(name.into()).or_insert_with(|| Kept {
+            state: state.clone(),
             entries: HashMap::new(),
             touched: HashSet::new(),
         })
     }
 
-    fn get(&mut self, path: &OsStr, offset: u64, version: Version) -> Option<Value> {
-        let file = self.files.get_mut(path).filter(|file| file.version == version)?;
-        let entry = file.entries.get_mut(&offset)?;
+    fn get(&mut self, name: &OsStr, spot: Spot, state: Option<&State>) -> Option<Value> {
+        let kept = self.names.get_mut(name).filter(|kept| state.is_none_or(|state| kept.state == *state))?;
+        let entry = kept.entries.get_mut(&spot)?;
         if entry.tick == self.tick {
             return Some(entry.value.clone()); // the one used last, as in a loop over the elements of a chunk
         }
@@ -104,121 +137,153 @@ impl State {
         Some(entry.value.clone())
     }
 
-    fn insert(&mut self, path: &OsStr, offset: u64, version: Version, value: Value) -> u64 {
+    fn insert(&mut self, name: &OsStr, spot: Spot, state: &State, value: Value) -> u64 {
         let size = value.len() + OVERHEAD;
         let mut evicted = 0;
         while self.bytes + size > capacity() {
             let Some((_, (old, at))) = self.order.pop_first() else { return evicted };
-            if let Some(file) = self.files.get_mut(&*old) {
-                if let Some(entry) = file.entries.remove(&at) {
+            if let Some(kept) = self.names.get_mut(&*old) {
+                if let Some(entry) = kept.entries.remove(&at) {
                     self.bytes -= entry.value.len() + OVERHEAD;
                     evicted += 1;
                 }
-                if file.entries.is_empty() {
-                    self.files.remove(&*old);
+                if kept.entries.is_empty() {
+                    self.names.remove(&*old);
                 }
             }
         }
         self.tick += 1;
         let tick = self.tick;
-        let file = self.file(path, version);
-        let before = file.entries.insert(offset, Entry { value, tick });
+        let before = self.kept(name, state).entries.insert(spot, Entry { value, tick });
         if let Some(before) = before {
             self.order.remove(&before.tick);
             self.bytes -= before.value.len() + OVERHEAD;
         }
-        self.order.insert(tick, (path.into(), offset));
+        self.order.insert(tick, (name.into(), spot));
         self.bytes += size;
         evicted
     }
 }
 
 impl Cache {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anything of `path` is kept, so that looking at the file may be enough.
-    pub fn knows(&self, path: &Path) -> bool {
-        capacity() > 0 && self.lock().files.contains_key(path.as_os_str())
+    /// Whether anything of `name` is kept, so that looking at the value may be enough.
+    pub fn knows(&self, name: &OsStr) -> bool {
+        capacity() > 0 && self.lock().names.contains_key(name)
     }
 
-    pub fn get(&self, path: &Path, offset: u64, version: Version) -> Option<Value> {
-        let path = path.as_os_str();
-        let found = self.lock().get(path, offset, version);
+    pub fn get(&self, name: &OsStr, spot: Spot, state: &State) -> Option<Value> {
+        let found = self.peek(name, spot, state);
         if found.is_some() {
-            self.statistics.hits.fetch_add(1, Ordering::Relaxed);
+            self.hit();
         }
         found
     }
 
+    /// `get`, not yet counted as a hit.
+    pub fn peek(&self, name: &OsStr, spot: Spot, state: &State) -> Option<Value> {
+        self.lock().get(name, spot, Some(state))
+    }
+
+    pub fn hit(&self) {
+        self.statistics.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The entry of whatever state the value was last seen in, and that state.
+    pub fn last_seen(&self, name: &OsStr, spot: Spot) -> Option<(Value, State)> {
+        let mut content = self.lock();
+        let value = content.get(name, spot, None)?;
+        Some((value, content.names.get(name)?.state.clone()))
+    }
+
     /// Whether this is the second time that the entry is asked about; small memory of first times.
-    pub fn touched(&self, path: &Path, offset: u64, version: Version) -> bool {
-        let path = path.as_os_str();
+    pub fn touched(&self, name: &OsStr, spot: Spot, state: &State) -> bool {
         if capacity() == 0 {
             return false;
         }
-        let mut state = self.lock();
-        if state.files.len() > 100_000 {
-            state.files.retain(|_, file| !file.entries.is_empty());
+        let mut content = self.lock();
+        if content.names.len() > 100_000 {
+            content.names.retain(|_, kept| !kept.entries.is_empty());
         }
-        let touched = &mut state.file(path, version).touched;
+        let touched = &mut content.kept(name, state).touched;
         if touched.len() > 4096 {
             touched.clear();
         }
-        !touched.insert(offset)
+        !touched.insert(spot)
+    }
+
+    /// Keeps an entry that was not there.
+    pub fn made(&self, name: &OsStr, spot: Spot, state: &State, value: Value) {
+        self.statistics.misses.fetch_add(1, Ordering::Relaxed);
+        self.keep(name, spot, state, value);
+    }
+
+    /// Keeps an entry, unless that would take too much of the room.
+    pub fn keep(&self, name: &OsStr, spot: Spot, state: &State, value: Value) {
+        if fits(value.len()) {
+            let evicted = self.lock().insert(name, spot, state, value);
+            self.statistics.evictions.fetch_add(evicted, Ordering::Relaxed);
+        }
     }
 
     /// The entry, made by `make` when it is not there; concurrent callers wait for the one that makes it.
     pub fn get_or_make(
         &self,
-        path: &Path,
-        offset: u64,
-        version: Version,
+        name: &OsStr,
+        spot: Spot,
+        state: &State,
         make: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Value> {
-        let path = path.as_os_str();
-        let flight = (path.into(), offset);
+        let flight = (name.into(), spot);
         {
-            let mut state = self.lock();
+            let mut content = self.lock();
             loop {
-                if let Some(value) = state.get(path, offset, version) {
-                    self.statistics.hits.fetch_add(1, Ordering::Relaxed);
+                if let Some(value) = content.get(name, spot, Some(state)) {
+                    self.hit();
                     return Ok(value);
                 }
-                if state.flights.insert(flight.clone()) {
+                if content.flights.insert(flight.clone()) {
                     break;
                 }
-                state = self.landed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                content = self.landed.wait(content).unwrap_or_else(PoisonError::into_inner);
             }
         }
         let _landing = Landing { cache: self, flight: &flight };
-        self.statistics.misses.fetch_add(1, Ordering::Relaxed);
         let value = Arc::new(make()?);
-        if value.len() <= capacity() / 4 {
-            let evicted = self.lock().insert(path, offset, version, value.clone());
-            self.statistics.evictions.fetch_add(evicted, Ordering::Relaxed);
-        }
+        self.made(name, spot, state, value.clone());
         Ok(value)
+    }
+
+    /// Forgets what is kept of a value.
+    pub fn forget(&self, name: &OsStr) {
+        self.lock().forget(name);
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        let mut state = self.lock();
-        let flights = std::mem::take(&mut state.flights);
-        *state = State { flights, ..State::default() };
+        let mut content = self.lock();
+        let flights = std::mem::take(&mut content.flights);
+        *content = Content { flights, ..Content::default() };
     }
 
     /// Bytes and entries held now.
     pub fn held(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.bytes, state.order.len())
+        let content = self.lock();
+        (content.bytes, content.order.len())
     }
+}
+
+/// Whether a decoded chunk of that size may be kept.
+pub fn fits(nbytes: usize) -> bool {
+    nbytes <= capacity() / 4
 }
 
 struct Landing<'a> {
     cache: &'a Cache,
-    flight: &'a (Arc<OsStr>, u64),
+    flight: &'a (Arc<OsStr>, Spot),
 }
 
 impl Drop for Landing<'_> {

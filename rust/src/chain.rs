@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::cache::{self, Spot};
 use crate::codecs::Codec;
 use crate::error::{Error, Result};
 use crate::part::{Cut, strides};
@@ -49,6 +50,8 @@ pub struct Chain {
     pub after: Vec<(Codec, usize)>,
     /// Exact stored size, where it does not depend on the data.
     pub encoded_size: Option<usize>,
+    /// Number of the way in which the whole stored value is decoded (`cache::layout`).
+    layout: u32,
 }
 
 fn unsupported(what: impl Into<String>) -> Error {
@@ -87,10 +90,12 @@ const MAX_DEPTH: usize = 16;
 impl Chain {
     /// Binds the chain that `codecs` (a JSON list of v3 codec objects) describes to chunks of `shape`.
     pub fn bind(codecs: &Value, shape: &[usize], item: usize, fill: &[u8]) -> Result<Chain> {
-        Chain::bind_at(codecs, shape, item, fill, 0)
+        let layout = cache::layout(format!("{item} {shape:?} {codecs}"));
+        Chain::bind_at(codecs, shape, item, fill, (layout, 0))
     }
 
-    fn bind_at(codecs: &Value, shape: &[usize], item: usize, fill: &[u8], depth: usize) -> Result<Chain> {
+    fn bind_at(codecs: &Value, shape: &[usize], item: usize, fill: &[u8], at: (u32, usize)) -> Result<Chain> {
+        let (layout, depth) = at;
         let list = codecs.as_array().ok_or_else(|| unsupported("the codecs are not a list"))?;
         if depth > MAX_DEPTH || list.len() > 64 || shape.len() > 64 {
             return Err(unsupported("the codec chain is too deep or too long"));
@@ -124,7 +129,7 @@ impl Chain {
                 }
                 ("sharding_indexed", None) => {
                     let stored: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
-                    middle = Some(Middle::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, depth)?)));
+                    middle = Some(Middle::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, at)?)));
                 }
                 (_, None) => return Err(unsupported(format!("the codec {}", Quoted(name)))),
                 (_, Some(_)) => {
@@ -150,7 +155,30 @@ impl Chain {
         let stored_strides = strides(&stored_shape, item);
         let order = (!order.is_sorted()).then_some(order);
         let (shape, fill) = (shape.to_vec(), fill.to_vec());
-        Ok(Chain { item, fill, shape, order, stored_shape, stored_strides, nbytes, middle, after, encoded_size: size })
+        let encoded_size = size;
+        Ok(Chain {
+            item,
+            fill,
+            shape,
+            order,
+            stored_shape,
+            stored_strides,
+            nbytes,
+            middle,
+            after,
+            encoded_size,
+            layout,
+        })
+    }
+
+    /// The chunk at `offset` of a stored value, as the cache names it.
+    pub fn spot(&self, offset: u64) -> Spot {
+        Spot { offset, layout: self.layout, index: false }
+    }
+
+    /// The index of the shard at `offset` of a stored value, as the cache names it.
+    pub fn index_spot(&self, offset: u64) -> Spot {
+        Spot { index: true, ..self.spot(offset) }
     }
 
     /// Whether chunks are stored without any bytes → bytes codec, in no shard.
@@ -183,17 +211,18 @@ impl std::fmt::Display for Quoted<'_> {
 }
 
 impl Shard {
-    fn bind(json: &Value, stored: &[usize], item: usize, fill: &[u8], depth: usize) -> Result<Shard> {
+    fn bind(json: &Value, stored: &[usize], item: usize, fill: &[u8], at: (u32, usize)) -> Result<Shard> {
         let shape = integers(&json["chunk_shape"], "chunk_shape")?;
         let divides = shape.iter().zip(stored).all(|(&m, &n)| m > 0 && n % m == 0);
         if shape.len() != stored.len() || !divides {
             return Err(unsupported("an inner chunk shape that does not divide the shard shape"));
         }
         let grid: Vec<usize> = stored.iter().zip(&shape).map(|(n, m)| n / m).collect();
-        let inner = Chain::bind_at(&json["codecs"], &shape, item, fill, depth + 1)?;
+        let inside = (at.0, at.1 + 1);
+        let inner = Chain::bind_at(&json["codecs"], &shape, item, fill, inside)?;
         let mut index_shape = grid.clone();
         index_shape.push(2);
-        let index = Chain::bind_at(&json["index_codecs"], &index_shape, 8, &[0xff; 8], depth + 1)?;
+        let index = Chain::bind_at(&json["index_codecs"], &index_shape, 8, &[0xff; 8], inside)?;
         let index_nbytes = index.encoded_size.ok_or_else(|| unsupported("index codecs without a fixed size"))?;
         let at_start = json["index_location"].as_str() == Some("start");
         let cuts = shape.iter().map(|&n| Cut::Regular(n)).collect();

@@ -155,15 +155,16 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
         && let Some((local, offset)) = source.origin()
     {
         let cache = &process().cache;
-        if let Some(value) = cache.get(&local.path, offset, local.version) {
+        let (name, spot, state) = (local.path.as_os_str(), chain.spot(offset), local.version.into());
+        if let Some(value) = cache.get(name, spot, &state) {
             scatter(chain, &value, 0, part, how.out);
             return Ok(());
         }
         // Kept the second time only: who reads every chunk in part once would fill the cache for nothing.
-        if !cache.touched(&local.path, offset, local.version) {
+        if !cache.touched(name, spot, &state) {
             return read_some(chain, source, part, how.out);
         }
-        let value = cache.get_or_make(&local.path, offset, local.version, || {
+        let value = cache.get_or_make(name, spot, &state, || {
             let mut value = vec![0; chain.nbytes];
             decode_into(chain, source, &mut value)?;
             Ok(value)
@@ -172,6 +173,14 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
         return Ok(());
     }
     read_some(chain, source, part, how.out)
+}
+
+/// Copies `part` of a decoded chunk to its place.
+pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) {
+    match &chain.order {
+        None => scatter(chain, data, 0, part, out),
+        Some(order) => scatter(chain, data, 0, &part.permuted(order), out),
+    }
 }
 
 /// Decodes as little of a chunk as `part` needs.
@@ -432,7 +441,8 @@ fn read_box(chain: &Chain, source: Source, axes: &[Ax], mut level: usize, out: M
 pub fn cached_index(shard: &Shard, source: Source) -> Result<Arc<Vec<u8>>> {
     match source.origin() {
         Some((local, 0)) => {
-            process().cache.get_or_make(&local.path, crate::cache::INDEX, local.version, || read_index(shard, source))
+            let (spot, state) = (shard.inner.index_spot(0), local.version.into());
+            process().cache.get_or_make(local.path.as_os_str(), spot, &state, || read_index(shard, source))
         }
         _ => Ok(Arc::new(read_index(shard, source)?)),
     }

@@ -5,11 +5,10 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::array::{Array, Store};
-use crate::cache::{Cache, INDEX};
+use crate::cache::Cache;
 use crate::chain::{Chain, Middle};
 use crate::decode;
 use crate::pool::process;
@@ -86,15 +85,17 @@ fn leaf(chain: &Chain) -> Option<&Chain> {
 
 /// An element of a chunk that is in the cache.
 fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Option<Last> {
-    if !cache.knows(&path) {
+    let name = path.as_os_str();
+    if !cache.knows(name) {
         return None;
     }
     let version = version_at(&path)?;
+    let state = version.into();
     let (place, offset) = match &chain.middle {
         Middle::Bytes { .. } => (place, 0),
-        Middle::Shard(_) => inner(&chain, &cache.get(&path, INDEX, version)?, version, place)?,
+        Middle::Shard(_) => inner(&chain, &cache.get(name, chain.index_spot(0), &state)?, version, place)?,
     };
-    let chunk = cache.get(&path, offset, version)?;
+    let chunk = cache.get(name, chain.spot(offset), &state)?;
     Last::new(chain, path, version, place, Held::Chunk(Arc::downgrade(&chunk)))
 }
 
@@ -165,7 +166,7 @@ impl Last {
         }
         self.read_unchecked(at, out)?;
         if let Held::Chunk(_) = self.held {
-            process().cache.statistics.hits.fetch_add(1, Ordering::Relaxed);
+            process().cache.hit();
         }
         Some(())
     }

@@ -73,9 +73,9 @@ impl Error {
     }
 
     /// Adds the place where it is not known yet.
-    pub fn at(self, chunk: &[u64], key: &str) -> Error {
+    pub fn at(self, chunk: &[usize], key: &str) -> Error {
         self.with(|f| {
-            f.chunk.get_or_insert_with(|| chunk.to_vec());
+            f.chunk.get_or_insert_with(|| chunk.iter().map(|&i| i as u64).collect());
             f.key.get_or_insert_with(|| key.to_owned());
         })
     }

@@ -209,8 +209,8 @@ pub fn release<T: Send + 'static>(what: T) {
     }
 }
 
-/// Pieces of one piece of work (the blocks of a chunk), done by whoever has time.
-struct Pieces {
+/// The items of one piece of work, each done by whoever has time; the first error ends it.
+struct Items {
     work: Shared,
     total: usize,
     next: AtomicUsize,
@@ -219,20 +219,28 @@ struct Pieces {
     gate: Gate,
 }
 
-impl Job for Pieces {
+impl Items {
+    fn steps(&self, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        while !self.stopped.load(Ordering::Relaxed) {
+            let item = self.next.fetch_add(1, Ordering::Relaxed);
+            if item >= self.total {
+                break;
+            }
+            self.work.run(item)?;
+            poll()?;
+        }
+        Ok(())
+    }
+}
+
+impl Job for Items {
     fn gate(&self) -> &Gate {
         &self.gate
     }
 
-    fn work(&self, _: &mut dyn FnMut() -> Result<()>) {
-        while !self.stopped.load(Ordering::Relaxed) {
-            let piece = self.next.fetch_add(1, Ordering::Relaxed);
-            if piece >= self.total {
-                break;
-            }
-            if let Err(error) = self.work.run(piece) {
-                self.stop(error);
-            }
+    fn work(&self, poll: &mut dyn FnMut() -> Result<()>) {
+        if let Err(error) = self.steps(poll) {
+            self.stop(error);
         }
     }
 
@@ -242,14 +250,14 @@ impl Job for Pieces {
     }
 }
 
-/// Does pieces `0..total`, on this thread and on those that have nothing else to do at the moment.
-pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
-    let process = process();
-    let helpers = if total < 2 { 0 } else { process.spare().min(total - 1) };
-    if helpers == 0 {
-        return (0..total).try_for_each(work);
-    }
-    let job = Arc::new(Pieces {
+/// Does items `0..total`, on this thread and up to `helpers` others.
+pub fn each(
+    total: usize,
+    helpers: usize,
+    poll: &mut dyn FnMut() -> Result<()>,
+    work: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
+    let job = Arc::new(Items {
         work: Shared::new(work),
         total,
         next: AtomicUsize::new(0),
@@ -258,9 +266,17 @@ pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Resul
         gate: Gate::default(),
     });
     // Returns when no thread is in the job any more, so `work` outlives its last use.
-    process.run(job.clone(), helpers, &mut || Ok(()));
+    process().run(job.clone(), helpers, poll);
     let error = job.error.lock().unwrap_or_else(PoisonError::into_inner).take();
     error.map_or(Ok(()), Err)
+}
+
+/// Does the pieces `0..total` of one item, on this thread and on those that have nothing else to do at the moment.
+pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    match if total < 2 { 0 } else { process().spare().min(total - 1) } {
+        0 => (0..total).try_for_each(work),
+        helpers => each(total, helpers, &mut || Ok(()), work),
+    }
 }
 
 /// A panic is an error of this request and nothing more.

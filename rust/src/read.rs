@@ -1,6 +1,5 @@
 //! Reading a selection: chunks are shared out among threads; inside a shard, its inner chunks are.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -36,12 +35,8 @@ struct Help {
 
 pub struct ReadJob {
     array: Arc<Array>,
-    spread: Arc<Spread>,
+    spread: Spread,
     out: Memory<'static>,
-    /// Values that were fetched, for parts `first..`; local files are opened when their turn comes.
-    fetched: Option<Mutex<Vec<Option<Object>>>>,
-    first: usize,
-    stop_at: usize,
     next: AtomicUsize,
     help: Mutex<Help>,
     opened: Condvar,
@@ -54,25 +49,14 @@ pub struct ReadJob {
 type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 impl ReadJob {
-    /// Reads parts `first..stop_at` of `spread`; from `fetched`, where given (one entry per part).
-    pub fn run(
-        array: &Arc<Array>,
-        spread: &Arc<Spread>,
-        out: Memory<'static>,
-        range: (usize, usize),
-        fetched: Option<Vec<Option<Object>>>,
-        selected: usize,
-        poll: Poll,
-    ) -> Result<()> {
-        let helpers = helpers(array, spread, range, selected)?;
+    /// Reads all parts of `spread`, which hold `selected` bytes, from local files.
+    pub fn run(array: &Arc<Array>, spread: Spread, out: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
+        let helpers = helpers(array, &spread, selected)?;
         let job = Arc::new(ReadJob {
             array: array.clone(),
-            spread: spread.clone(),
+            spread,
             out,
-            fetched: fetched.map(Mutex::new),
-            first: range.0,
-            stop_at: range.1,
-            next: AtomicUsize::new(range.0),
+            next: AtomicUsize::new(0),
             help: Mutex::default(),
             opened: Condvar::new(),
             alone: helpers == 0,
@@ -93,15 +77,16 @@ impl ReadJob {
         let (coords, part) = self.spread.get(number);
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
-        let place = |error: Error| error.at(&as_u64(&coords), &key);
+        let place = |error: Error| error.at(&coords, &key);
         let keep = !part.covers(&self.array.inside(&coords));
         let how = Reading { out: self.out, keep };
-        let path = self.array.path(&key);
+        let Some(path) = self.array.path(&key) else { return Err(Error::new("internal", "no local files")) };
         for attempt in 0.. {
-            let lazy = keep && attempt == 0 && path.as_ref().is_some_and(|path| process().cache.knows(path));
-            let Some(object) = self.object(number, path.as_ref(), lazy).map_err(place)? else {
+            let lazy = keep && attempt == 0 && process().cache.knows(path.as_os_str());
+            let Some(local) = Local::find(path.clone(), lazy).map_err(place)? else {
                 return self.missing(&chain, &part).map_err(place);
             };
+            let object = Object::Local(local);
             let done = match &chain.middle {
                 Middle::Shard(shard) => self.shard(&chain, shard, object, (&coords, &key, &part), keep, &mut *poll),
                 Middle::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, how),
@@ -112,16 +97,6 @@ impl ReadJob {
             }
         }
         Ok(())
-    }
-
-    fn object(&self, number: usize, path: Option<&Arc<Path>>, lazy: bool) -> Result<Option<Object>> {
-        match (&self.fetched, path) {
-            (Some(fetched), _) => {
-                Ok(fetched.lock().unwrap_or_else(PoisonError::into_inner)[number - self.first].take())
-            }
-            (None, Some(path)) => Ok(Local::find(path.clone(), lazy)?.map(Object::Local)),
-            (None, None) => Err(Error::new("internal", "nothing was fetched")),
-        }
     }
 
     fn missing(&self, chain: &Chain, part: &Part) -> Result<()> {
@@ -177,7 +152,7 @@ impl ReadJob {
                 return Ok(());
             }
             self.batch(shard, open, from, (from + many).min(total))
-                .map_err(|error| error.at(&as_u64(&open.coords), &open.key))?;
+                .map_err(|error| error.at(&open.coords, &open.key))?;
             poll()?;
         }
     }
@@ -185,7 +160,7 @@ impl ReadJob {
     /// Reads some inner chunks that lie near each other with few reads.
     fn batch(&self, shard: &Shard, open: &OpenShard, from: usize, to: usize) -> Result<()> {
         let source = Source::whole(&open.object);
-        let known = open.object.len();
+        let known = Some(open.object.len());
         let mut wanted: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(to - from);
         for number in from..to {
             let (coords, part) = open.spread.get(number);
@@ -240,7 +215,7 @@ impl ReadJob {
     fn steps(&self, poll: Poll) -> Result<()> {
         while !self.stopped.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.stop_at {
+            if number >= self.spread.len() {
                 break;
             }
             if self.alone {
@@ -250,7 +225,7 @@ impl ReadJob {
                 let _opening = Opening(self);
                 self.chunk(number, &mut *poll)?;
             }
-            if number + 1 < self.stop_at {
+            if number + 1 < self.spread.len() {
                 poll()?;
             }
         }
@@ -292,10 +267,6 @@ impl Job for ReadJob {
     }
 }
 
-fn as_u64(coords: &[usize]) -> Vec<u64> {
-    coords.iter().map(|&i| i as u64).collect()
-}
-
 fn source_at(object: &Object, offset: u64, len: usize) -> Source<'_> {
     Source::Stored { object, offset, len }
 }
@@ -319,13 +290,13 @@ fn run_length(wanted: &[(u64, usize, Part, bool)]) -> usize {
 }
 
 /// How many other threads are worth waking: none for little work, and none without a chunk of its own.
-fn helpers(array: &Array, spread: &Spread, range: (usize, usize), selected: usize) -> Result<usize> {
-    let parts = range.1 - range.0;
+fn helpers(array: &Array, spread: &Spread, selected: usize) -> Result<usize> {
+    let parts = spread.len();
     let most = threads().saturating_sub(1);
     if most == 0 || parts == 0 {
         return Ok(0);
     }
-    let (coords, part) = spread.get(range.0);
+    let (coords, part) = spread.get(0);
     let chain = array.chain_at(&coords)?;
     let (pieces, work) = match &chain.middle {
         Middle::Shard(shard) => {

@@ -85,6 +85,30 @@ impl<'a> Memory<'a> {
     }
 }
 
+/// Read-only memory of a Python object (a part of a larger answer, say), held by its exported buffer.
+pub struct Exported {
+    buffer: PyUntypedBuffer,
+}
+
+impl Exported {
+    /// `None` where the memory has holes or may be written.
+    pub fn of(buffer: PyUntypedBuffer) -> Option<Exported> {
+        (buffer.readonly() && buffer.is_c_contiguous()).then_some(Exported { buffer })
+    }
+}
+
+impl std::ops::Deref for Exported {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        if self.buffer.len_bytes() == 0 {
+            return &[]; // its pointer may be null
+        }
+        // SAFETY: the buffer is contiguous (see `of`), and its exporter keeps the memory until it is released. It is
+        // exported as read-only: whoever answers a request does not write what it answered with (`Store.get`).
+        unsafe { slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
+    }
+}
+
 type Work<'a> = dyn Fn(usize) -> Result<()> + Sync + 'a;
 
 /// Work on numbered pieces that borrows from the stack of the thread that shares it with others.

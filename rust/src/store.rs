@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use crate::error::{Error, Result};
+use crate::region::Exported;
 use crate::scratch::{self, Scratch};
 
 /// What changes whenever a file is replaced or written.
@@ -82,7 +83,7 @@ pub fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Re
 #[derive(Clone)]
 pub enum Held {
     Python(Arc<pyo3::pybacked::PyBackedBytes>),
-    Vec(Arc<Vec<u8>>),
+    Exported(Arc<Exported>),
 }
 
 impl Deref for Held {
@@ -90,7 +91,7 @@ impl Deref for Held {
     fn deref(&self) -> &[u8] {
         match self {
             Held::Python(bytes) => bytes,
-            Held::Vec(bytes) => bytes,
+            Held::Exported(bytes) => bytes,
         }
     }
 }
@@ -99,8 +100,6 @@ impl Deref for Held {
 pub enum Object {
     Local(Local),
     Bytes(Held),
-    /// Some ranges of a remote value, sorted by where they begin.
-    Pieces(Vec<(u64, Held)>),
 }
 
 /// A local file; opened when first read, so that cached values need no more than a `stat`.
@@ -143,9 +142,9 @@ pub enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// All of `object`, whose size is known.
+    /// All of `object`.
     pub fn whole(object: &'a Object) -> Source<'a> {
-        Source::Stored { object, offset: 0, len: object.len().unwrap_or(0) as usize }
+        Source::Stored { object, offset: 0, len: object.len() as usize }
     }
 
     pub fn len(&self) -> usize {
@@ -279,11 +278,10 @@ impl Local {
 }
 
 impl Object {
-    pub fn len(&self) -> Option<u64> {
+    pub fn len(&self) -> u64 {
         match self {
-            Object::Local(local) => Some(local.version.size),
-            Object::Bytes(bytes) => Some(bytes.len() as u64),
-            Object::Pieces(_) => None,
+            Object::Local(local) => local.version.size,
+            Object::Bytes(bytes) => bytes.len() as u64,
         }
     }
 
@@ -312,11 +310,6 @@ impl Object {
         match self {
             Object::Local(_) => Err(Error::new("internal", "a file cannot be borrowed")),
             Object::Bytes(bytes) => bytes.get(offset as usize..).and_then(|b| b.get(..len)).ok_or_else(short),
-            Object::Pieces(pieces) => {
-                let i = pieces.partition_point(|piece| piece.0 <= offset).checked_sub(1).ok_or_else(short)?;
-                let (start, bytes) = &pieces[i];
-                bytes.get((offset - start) as usize..).and_then(|b| b.get(..len)).ok_or_else(short)
-            }
         }
     }
 

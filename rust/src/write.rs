@@ -104,7 +104,7 @@ impl WriteJob {
     fn root(&self) -> Result<&Path> {
         match &self.array.store {
             Store::Local(root) => Ok(root),
-            Store::Python => Err(Error::new("internal", "only local files are written")),
+            Store::Python(_) => Err(Error::new("internal", "only local files are written")),
         }
     }
 
@@ -116,7 +116,7 @@ impl WriteJob {
         let covers = part.covers(&inside);
         let (part, inside) = stored_order(&chain, part, &inside);
         let whole = Whole { chain, coords, key, part, inside };
-        self.store(&whole, covers, poll).map_err(|error| error.at(&as_u64(&whole.coords), &whole.key))
+        self.store(&whole, covers, poll).map_err(|error| error.at(&whole.coords, &whole.key))
     }
 
     fn store(&self, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
@@ -254,8 +254,7 @@ impl WriteJob {
                 return Err(given_up());
             }
             let range = from..(from + many).min(total);
-            open.batch(shard, range, self.how, &mut arena)
-                .map_err(|error| error.at(&as_u64(&open.coords), &open.key))?;
+            open.batch(shard, range, self.how, &mut arena).map_err(|error| error.at(&open.coords, &open.key))?;
             poll()?;
         }
     }
@@ -481,8 +480,4 @@ impl Job for WriteJob {
         let _shards = locked(&self.shards);
         self.opened.notify_all();
     }
-}
-
-fn as_u64(coords: &[usize]) -> Vec<u64> {
-    coords.iter().map(|&i| i as u64).collect()
 }

@@ -1,9 +1,12 @@
 """The Rust module of the native engine. Private: use `tessarr.engine.native`."""
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from tessarr.types import Buffer
 
 DEFAULT_CACHE_BYTES: int
 
@@ -12,26 +15,77 @@ class NativeError(Exception):
 
     args: tuple[str, str, dict[str, Any]]
 
+_Dims: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
+_Points: TypeAlias = tuple[npt.NDArray[np.int64], ...]
+
 class Array:
-    """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
+    """A bound array, described as JSON (see `tessarr.engine.native_description`). Immutable; safe to share by threads."""
 
-    def __new__(cls, binding: str, store: Any | None = None, scratch: npt.NDArray[Any] | None = None) -> Self:
-        """`scratch` is an array of one element that belongs to the new object from now on."""
-
-    def read(self, dims: tuple[slice | npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
-        """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array."""
+    def __new__(
+        cls, binding: str, near: tuple[Any, int] | None = None, scratch: npt.NDArray[Any] | None = None
+    ) -> Self:
+        """`near`: a store that is neither local nor far, and below how many decoded bytes its shards are fetched whole;
+        `scratch` is an array of one element that belongs to the new object from now on."""
 
     def element(self, index: tuple[object, ...]) -> np.generic | None:
-        """The element at `index`; `None` unless that is one `int` inside per axis, and there is a free `scratch`."""
+        """The element at `index` ; `None` unless that is one `int` inside per axis, `scratch` is free and the store near."""
 
-    def read_points(self, coords: tuple[npt.NDArray[np.int64], ...], out: npt.NDArray[Any]) -> None:
+    def read(self, dims: _Dims, out: npt.NDArray[Any]) -> None:
+        """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or positions."""
+
+    def read_points(self, coords: _Points, out: npt.NDArray[Any]) -> None:
         """Fill the one-dimensional `out` with the points that `coords` name together."""
 
-    def write(self, dims: tuple[slice | npt.NDArray[np.int64], ...], value: npt.NDArray[Any]) -> None:
+    def write(self, dims: _Dims, value: npt.NDArray[Any]) -> None:
         """Store `value`, whose shape is that of the selection `dims`."""
 
-    def write_points(self, coords: tuple[npt.NDArray[np.int64], ...], value: npt.NDArray[Any]) -> None:
+    def write_points(self, coords: _Points, value: npt.NDArray[Any]) -> None:
         """Store the one-dimensional `value` at the points that `coords` name together."""
+
+    def reading(self, dims: _Dims, out: npt.NDArray[Any]) -> Reading:
+        """`read` from a store that is far, for Python to drive."""
+
+    def reading_points(self, coords: _Points, out: npt.NDArray[Any]) -> Reading:
+        """`read_points` from a store that is far, for Python to drive."""
+
+    def writing(self, dims: _Dims, value: npt.NDArray[Any]) -> Writing:
+        """`write` to a store that is far."""
+
+    def writing_points(self, coords: _Points, value: npt.NDArray[Any]) -> Writing:
+        """`write_points` to a store that is far."""
+
+    def forget(self, key: str) -> None:
+        """Drop what the cache has of the value of `key`, which was written."""
+
+class Reading:
+    """A selection and the memory it is read into; its parts, one per chunk, are read in any number of `Waves`."""
+
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int:
+        """Decoded bytes that are fetched for a part; the first stands for all."""
+
+    def start(self, first: int, stop: int, small: int) -> Waves:
+        """Begin to read parts ``first:stop``; shards of at most `small` decoded bytes are fetched whole."""
+
+class Waves:
+    """Parts of a `Reading` on their way."""
+
+    def asks(self) -> list[tuple[int, str, list[tuple[int, int | None]] | None]]:
+        """What to fetch now: id, key, and ranges (or `None` for the whole value)."""
+
+    def answer(self, answers: Sequence[tuple[Any, list[Buffer] | None, str | None]]) -> None:
+        """Take and decode what came: id, a buffer per range (`None`: no such key), version (where it is known)."""
+
+class Writing:
+    """A selection and the values to write there."""
+
+    def __len__(self) -> int: ...
+    def part(self, number: int) -> tuple[tuple[int, ...], str, bool]:
+        """Grid index and key of a chunk, and whether it is covered."""
+
+    def encode(self, number: int, old: Buffer | None) -> bytes | None:
+        """The new value of a chunk that held `old`; `None` when there is nothing to store."""
 
 def threads() -> int:
     """Threads that work on one request, the caller included."""

@@ -72,8 +72,9 @@ class TestCountingStoreOfAPrefixStore(StoreContract, ConditionalContract):
 def test_a_wrapper_passes_on_every_method_of_a_store() -> None:
     # What `AsMapping` adds is made of them.
     base = {name for name, value in vars(Store).items() if inspect.isfunction(value) and not name.startswith("_")}
-    # The last two are words for `delete_prefix` and `list_prefix`, which are passed on.
+    # The last four are words for `delete_prefix`, `list_prefix` and `fetch`, which are passed on.
     inherited = {"clear", "clear_async", "with_read_only", "close_async", "delete_dir", "is_empty"}
+    inherited |= {"serve", "serve_async"}
     missing = {name for name in base if getattr(WrapperStore, name) is getattr(Store, name)} - inherited
     assert missing == set()
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy.typing as npt
+
 from tessarr.core.array import Array
-from tessarr.engine.waves import Piece, read_waves, read_waves_async
+from tessarr.engine.base import Reading
+from tessarr.engine.bound import BoundArray
+from tessarr.engine.waves import read_waves, read_waves_async
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
+from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
 
 
@@ -16,10 +21,14 @@ class _Wanted(NamedTuple):
     array: Array
     request: Request
     fields: Any
-    piece: Piece
+    out: npt.NDArray[Any]
 
     def result(self) -> Any:
-        return self.array._finish(self.request, self.piece.out, False, None, self.fields)
+        return self.array._finish(self.request, self.out, False, None, self.fields)
+
+    def target(self) -> tuple[BoundArray, Selection, npt.NDArray[Any]]:
+        """What an engine's `read` is given."""
+        return self.array._bound, self.request.selection, self.out
 
 
 def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
@@ -39,9 +48,9 @@ def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     wanted = [_wanted(array, selection) for array, selection in items]
     alone, together = _by_store(wanted)
     for one in alone:
-        one.array._engine.read(*one.piece)
-    for store, pieces in together.items():
-        read_waves(store, pieces)
+        one.array._engine.read(*one.target())
+    for store, readings in together.items():
+        read_waves(store, readings)
     return [one.result() for one in wanted]
 
 
@@ -51,8 +60,8 @@ async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
 
     wanted = [_wanted(array, selection) for array, selection in items]
     alone, together = _by_store(wanted)
-    reads = [one.array._engine.read_async(*one.piece) for one in alone]
-    await gather_or_cancel([*reads, *(read_waves_async(store, pieces) for store, pieces in together.items())])
+    reads = [one.array._engine.read_async(*one.target()) for one in alone]
+    await gather_or_cancel([*reads, *(read_waves_async(store, readings) for store, readings in together.items())])
     return [one.result() for one in wanted]
 
 
@@ -66,18 +75,18 @@ def _wanted(array: Array, selection: Any) -> _Wanted:
         array,
         request,
         fields[0] if fields and len(fields) == 1 else fields,
-        Piece(array._bound, request.selection, out),
+        out,
     )
 
 
-def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Piece]]]:
+def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Reading]]]:
     """Those to be read alone, and the others by the store that they share."""
     alone: list[_Wanted] = []
-    together: dict[Store, list[Piece]] = {}
+    together: dict[Store, list[Reading]] = {}
     for one in wanted:
-        store = one.piece.bound.store
-        if store.is_remote and one.array._engine.name == "reference":
-            together.setdefault(store, []).append(one.piece)
+        store = one.array._bound.store
+        if store.is_remote:
+            together.setdefault(store, []).append(one.array._engine.reading(*one.target()))
         else:
             alone.append(one)
     return alone, together

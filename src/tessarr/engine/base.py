@@ -12,6 +12,23 @@ import numpy.typing as npt
 
 from tessarr.engine.bound import BoundArray
 from tessarr.indexing.selection import Selection
+from tessarr.stores.asking import Asker
+
+
+class Reading(Protocol):
+    """A selection in parts, one per chunk, to be read from a store that is asked for many values at once."""
+
+    @property
+    def nbytes(self) -> int:
+        """Decoded bytes that reading one part takes; only asked when there is one."""
+
+    def __len__(self) -> int: ...
+
+    def start(self, first: int, stop: int, small: int) -> Asker:
+        """Begin to read parts ``first:stop``; called for one range after another, from the first part to the last.
+
+        A shard of at most `small` decoded bytes is fetched whole, instead of its index first and what is wanted then.
+        """
 
 
 class Engine(Protocol):
@@ -28,6 +45,9 @@ class Engine(Protocol):
         Raises `CodecError` (with path, chunk and key) for chunks that cannot be decoded, `StoreError` for I/O faults.
         `out` is undefined after an error.
         """
+
+    def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
+        """`read` for `tessarr.engine.waves` to carry out, together with others."""
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """Call `read` without blocking the event loop."""

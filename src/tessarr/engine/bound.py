@@ -63,6 +63,15 @@ class BoundArray:
         """Stored shape of the chunk at `coords`, the part beyond the array's edge included."""
         return tuple(axis.size(index) for axis, index in zip(self.axes, coords, strict=True))
 
+    def nbytes(self, coords: Coords) -> int:
+        """Decoded bytes of the chunk at `coords`; a guess where elements differ in size."""
+        return self.chain(self.chunk_shape(coords)).spec.nbytes or 1 << 20
+
+    def forget(self, key: str) -> None:
+        """`key` was written: an index that was read of it is worth nothing any more."""
+        if self.indexes is not None:
+            self.indexes.forget(key)
+
     def chain(self, shape: Shape) -> BoundChain:
         """The codec chain for chunks of `shape`."""
         chain = self._chains.get(shape)

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from tessarr.codecs.emptiness import is_fill
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
-from tessarr.engine.writing import changing, part_of
+from tessarr.engine.storing import changing
+from tessarr.engine.writing import part_of
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Selection
 from tessarr.types import Buffer
@@ -41,5 +42,5 @@ def _write_part(bound: BoundArray, part: Part, values: Mapping[str, npt.NDArray[
             chunk[name][part.local.index] = part_of(value, part)
         return None if not keep_empty and is_fill(chunk, chain.spec.fill) else chain.encode(chunk)
 
-    with changing(bound, part, key):
+    with changing(bound, part.coords, key, bound.forget):
         bound.store.update(key, change)

@@ -2,36 +2,36 @@
 
 A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (`describe`); every read and
 write is then one call, in which planning, I/O, decoding and scattering happen without the GIL. `NativeEngine.supports`
-says what it leaves to the reference engine: variable-length elements, codecs of other packages and the rare ones, and
-remote stores. A request that meets a value whose result Rust cannot promise to be NumPy's is handed over as a whole.
-Local files are read and written by Rust itself; the values of any other store are asked for in batches, `bytes` among
-them without a copy.
+says what it leaves to the reference engine: variable-length elements, codecs of other packages and the rare ones. A
+request that meets a value whose result Rust cannot promise to be NumPy's is handed over as a whole. Local files are read
+and written by Rust itself, near stores are called by it for many values at once, and what `tessarr.engine.waves` fetches
+from stores behind a network is decoded as it comes; `bytes` are nowhere copied.
 
 Decoded chunks of compressed local files that were read in part are kept in one cache per process
 (``config["cache.nbytes"]``, 128 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
-modification time and size are those it was read with.
+modification time and size, or behind a network its version, are those it was read with.
 
 Raises `ImportError` on import where the Rust module was not built.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from math import prod
-from types import ModuleType
-from typing import Any, NoReturn, cast
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr import _native
-from tessarr.codecs.base import BytesToBytes
-from tessarr.codecs.bytes import BytesCodec
-from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.transpose import TransposeCodec
+from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
+from tessarr.engine.native_description import UnsupportedError, describe, is_local
 from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.storing import ChunkWrite, store_chunks, store_chunks_async
+from tessarr.engine.waves import read_waves, read_waves_async
 from tessarr.errors import (
     ChecksumError,
     ChunkNotFoundError,
@@ -40,14 +40,13 @@ from tessarr.errors import (
     StoreError,
     TessarrError,
 )
-from tessarr.grids.base import Axis
 from tessarr.indexing.selection import Points, Selection
+from tessarr.pieces import Piece, Stored
 from tessarr.settings import is_strict
+from tessarr.stores.asking import Asker, Question, Reply
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.filelock import NAME_BYTES
-from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
-from tessarr.types import JSON, Buffer, ByteRange, JSONObject
+from tessarr.types import Buffer, ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
@@ -55,22 +54,10 @@ _ERRORS: dict[str, type[TessarrError]] = {
 _REFERENCE = ReferenceEngine()
 _GIVEN_UP = "reference"
 """The kind of error that means: ask the reference engine (`tessarr.engine.native_filters`)."""
-_KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
-_LARGEST_CHUNK = 1 << 32
-"""In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
 
 
 _SMALL_SHARD = 64 << 10
 """In bytes, decoded: less than this is fetched with one call rather than with two."""
-
-
-class UnsupportedError(Exception):
-    """The array holds something that the native engine does not know; the text says what."""
-
-
-def named(name: str, configuration: JSONObject) -> JSONObject:
-    """A codec as the Rust module is told of it."""
-    return {"name": name, "configuration": configuration}
 
 
 class _Handle:
@@ -85,7 +72,12 @@ class _Handle:
         try:
             description = json.dumps(describe(bound))
             scratch = np.empty(1, bound.dtype) if self.plain else None
-            self.array = _native.Array(description, None if _is_local(bound.store) else _Bytes(bound.store), scratch)
+            near = (
+                None
+                if is_local(bound.store) or bound.store.is_remote
+                else (_Near(bound.store), _whole_below(bound.store))
+            )
+            self.array = _native.Array(description, near, scratch)
         except _native.NativeError as error:
             kind, what, _ = error.args
             raise UnsupportedError(what if kind == "unsupported" else f"{kind}: {what}") from error
@@ -128,6 +120,9 @@ class NativeEngine:
         handle = self._handle
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
+        if bound.store.is_remote:
+            read_waves(bound.store, [_Reading(handle, selection, out)])
+            return
         buffer = out if handle.plain else handle.buffer(out)
         try:
             if isinstance(selection, Points):
@@ -135,9 +130,12 @@ class NativeEngine:
             else:
                 handle.array.read(selection.dims, buffer)
         except _native.NativeError as error:
-            if error.args[0] != _GIVEN_UP:
-                _raise(error, bound)
+            _raise_unless_given_up(error, bound)
             _REFERENCE.read(bound, selection, out)
+
+    def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
+        """See `Engine.reading`."""
+        return _Reading(self._bind(bound), selection, out)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """The element at `index` as a NumPy scalar; ``None`` unless `index` is one plain `int` inside the array per axis.
@@ -150,32 +148,137 @@ class NativeEngine:
         try:
             return handle.array.element(index)
         except _native.NativeError as error:
-            if error.args[0] != _GIVEN_UP:
-                _raise(error, bound)
+            _raise_unless_given_up(error, bound)
             return None
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
-        await asyncio.to_thread(self.read, bound, selection, out)
+        if bound.store.is_remote:
+            await read_waves_async(bound.store, [self.reading(bound, selection, out)])
+        else:
+            import asyncio
+
+            await asyncio.to_thread(self.read, bound, selection, out)
 
     def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write`."""
         handle = self._bind(bound)
         bound.store._check_writable(bound.path)
-        buffer = handle.buffer(np.broadcast_to(value, selection.shape))
         try:
+            if bound.store.is_remote:
+                store_chunks(bound, _Writes(handle, selection, value))
+                return
+            buffer = handle.buffer(np.broadcast_to(value, selection.shape))
             if isinstance(selection, Points):
                 handle.array.write_points(selection.coords, buffer)
             else:
                 handle.array.write(selection.dims, buffer)
         except _native.NativeError as error:
-            if error.args[0] != _GIVEN_UP:
-                _raise(error, bound)
+            _raise_unless_given_up(error, bound)
             _REFERENCE.write(bound, selection, value)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""
-        await asyncio.to_thread(self.write, bound, selection, value)
+        if not bound.store.is_remote:
+            import asyncio
+
+            await asyncio.to_thread(self.write, bound, selection, value)
+            return
+        handle = self._bind(bound)
+        bound.store._check_writable(bound.path)
+        try:
+            await store_chunks_async(bound, _Writes(handle, selection, value))
+        except _native.NativeError as error:
+            _raise_unless_given_up(error, bound)
+            await _REFERENCE.write_async(bound, selection, value)
+
+
+class _Reading:
+    """See `tessarr.engine.base.Reading`."""
+
+    def __init__(self, handle: _Handle, selection: Selection, out: npt.NDArray[Any]) -> None:
+        self.handle = handle
+        self.selection = selection
+        self.out = out
+        buffer = handle.buffer(out)
+        if isinstance(selection, Points):
+            self._native = handle.array.reading_points(selection.coords, buffer)
+        else:
+            self._native = handle.array.reading(selection.dims, buffer)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @property
+    def nbytes(self) -> int:
+        return self._native.nbytes
+
+    def start(self, first: int, stop: int, small: int) -> Asker:
+        try:
+            return _Asker(self, self._native.start(first, stop, small), small)
+        except _native.NativeError as error:
+            _raise(error, self.handle.bound)
+
+
+class _Asker:
+    """Some parts of a `_Reading`. When Rust gives up, the reference engine reads all of it anew."""
+
+    def __init__(self, reading: _Reading, waves: Any, small: int) -> None:
+        self._reading = reading
+        self._waves = waves
+        self._small = small
+        self._reference: Asker | None = None
+
+    def asks(self) -> list[Question]:
+        if self._reference is not None:
+            return [Question(("reference", number), fetch) for number, fetch in self._reference.asks()]
+        return [Question(number, _fetch(key, ranges)) for number, key, ranges in self._waves.asks()]
+
+    def answer(self, replies: Sequence[Reply]) -> None:
+        if self._reference is not None:
+            # What else comes was asked before, and is asked again.
+            mine = [Reply(reply.id[1], *reply[1:]) for reply in replies if isinstance(reply.id, tuple)]
+            self._reference.answer(mine)
+            return
+        try:
+            self._waves.answer(replies)
+        except _native.NativeError as error:
+            reading = self._reading
+            _raise_unless_given_up(error, reading.handle.bound)
+            again = _REFERENCE.reading(reading.handle.bound, reading.selection, reading.out)
+            self._reference = again.start(0, len(again), self._small)
+
+
+class _Writes:
+    """See `tessarr.engine.storing.Writes`."""
+
+    def __init__(self, handle: _Handle, selection: Selection, value: npt.NDArray[Any]) -> None:
+        self._bound = handle.bound
+        self.forget = handle.array.forget
+        buffer = handle.buffer(np.broadcast_to(value, selection.shape))
+        if isinstance(selection, Points):
+            self._native = handle.array.writing_points(selection.coords, buffer)
+        else:
+            self._native = handle.array.writing(selection.dims, buffer)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @property
+    def nbytes(self) -> int:
+        return self._bound.nbytes(self._native.part(0)[0])
+
+    def __iter__(self) -> Iterator[ChunkWrite]:
+        for number in range(len(self._native)):
+            yield ChunkWrite(*self._native.part(number), partial(self._change, number))
+
+    def _change(self, number: int, old: Stored | None) -> list[Piece] | None:
+        try:
+            new = self._native.encode(number, None if old is None else old.read(ByteRange(0)))
+        except _native.NativeError as error:
+            _raise_unless_given_up(error, self._bound)
+            raise
+        return None if new is None else [new]
 
 
 def _apply_settings() -> None:
@@ -183,6 +286,11 @@ def _apply_settings() -> None:
 
     _native.set_threads(config.get("threading.max_workers", None) or 0)
     _native.set_cache_bytes(config.get("cache.nbytes", _native.DEFAULT_CACHE_BYTES))
+
+
+def _raise_unless_given_up(error: _native.NativeError, bound: BoundArray) -> None:
+    if error.args[0] != _GIVEN_UP:
+        _raise(error, bound)
 
 
 def _raise(error: _native.NativeError, bound: BoundArray) -> NoReturn:
@@ -205,220 +313,33 @@ def _view_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     return None if plain else np.dtype((np.void, dtype.itemsize))
 
 
-# -- the description -----------------------------------------------------------------------------------------------------
+class _Near:
+    """A store that is neither local files nor behind a network, as Rust calls it."""
 
-
-def describe(bound: BoundArray) -> JSONObject:
-    """What `tessarr._native.Array` is made from. Raises `UnsupportedError`."""
-    data_type = bound.metadata.data_type
-    if data_type.itemsize is None or bound.dtype.hasobject:
-        raise UnsupportedError(f"elements of the data type {data_type.name} differ in size")
-    if prod(map(_longest, bound.axes)) * data_type.itemsize > _LARGEST_CHUNK:
-        raise UnsupportedError("chunks of more than 4 GiB, for which there may be no memory")
-    encoding = bound.metadata.chunk_key_encoding
-    if type(encoding).__module__ not in _KEYS:
-        raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
-    longest = encoding.encode(tuple(max(0, axis.nchunks - 1) for axis in bound.axes)).rpartition("/")[2]
-    if len(longest) > NAME_BYTES:
-        raise UnsupportedError("chunk names that are too long to be part of the names of their lock files")
-    first = encoding.encode((0,))
-    prefix = f"{bound.path}/" if bound.path else ""
-    shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
-    key: JSONObject = {
-        "prefix": prefix + first.removesuffix("0"),
-        "separator": encoding.encode((0, 0)).removeprefix(first).removesuffix("0"),
-        "empty": prefix + encoding.encode(()),
-    }
-    return {
-        "shape": list(bound.shape),
-        "axes": [_axis(axis) for axis in bound.axes],
-        "item": data_type.itemsize,
-        "fill": list(bound.fill.astype(bound.dtype).tobytes()),
-        "key": key,
-        "codecs": _chain(bound.chain(shape)),
-        "store": _store(bound),
-        "write_empty_chunks": bound.options.write_empty_chunks or not bound.store.supports_deletes,
-        "read_missing": bound.options.read_missing_chunks,
-        "durable": bool(getattr(bound.store, "durable", False)),
-    }
-
-
-def _is_local(store: Store) -> bool:
-    """Whether the store is files that may be read and written as `LocalStore` does."""
-    names = ("get", "get_ranges", "set", "delete", "lock", "update", "splice")
-    return isinstance(store, LocalStore) and all(getattr(type(store), n) is getattr(LocalStore, n) for n in names)
-
-
-def _store(bound: BoundArray) -> JSONObject:
-    store = bound.store
-    if _is_local(store):
-        assert isinstance(store, LocalStore)
-        if not store.file_locks:
-            raise UnsupportedError("a local store without file locks")
-        return {"kind": "local", "root": store._base}
-    if store.is_remote:
-        raise UnsupportedError(f"{type(store).__name__} is remote, where the reference engine overlaps requests")
-    return {"kind": "python"}
-
-
-class _Bytes:
-    """A store that is no directory, as Rust sees it."""
-
-    __slots__ = ("_fetch", "delete", "ranged", "set", "update")
+    __slots__ = ("_fetch", "delete", "set", "update")
 
     def __init__(self, store: Store) -> None:
         self._fetch = store.fetch
-        # Shards of more decoded bytes than this are asked for in parts.
-        self.ranged = _SMALL_SHARD if _gives_ranges(store) else None
         self.set = store.set
         self.delete = store.delete
         self.update = store.update
 
-    def fetch(self, keys: list[str]) -> list[Buffer | None]:
-        """Whole values, all asked for at once."""
-        return [None if parts is None else parts[0] for parts in self._fetch([Fetch(key) for key in keys])]
-
-    def fetch_ranges(self, requests: list[tuple[str, list[ByteRange] | None]]) -> list[list[Buffer] | None]:
+    def fetch(self, requests: list[tuple[str, list[tuple[int, int | None]] | None]]) -> list[list[Buffer] | None]:
         """Whole values or ranges of them (`None` or pairs as in `ByteRange`), all asked for at once."""
-        return self._fetch(
-            [
-                Fetch(key, None if parts is None else tuple(ByteRange(*part) for part in parts))
-                for key, parts in requests
-            ]
-        )
+        return self._fetch([_fetch(key, ranges) for key, ranges in requests])
 
 
-def _gives_ranges(store: Store) -> bool:
-    """Whether a part of a value costs less than the value: in memory neither costs, and many stores know no parts."""
+def _fetch(key: str, ranges: Iterable[tuple[int, int | None]] | None) -> Fetch:
+    return Fetch(key, None if ranges is None else tuple(ByteRange(*part) for part in ranges))
+
+
+def _whole_below(store: Store) -> int:
+    """Shards of at most so many decoded bytes are fetched whole.
+
+    In memory a part of a value costs what the value costs, and many stores know no parts.
+    """
     if isinstance(store, MemoryStore):
-        return False
+        return sys.maxsize
     while isinstance(inner := getattr(store, "store", None), Store):
         store = inner
-    return type(store).get_ranges is not Store.get_ranges
-
-
-def _longest(axis: Axis) -> int:
-    """The length of the longest chunk along `axis`."""
-    return axis.uniform or max(map(axis.size, range(axis.nchunks)), default=1)
-
-
-def _axis(axis: Axis) -> JSONObject:
-    if axis.uniform is not None or not axis.nchunks:
-        return {"size": axis.uniform or 1}
-    last = axis.nchunks - 1
-    return {"offsets": [*(axis.start(index) for index in range(axis.nchunks)), axis.start(last) + axis.size(last)]}
-
-
-def _chain(chain: BoundChain) -> list[JSON]:
-    codecs, filters = _before(chain)
-    middle, spec = chain.middle, chain.middle_spec
-    if chain.shard is not None:
-        layout = chain.shard
-        if filters is not None:
-            raise UnsupportedError("filters before the sharding codec")
-        if layout.codec.subchunk_write_order not in ("lexicographic", "unordered"):
-            raise UnsupportedError(f"inner chunks written in {layout.codec.subchunk_write_order} order")
-        codecs.append(
-            named(
-                "sharding_indexed",
-                {
-                    "chunk_shape": list(layout.codec.chunk_shape),
-                    "codecs": _chain(layout.inner),
-                    "index_codecs": _chain(layout._index_chain),
-                    "index_location": layout.codec.index_location,
-                },
-            )
-        )
-    else:
-        swap: list[JSON] = []
-        if isinstance(middle, BytesCodec):
-            swap = _swap(spec.dtype, middle.stored_dtype(spec))
-        else:
-            filters = [*(filters or ()), _lazy().packing(middle, spec)]
-        if filters is not None and swap:
-            filters, swap = [*filters, _lazy().swapping(swap, spec.dtype.itemsize)], []
-        codecs.append(named("bytes", {"swap": swap, "boolean": chain.spec.dtype.kind == "b"}))
-        codecs += filters or ()
-    flow = middle.stored_dtype(spec) if isinstance(middle, BytesCodec) else np.dtype(np.uint8)
-    for codec in chain.after:
-        step, flow = _step(codec, flow)
-        codecs += [] if step is None else [step]
-    return codecs
-
-
-def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
-    """The transpositions, and the filters as steps between bytes; ``None`` when there is nothing but transpositions."""
-    codecs: list[JSON] = []
-    filters: list[JSON] | None = None
-    moved = False
-    for codec, spec in chain.before:
-        if isinstance(codec, TransposeCodec):
-            order = codec.permutation(len(spec.shape))
-            if moved and list(order) != sorted(order):
-                raise UnsupportedError("a transposition behind a codec that looks at several elements")
-            codecs += [] if moved else [named("transpose", {"order": list(order)})]
-            continue
-        step = _lazy().element_step(codec, spec)
-        filters = [*(filters or ()), *([] if step is None else [step])]
-        moved = moved or _lazy().moves(codec)
-    return codecs, filters
-
-
-def _lazy() -> ModuleType:
-    """`tessarr.engine.native_filters`, which most arrays do not need."""
-    from tessarr.engine import native_filters
-
-    return native_filters
-
-
-_STEPS = frozenset(
-    (
-        "blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "shuffle",
-        "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3",
-    )
-)  # fmt: skip
-_FILTERS = frozenset(("delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"))
-
-
-def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:
-    """A bytes → bytes codec, given elements of `flow`, and what it gives: one of the specification, or numcodecs' of the
-    same name (`coder` holds its members)."""
-    coder = getattr(codec, "coder", None)
-    name = codec.name if coder is None else coder.codec_id
-    if type(codec).__module__.partition(".")[0] != "tessarr" or name not in (
-        _STEPS if coder is None else _STEPS | _FILTERS
-    ):
-        raise UnsupportedError(f"the codec {codec.name!r}")
-    if coder is None:
-        configuration = codec.to_json().get("configuration", {})
-        members = dict(configuration) if isinstance(configuration, dict) else {}
-    elif name in _FILTERS:
-        return cast("tuple[JSONObject | None, np.dtype[Any]]", _lazy().v2_filter(coder, flow))
-    else:
-        members = dict(coder.members)
-    if name == "blosc":
-        typesize = members.get("typesize") or flow.itemsize
-        members["typesize"] = typesize if isinstance(typesize, int) and typesize <= 255 else 1
-    if isinstance(prefix := members.get("prefix"), str | bytes):
-        members["prefix"] = list(prefix.encode("latin-1") if isinstance(prefix, str) else prefix)
-    known = named("numcodecs.crc32c" if coder is not None and name == "crc32c" else name, members)
-    return known, np.dtype(np.uint8)
-
-
-def _swap(memory: np.dtype[Any], stored: np.dtype[Any], at: int = 0) -> list[JSON]:
-    """What is reversed between two dtypes that differ in byte order only: ``[offset, unit, count]`` each."""
-    if memory == stored:
-        return []
-    if memory.subdtype is not None and stored.subdtype is not None:
-        base, shape = memory.subdtype
-        width, count = base.itemsize, int(np.prod(shape))
-        return [item for i in range(count) for item in _swap(base, stored.subdtype[0], at + i * width)]
-    if memory.fields is not None and stored.fields is not None:
-        found: list[JSON] = []
-        for name, (field, offset, *_) in memory.fields.items():
-            found += _swap(field, stored.fields[name][0], at + offset)
-        return found
-    parts = {"c": 2, "U": memory.itemsize // 4}.get(memory.kind, 1)
-    if memory.kind not in "iufcmMU" or stored.kind != memory.kind:
-        raise UnsupportedError(f"elements of {memory}, stored as {stored}")
-    return [[at, memory.itemsize // parts, parts]]
+    return _SMALL_SHARD if type(store).get_ranges is not Store.get_ranges else sys.maxsize

@@ -24,7 +24,7 @@ from tessarr.codecs.packbits import PackBitsCodec
 from tessarr.codecs.reshape import ReshapeCodec
 from tessarr.codecs.scale_offset import ScaleOffsetCodec
 from tessarr.dtypes.base import DataType
-from tessarr.engine.native import UnsupportedError, named
+from tessarr.engine.native_description import UnsupportedError, named
 from tessarr.errors import TessarrError
 from tessarr.types import JSON, JSONObject
 

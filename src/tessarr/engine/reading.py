@@ -29,7 +29,7 @@ from tessarr.stores.base import Fetch, Version
 from tessarr.types import Buffer, ByteRange
 
 Answer: TypeAlias = "list[Buffer] | None"
-Reading: TypeAlias = Generator[Fetch, Answer, None]
+PartReading: TypeAlias = Generator[Fetch, Answer, None]
 Target = npt.NDArray[Any]
 _ROUNDS = 5
 
@@ -46,7 +46,7 @@ class _ShardChangedError(Exception):
     """The shard is not the one whose index is at hand."""
 
 
-def read_part(bound: BoundArray, part: Part, out: Target, *, small: int = 0) -> Reading:
+def read_part(bound: BoundArray, part: Part, out: Target, *, small: int = 0) -> PartReading:
     """Read `part` of a selection into its place in `out` (the full-rank result of the whole selection).
 
     A shard of at most `small` decoded bytes is fetched whole, instead of its index first and what is wanted then.
@@ -99,7 +99,7 @@ def _read_shard(
     out: Target,
     bound: BoundArray,
     small: int = 0,
-) -> Reading:
+) -> PartReading:
     """Read `part` of a shard, which is the whole value of `key` or, nested in the shard of `outer`, the range `within`."""
     layout = chain.shard
     assert layout is not None
@@ -189,7 +189,7 @@ def _read_nested(
     entries: list[tuple[Part, ByteRange | None]],
     target: Target,
     bound: BoundArray,
-) -> Reading:
+) -> PartReading:
     for inner, entry in entries:
         if entry is None:
             target[inner.out_sel] = bound.fill

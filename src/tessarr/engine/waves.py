@@ -1,127 +1,155 @@
-"""Many chunks read together from a remote store: what they ask for goes out in waves.
+"""Selections read together from one store: what they ask for goes out at once, however many arrays they are of.
 
-A wave is every request that the readings (`tessarr.engine.reading`) have just now: shard indexes first, data second, and
-single chunks in the first. The readings may belong to different arrays of one store.
+Shard indexes come first, data second, and single chunks first; each is decoded as it comes while others are on their way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 import numpy.typing as npt
 
+from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.pool import Items, for_each
-from tessarr.engine.reading import Answer, Found, Reading, read_part
-from tessarr.indexing.plan import Part, plan
+from tessarr.engine.pool import for_each
+from tessarr.engine.reading import Answer, Found, PartReading, read_part
+from tessarr.engine.storing import WAVE_NBYTES
+from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
-from tessarr.stores.base import Fetch, Store, Version
+from tessarr.stores.asking import Asker, Question, Reply
+from tessarr.stores.base import Store
 from tessarr.stores.waves import GAP
-from tessarr.types import Buffer
-
-_WAVE_NBYTES = 256 << 20
-"""Decoded bytes that one wave may be for: bounds the encoded bytes held at once."""
 
 _SPARE_NBYTES = 4 << 20
 """What all small shards of a wave may bring too much: at 50 ms and 100 MB/s a round trip costs as much as 5 MB."""
 
 
-class Piece(NamedTuple):
-    """What to read of one array, and where to put it."""
-
-    bound: BoundArray
-    selection: Selection
-    out: npt.NDArray[Any]
+def read_waves(store: Store, readings: Sequence[Reading]) -> None:
+    """Read all `readings`, whose arrays are in `store`."""
+    for group in _groups(readings):
+        store.serve(Together(group))
 
 
-def read_waves(store: Store, pieces: Sequence[Piece]) -> None:
-    """Read all `pieces`, whose arrays are in `store`."""
-    for readings in _groups(pieces):
-        waves = _Waves(readings)
-        while waves.requests:
-            waves.answer(*store.fetch_versioned(waves.requests))
-
-
-async def read_waves_async(store: Store, pieces: Sequence[Piece]) -> None:
+async def read_waves_async(store: Store, readings: Sequence[Reading]) -> None:
     """Call `read_waves` asynchronously."""
-    import asyncio
-
-    for readings in _groups(pieces):
-        waves = _Waves([])
-        await asyncio.to_thread(waves.start, readings)
-        while waves.requests:
-            answers, versions = await store.fetch_versioned_async(waves.requests)
-            await asyncio.to_thread(waves.answer, answers, versions)
+    for group in _groups(readings):
+        await store.serve_async(Together(group))
 
 
-class _Waves:
-    """Many chunks' generators, driven together: their requests are collected, answered at once, and decoded in parallel."""
+class _Run(NamedTuple):
+    """Parts of one selection that are read together."""
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
-        self._waiting: list[tuple[Reading, Fetch]] = []
-        self.start(readings)
+    reading: Reading
+    first: int
+    stop: int
+
+
+def _groups(readings: Iterable[Reading]) -> Iterator[list[_Run]]:
+    """All parts, in groups whose chunks decode to at most `WAVE_NBYTES` together."""
+    group: list[_Run] = []
+    left = WAVE_NBYTES
+    for reading in readings:
+        first, count = 0, len(reading)
+        nbytes = max(1, reading.nbytes) if count else 1
+        while first < count:
+            room = left // nbytes
+            if room < 1 and group:
+                yield group
+                group, left = [], WAVE_NBYTES
+                continue
+            stop = min(count, first + max(1, room))
+            group.append(_Run(reading, first, stop))
+            left -= (stop - first) * nbytes
+            first = stop
+    if group:
+        yield group
+
+
+class Together:
+    """Several runs of parts as one `Asker`."""
+
+    def __init__(self, runs: Sequence[_Run]) -> None:
+        self._runs = runs
+        self._askers: list[Asker] = []
+
+    def asks(self) -> list[Question]:
+        """A shard is fetched whole where that saves a round trip for what that costs, shared by all."""
+        if not self._askers:
+            small = min(GAP, _SPARE_NBYTES // sum(run.stop - run.first for run in self._runs))
+            self._askers = [run.reading.start(run.first, run.stop, small) for run in self._runs]
+        return [
+            Question((number, question.id), question.fetch)
+            for number, asker in enumerate(self._askers)
+            for question in asker.asks()
+        ]
+
+    def answer(self, replies: Sequence[Reply]) -> None:
+        """Pass each on to whom it is for."""
+        shares: dict[int, list[Reply]] = {}
+        for reply in replies:
+            number, question = cast("tuple[int, Hashable]", reply.id)
+            shares.setdefault(number, []).append(Reply(question, reply.parts, reply.version))
+        for number, share in shares.items():
+            self._askers[number].answer(share)
+
+
+class PartReadings:
+    """The `Reading` of the reference engine."""
+
+    def __init__(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+        self._bound = bound
+        self._out = out
+        self._parts = plan(selection, bound.axes)
+        self._rest = iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
 
     @property
-    def requests(self) -> list[Fetch]:
-        """What the generators want now; empty when all are done."""
-        return [request for _, request in self._waiting]
+    def nbytes(self) -> int:
+        """See `Reading.nbytes`."""
+        return self._bound.nbytes(next(iter(self._parts)).coords)
 
-    def start(self, readings: Sequence[Reading]) -> None:
-        """Run every generator to its first request."""
+    def start(self, first: int, stop: int, small: int) -> Asker:
+        """See `Reading.start`."""
+        parts = islice(self._rest, stop - first)
+        return _Generators([read_part(self._bound, part, self._out, small=small) for part in parts])
+
+
+class _Generators:
+    """Many chunks' generators as one `Asker`; those that were answered at one time decode in parallel."""
+
+    def __init__(self, readings: Sequence[PartReading]) -> None:
+        self._waiting: dict[Hashable, PartReading] = {}
+        self._asked = 0
+        self._questions: list[Question] = []
         self._advance([(reading, None) for reading in readings])
 
-    def answer(self, answers: Sequence[list[Buffer] | None], versions: Sequence[Version | None]) -> None:
-        """Send every generator what it asked for."""
+    def asks(self) -> list[Question]:
+        questions, self._questions = self._questions, []
+        return questions
+
+    def answer(self, replies: Sequence[Reply]) -> None:
         self._advance(
             [
-                (reading, None if parts is None else Found(parts, version))
-                for (reading, _), parts, version in zip(self._waiting, answers, versions, strict=True)
+                (self._waiting.pop(number), None if parts is None else Found(parts, version))
+                for number, parts, version in replies
             ]
         )
 
-    def _advance(self, steps: list[tuple[Reading, Answer]]) -> None:
-        following: list[tuple[Reading, Fetch]] = []
+    def _advance(self, steps: list[tuple[PartReading, Answer]]) -> None:
+        following: list[tuple[PartReading, Any]] = []
 
-        def step(item: tuple[Reading, Answer]) -> None:
+        def step(item: tuple[PartReading, Answer]) -> None:
             reading, answer = item
             with suppress(StopIteration):
                 following.append((reading, reading.send(answer)))
 
         for_each(step, steps)
-        self._waiting = following
-
-
-def _groups(pieces: Iterable[Piece]) -> Iterator[list[Reading]]:
-    """The readings of all pieces, in runs whose chunks decode to at most `_WAVE_NBYTES` together."""
-    group: list[tuple[BoundArray, Part, npt.NDArray[Any]]] = []
-    nbytes = 0
-    for bound, selection, out in pieces:
-        for part in plan(selection, bound.axes):
-            size = _chunk_nbytes(bound, part)
-            if group and nbytes + size > _WAVE_NBYTES:
-                yield _readings(group)
-                group, nbytes = [], 0
-            group.append((bound, part, out))
-            nbytes += size
-    if group:
-        yield _readings(group)
-
-
-def _readings(group: Sequence[tuple[BoundArray, Part, npt.NDArray[Any]]]) -> list[Reading]:
-    """A shard is fetched whole where that saves a wave for what a wave costs, shared by all that are read together."""
-    small = min(GAP, _SPARE_NBYTES // len(group))
-    return [read_part(bound, part, out, small=small) for bound, part, out in group]
-
-
-def at_once(bound: BoundArray, parts: Items[Part]) -> int:
-    """How many of these chunks may be on their way to the store together."""
-    first = next(iter(parts), None)
-    nbytes = 1 if first is None else _chunk_nbytes(bound, first)
-    return max(1, min(len(parts), bound.store.requests_at_once, _WAVE_NBYTES // nbytes))
-
-
-def _chunk_nbytes(bound: BoundArray, part: Part) -> int:
-    """Decoded bytes of a chunk; a guess for variable-length elements."""
-    return bound.chain(bound.chunk_shape(part.coords)).spec.nbytes or 1 << 20
+        for reading, request in following:
+            self._waiting[self._asked] = reading
+            self._questions.append(Question(self._asked, request))
+            self._asked += 1

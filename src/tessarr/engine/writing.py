@@ -1,16 +1,12 @@
-"""How one chunk's part of a selection is written.
+"""How one chunk's part of a selection changes its stored value.
 
-A part that covers its chunk replaces it without reading. Any other part is merged into what is stored, under the store's
-lock for that key (`Store.update`), so that concurrent writers of one chunk or shard lose nothing. In a shard, inner chunks
-that are not touched are copied as encoded bytes.
+In a shard, inner chunks that are not touched are copied as encoded bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from threading import Semaphore
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,87 +16,54 @@ from tessarr.codecs.emptiness import is_fill
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.inward import inward
 from tessarr.engine.pool import for_each
-from tessarr.errors import BaseZarrError
+from tessarr.engine.storing import Change, ChunkWrite, whole
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
-from tessarr.pieces import Piece, Stored, StoredBytes, join
+from tessarr.pieces import Piece, Stored, StoredBytes
 from tessarr.types import Buffer, ByteRange, Coords
 
-if TYPE_CHECKING:
-    import asyncio
-
 Values = npt.NDArray[Any]
-Change = Callable[[Stored | None], list[Piece] | None]
 
 
-def write_part(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None = None) -> None:
-    """Store `part` of `value` (the full-rank value of the whole selection). `gate` bounds how many encode at a time."""
-    key = bound.key(part.coords)
-    change = _change(bound, part, value, gate)
-    with changing(bound, part, key):
-        if not part.covers:
-            bound.store.splice(key, change)
-        elif (pieces := change(None)) is None:
-            bound.store.delete(key)
-        else:
-            bound.store.set(key, _whole(pieces))
+class ChunkWrites:
+    """What writing `value`, broadcast to the selection's shape, at `selection` does to each chunk."""
+
+    def __init__(self, bound: BoundArray, selection: Selection, value: Values) -> None:
+        self.forget = bound.forget
+        self._bound = bound
+        self._value = np.broadcast_to(value, selection.shape)
+        self._parts = plan(selection, bound.axes)
+
+    @property
+    def nbytes(self) -> int:
+        """See `Writes.nbytes`."""
+        return self._bound.nbytes(next(iter(self._parts)).coords)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[ChunkWrite]:
+        for part in self._parts:
+            change = _change(self._bound, part, self._value)
+            yield ChunkWrite(part.coords, self._bound.key(part.coords), part.covers, change)
 
 
-async def write_part_async(bound: BoundArray, part: Part, value: Values, gate: asyncio.Semaphore) -> None:
-    """Call `write_part` asynchronously."""
-    import asyncio
-
-    key = bound.key(part.coords)
-    change = _change(bound, part, value, None)
-    with changing(bound, part, key):
-        if not part.covers:
-            await bound.store.splice_async(key, change)
-            return
-        async with gate:
-            pieces = await asyncio.to_thread(change, None)
-        if pieces is None:
-            await bound.store.delete_async(key)
-        else:
-            await bound.store.set_async(key, _whole(pieces))
-
-
-@contextmanager
-def changing(bound: BoundArray, part: Part, key: str) -> Iterator[None]:
-    """Around the change of a stored chunk: errors say where, and the index kept of a shard is forgotten."""
-    try:
-        yield
-    except BaseZarrError as error:
-        error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
-        raise
-    finally:
-        if bound.indexes is not None:
-            bound.indexes.forget(key)
-
-
-def _change(bound: BoundArray, part: Part, value: Values, gate: Semaphore | None) -> Change:
+def _change(bound: BoundArray, part: Part, value: Values) -> Change:
     """What makes the new value of `part`'s chunk out of the old one."""
     chain = bound.chain(bound.chunk_shape(part.coords))
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
     mine = part_of(value, part)
     combine = merged_shard if chain.partial else merged
-    if gate is None and bound.store.supports_conditional_deletes:
-        return lambda old: combine(chain, old, part.local, mine, keep_empty)
 
     def change(old: Stored | None) -> list[Piece] | None:
-        with gate or nullcontext():
-            new = combine(chain, old, part.local, mine, keep_empty)
-            # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
-            if new is None and old is not None and not bound.store.supports_conditional_deletes:
-                return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
-            return new
+        new = combine(chain, old, part.local, mine, keep_empty)
+        # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
+        if new is None and old is not None and not bound.store.supports_conditional_deletes:
+            return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
+        return new
 
     return change
-
-
-def _whole(pieces: list[Piece], old: Stored | None = None) -> Buffer:
-    """The value that pieces, some of them ranges of `old`, make. A single piece is new."""
-    return join(pieces, old) if len(pieces) > 1 else cast("Buffer", pieces[0])
 
 
 def part_of(value: Values, part: Part) -> Values:
@@ -157,7 +120,7 @@ def merged_shard(
         entry = None if part.covers or index is None else layout.entry(index, part.coords)
         before = None if entry is None or old is None else StoredBytes(old.read(entry))
         pieces = combine(layout.inner, before, part.local, part_of(value, part), keep_empty)
-        chunks[part.coords] = None if pieces is None else _whole(pieces, before)
+        chunks[part.coords] = None if pieces is None else whole(pieces, before)
 
     parts = plan(where, inner_axes)
     if len(parts) > 1:

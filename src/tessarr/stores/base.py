@@ -23,21 +23,14 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.pieces import Piece, Stored, StoredBytes, join
+from tessarr.stores.asking import Asker, replies
+from tessarr.stores.asking import Fetch as Fetch
+from tessarr.stores.asking import Version as Version
 from tessarr.stores.asmapping import AsMapping
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
 from tessarr.stores.path import check_prefix
 from tessarr.types import Buffer, ByteRange
-
-Version: TypeAlias = str
-"""Opaque; two equal versions of one key mean equal bytes (an etag, or device:inode:mtime:size)."""
-
-
-class Fetch(NamedTuple):
-    """One value to fetch, whole (`ranges` is ``None``) or in parts."""
-
-    key: str
-    ranges: tuple[ByteRange, ...] | None = None
 
 
 class Listing(NamedTuple):
@@ -214,6 +207,28 @@ class Store(AsMapping):
         if self.is_remote:
             return await self.fetch_async(requests), [None] * len(requests)
         return await _in_thread(self.fetch_versioned, requests)
+
+    def serve(self, asker: Asker) -> None:
+        """Answer all that `asker` asks, until it asks no more.
+
+        This default fetches what is wanted at one time together; a network store answers with each value as it comes.
+        """
+        while questions := asker.asks():
+            wanted = [question.fetch for question in questions]
+            if self.is_remote:
+                answers, versions = self.fetch_versioned(wanted)
+            else:
+                answers, versions = self.fetch(wanted), [None] * len(wanted)
+            asker.answer(replies(questions, answers, versions))
+
+    async def serve_async(self, asker: Asker) -> None:
+        """Call `serve` asynchronously; `asker` is called in threads, one at a time."""
+        if not self.is_remote:
+            await _in_thread(self.serve, asker)
+            return
+        while questions := asker.asks():
+            answers, versions = await self.fetch_versioned_async([question.fetch for question in questions])
+            await _in_thread(asker.answer, replies(questions, answers, versions))
 
     def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
         if request.ranges is not None:

@@ -18,7 +18,8 @@ from urllib.parse import quote
 from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Listing, Version
 from tessarr.stores.budget import budget_for
-from tessarr.stores.network import Answer, NetworkStore, run_side_by_side
+from tessarr.stores.course import Answer
+from tessarr.stores.network import NetworkStore, run_side_by_side
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.retry import Fault, RetryPolicy, fault_of_status, scrub, scrub_url

@@ -1,9 +1,8 @@
 """What every store behind a network shares: waves, the request budget, retries, and compare-and-swap updates.
 
 A subclass says how to send one request (`_ask`, `_ask_async`), how to name what went wrong (`_fault`), and how to
-write and list. `fetch` then turns what is wanted into as few requests as `tessarr.stores.waves` allows, sends them side
-by side under the origin's `RequestBudget`, and puts the parts together. Parts of one object that turn out to be of
-different versions are fetched again, so that a reader never mixes two versions within one call.
+write and list. `serve` and `fetch` then turn what is wanted into as few requests as `tessarr.stores.course` needs, and
+send them side by side under the origin's `RequestBudget`.
 
 The synchronous methods use threads (one pool per process, at most `POOL_SIZE`), the asynchronous ones the loop they
 are called in; neither needs the other.
@@ -15,110 +14,29 @@ import asyncio
 import contextvars
 import functools
 import os
+import queue
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import Any, Self, TypeVar
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import Fetch, Version
+from tessarr.stores.asking import Asker, Fetch, Version
 from tessarr.stores.budget import RequestBudget
+from tessarr.stores.course import Answer, Course, Once, Want
 from tessarr.stores.fetching import FetchingStore
 from tessarr.stores.partial import byte_view
 from tessarr.stores.retry import Fault, Journal, RetryPolicy
-from tessarr.stores.waves import PIECE, Piece, gather, plan_spans, split
+from tessarr.stores.waves import PIECE
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
 
 POOL_SIZE = 64
 """Threads for synchronous requests, in the whole process. They wait without the GIL."""
-_TORN_ROUNDS = 5
 _CAS_ROUNDS = 200
 _pool: ThreadPoolExecutor | None = None
-
-
-class Answer(NamedTuple):
-    """What one request for bytes brought."""
-
-    body: Buffer
-    start: int
-    """Where in the object `body` begins."""
-    size: int | None
-    """Bytes of the whole object, where the answer tells."""
-    version: Version | None
-
-
-class _Job:
-    """One key of a `fetch`: what is wanted of it, and what came."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.whole = False
-        self.ranges: list[ByteRange] = []
-        self.torn = 0
-        self.reset()
-
-    def reset(self) -> None:
-        self.pieces: list[Piece] = []
-        self.size: int | None = None
-        self.version: Version | None = None
-        self.missing = False
-        self._is_torn = self._is_big = False
-
-    def want(self, ranges: Sequence[ByteRange] | None) -> None:
-        if ranges is None:
-            self.whole = True
-        else:
-            self.ranges.extend(ranges)
-
-    def first_spans(self) -> list[ByteRange | None]:
-        if self.whole:
-            return [None]
-        spans: list[ByteRange | None] = [span.byte_range for span in plan_spans(self.ranges)]
-        return spans or ([ByteRange(0, 0)] if self.ranges else [])
-
-    def take(self, span: ByteRange | None, answer: Answer | None) -> None:
-        if answer is None:
-            self.missing = True
-            return
-        if answer.version is not None:
-            if self.version is not None and answer.version != self.version:
-                self._is_torn = True
-            self.version = answer.version
-        self.size = answer.size if answer.size is not None else self.size
-        body = byte_view(answer.body).toreadonly()
-        if body.nbytes:
-            self.pieces.append(Piece(answer.start, body))
-        if span is None and answer.size is not None and body.nbytes < answer.size:
-            self._is_big = True
-
-    def next_spans(self, store: str) -> list[ByteRange | None]:
-        """What is still to be asked for."""
-        if self.missing:
-            return []
-        if self._is_torn:
-            self.torn += 1
-            if self.torn >= _TORN_ROUNDS:
-                raise StoreError(
-                    "the object changed while it was being read", store=store, key=self.key, got=f"{self.torn} times"
-                )
-            self.reset()
-            return self.first_spans()
-        if self._is_big:
-            self._is_big = False
-            assert self.size is not None
-            return [*split(self.pieces[0].body.nbytes, self.size, cap=PIECE)]
-        return []
-
-    def result(self, ranges: Sequence[ByteRange] | None) -> list[Buffer] | None:
-        if self.missing:
-            return None
-        size = max([self.size or 0, *(piece.start + piece.body.nbytes for piece in self.pieces)])
-        self.pieces.sort(key=lambda piece: piece.start)
-        parts = [ByteRange(0)] if ranges is None else ranges
-        return [gather(self.pieces, part, size) for part in parts]
 
 
 class NetworkStore(FetchingStore):
@@ -203,57 +121,63 @@ class NetworkStore(FetchingStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _wave(self, requests: Sequence[Fetch]) -> dict[str, _Job]:
-        """All requests of one wave, and what big or torn objects need after it."""
-        jobs = _jobs(requests, ranges_work=self._ranges_work)
-        todo = [(job, span) for job in jobs.values() for span in job.first_spans()]
-        while todo:
-            answers = run_side_by_side([_bind(self._get_span, job.key, span) for job, span in todo])
-            todo = self._absorb(jobs, todo, answers)
-        return jobs
-
-    async def _wave_async(self, requests: Sequence[Fetch]) -> dict[str, _Job]:
-        """Call `_wave` asynchronously."""
-        jobs = _jobs(requests, ranges_work=self._ranges_work)
-        todo = [(job, span) for job in jobs.values() for span in job.first_spans()]
-        while todo:
-            answers = await gather_or_cancel([self._get_span_async(job.key, span) for job, span in todo])
-            todo = self._absorb(jobs, todo, answers)
-        return jobs
-
     def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
         """Several values or parts of them, in one wave of requests (two where an object is larger than `PIECE`)."""
-        jobs = self._wave(requests)
-        return [jobs[request.key].result(request.ranges) for request in requests]
+        return self.fetch_versioned(requests)[0]
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
         """Call `fetch` asynchronously."""
-        jobs = await self._wave_async(requests)
-        return [jobs[request.key].result(request.ranges) for request in requests]
+        return (await self.fetch_versioned_async(requests))[0]
 
     def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[list[list[Buffer] | None], list[Version | None]]:
         """`fetch`, and the version of each value."""
-        jobs = self._wave(requests)
-        found = [jobs[request.key].result(request.ranges) for request in requests]
-        return found, [jobs[request.key].version for request in requests]
+        once = Once(requests)
+        self.serve(once)
+        return once.answers, once.versions
 
     async def fetch_versioned_async(
         self, requests: Sequence[Fetch]
     ) -> tuple[list[list[Buffer] | None], list[Version | None]]:
         """Call `fetch_versioned` asynchronously."""
-        jobs = await self._wave_async(requests)
-        found = [jobs[request.key].result(request.ranges) for request in requests]
-        return found, [jobs[request.key].version for request in requests]
+        once = Once(requests)
+        course = Course(once, self.url, ranges_work=self._ranges_work)
+        async with Flights(self._get_span_async) as flights:
+            flights.send(course.begin())
+            while flights.underway:
+                flights.send(course.land(await flights.next()))
+        return once.answers, once.versions
 
-    def _absorb(
-        self,
-        jobs: dict[str, _Job],
-        todo: list[tuple[_Job, ByteRange | None]],
-        answers: Sequence[Answer | None],
-    ) -> list[tuple[_Job, ByteRange | None]]:
-        for (job, span), answer in zip(todo, answers, strict=True):
-            job.take(span, answer)
-        return [(job, span) for job in jobs.values() for span in job.next_spans(self.url)]
+    def serve(self, asker: Asker) -> None:
+        """Answer all that `asker` asks, each value as soon as it is there."""
+        course = Course(asker, self.url, ranges_work=self._ranges_work)
+        todo = course.begin()
+        underway: dict[Future[Answer | None], Want] = {}
+        landed: queue.SimpleQueue[Future[Answer | None]] = queue.SimpleQueue()
+        try:
+            while todo or underway:
+                if len(todo) == 1 and not underway:  # needs no other thread
+                    todo = course.land([(todo[0], self._get_span(todo[0].job.key, todo[0].span))])
+                    continue
+                for want in todo:
+                    future = _thread_pool().submit(self._get_span, want.job.key, want.span)
+                    underway[future] = want
+                    future.add_done_callback(landed.put)
+                now = [landed.get()]
+                while not landed.empty():
+                    now.append(landed.get())
+                todo = course.land([(underway.pop(future), future.result()) for future in now])
+        except BaseException:
+            for future in underway:
+                future.cancel()
+            raise
+
+    async def serve_async(self, asker: Asker) -> None:
+        """Call `serve` asynchronously; `asker` is called in threads, one at a time."""
+        course = Course(asker, self.url, ranges_work=self._ranges_work)
+        async with Flights(self._get_span_async) as flights:
+            flights.send(await asyncio.to_thread(course.begin))
+            while flights.underway:
+                flights.send(await asyncio.to_thread(course.land, await flights.next()))
 
     def _head(self, key: str) -> Answer | None:
         return self._send(key, "HEAD", lambda: self._ask(key, ByteRange(0, 0)))
@@ -308,7 +232,7 @@ class NetworkStore(FetchingStore):
         # Threads of one process take turns, so that they do not use up each other's rounds.
         with self.lock(key):
             for number in range(_CAS_ROUNDS):
-                old, version = self._read_versioned(self._wave([Fetch(key)])[key])
+                old, version = self._with_version(key, *self.fetch_versioned([Fetch(key)]))
                 new = change(old)
                 try:
                     if new is not None:
@@ -327,7 +251,7 @@ class NetworkStore(FetchingStore):
             return
         self._check_writable(key)
         for number in range(_CAS_ROUNDS):
-            old, version = self._read_versioned((await self._wave_async([Fetch(key)]))[key])
+            old, version = self._with_version(key, *await self.fetch_versioned_async([Fetch(key)]))
             new = await asyncio.to_thread(change, old)  # it may decode and encode
             try:
                 if new is not None:
@@ -339,18 +263,20 @@ class NetworkStore(FetchingStore):
                 await asyncio.sleep(_cas_pause(number))
         raise self._never_alone(key)
 
-    def _read_versioned(self, job: _Job) -> tuple[Buffer | None, Version | None]:
-        found = job.result(None)
-        if found is None:
+    def _with_version(
+        self, key: str, answers: Sequence[list[Buffer] | None], versions: Sequence[Version | None]
+    ) -> tuple[Buffer | None, Version | None]:
+        """The one value that was fetched. Raises `StoreError` where its version is not known."""
+        if answers[0] is None:
             return None, None
-        if job.version is None:
+        if versions[0] is None:
             raise StoreError(
                 "the server sends no version (ETag), so that an update could undo another",
                 store=self.url,
-                key=job.key,
+                key=key,
                 hint="Write whole values, or use a server with ETags",
             )
-        return found[0], job.version
+        return answers[0][0], versions[0]
 
     def _delete_version(self, key: str, version: Version | None) -> None:
         """Removes `key` if it still has that version. Between the look and the deletion there is a gap of one round
@@ -364,6 +290,37 @@ class NetworkStore(FetchingStore):
 
 
 # -- doing several things at once --------------------------------------------------------------------------------
+
+
+class Flights:
+    """Requests on their way, as tasks of the running loop; leaving cancels those that are still underway."""
+
+    def __init__(self, ask: Callable[[str, ByteRange | None], Coroutine[Any, Any, Answer | None]]) -> None:
+        self._ask = ask
+        self._landed: asyncio.Queue[asyncio.Task[Answer | None]] = asyncio.Queue()
+        self.underway: dict[asyncio.Task[Answer | None], Want] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        for task in self.underway:
+            task.cancel()
+        await asyncio.gather(*self.underway, return_exceptions=True)
+
+    def send(self, wants: Iterable[Want]) -> None:
+        """Begin requests."""
+        for want in wants:
+            task = asyncio.create_task(self._ask(want.job.key, want.span))
+            self.underway[task] = want
+            task.add_done_callback(self._landed.put_nowait)
+
+    async def next(self) -> list[tuple[Want, Answer | None]]:
+        """What has landed; waits for the first. Raises what a request raised."""
+        tasks = [await self._landed.get()]
+        while not self._landed.empty():
+            tasks.append(self._landed.get_nowait())
+        return [(self.underway.pop(task), task.result()) for task in tasks]
 
 
 def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
@@ -412,17 +369,6 @@ if hasattr(os, "register_at_fork"):
 
 
 # -- small things ------------------------------------------------------------------------------------------------
-
-
-def _jobs(requests: Sequence[Fetch], *, ranges_work: bool) -> dict[str, _Job]:
-    jobs: dict[str, _Job] = {}
-    for request in requests:
-        jobs.setdefault(request.key, _Job(request.key)).want(request.ranges if ranges_work else None)
-    return jobs
-
-
-def _bind(ask: Callable[[str, ByteRange | None], T], key: str, span: ByteRange | None) -> Callable[[], T]:
-    return lambda: ask(key, span)
 
 
 def _checked(answer: Answer, span: ByteRange | None) -> Answer:

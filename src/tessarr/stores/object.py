@@ -23,7 +23,8 @@ from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version
 from tessarr.stores.budget import budget_for
-from tessarr.stores.network import Answer, NetworkStore, gather_or_cancel, run_side_by_side
+from tessarr.stores.course import Answer
+from tessarr.stores.network import NetworkStore, gather_or_cancel, run_side_by_side
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.retry import Fault, RetryPolicy, cause_of, fault_of_status, scrub

@@ -1,0 +1,470 @@
+//! Reading from a store that Python serves, which may be far away.
+//!
+//! `Waves` asks and is answered, and knows nothing of how: `asks` tells what is wanted now, whole values or ranges of
+//! them, and `answer` takes any of it, in any order, decodes what can be decoded and finds what to ask for next. Of a
+//! shard the index comes first and the inner chunks that are wanted second, ranges that lie near each other as one.
+//!
+//! A shard may be replaced between two answers. Where the store tells versions, all that is put together must be of one;
+//! elsewhere a store that is near is asked for the index again, behind the data (an index that stayed the same fits the
+//! new data as it did the old). What does not fit is read anew.
+//!
+//! Where versions are told, decoded chunks that were read in part and indices are kept in the cache. They are worth
+//! nothing by themselves: some answer of the same read must show that the value still has their version.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::array::Array;
+use crate::cache::State;
+use crate::chain::{Chain, Middle, Shard};
+use crate::decode;
+use crate::error::{Error, Result};
+use crate::leaves::{Data, Leaf, Request, Value, at_depth};
+use crate::part::{Part, Spread};
+use crate::pool::process;
+use crate::store::{Held, Source};
+
+/// How often a shard that keeps changing is read anew.
+const ROUNDS: usize = 5;
+/// Ranges that lie near each other are joined up to so many bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// Bytes `start..stop` of a value; a negative start counts from the end, without a stop it goes to the end.
+pub type Range = (i64, Option<i64>);
+
+/// What to fetch of the value of part `number`: all of it, or ranges.
+pub struct Ask {
+    pub id: usize,
+    pub number: usize,
+    pub ranges: Option<Vec<Range>>,
+}
+
+pub struct Answer {
+    /// That of the `Ask`.
+    pub id: usize,
+    /// A buffer per range; `None` for a missing key.
+    pub parts: Option<Vec<Held>>,
+    /// Of the value, where the store tells it.
+    pub version: Option<Arc<str>>,
+}
+
+/// Bytes that must still be there, or the offsets at hand are those of another shard.
+#[derive(Clone)]
+struct Guard {
+    range: Range,
+    bytes: Held,
+}
+
+/// The version of the index at hand.
+#[derive(Clone)]
+struct Known {
+    version: Arc<str>,
+    /// It was read just now, not found in the cache.
+    fresh: bool,
+}
+
+/// A chunk that is being read: that of part `number`, or at `depth` > 0 an inner chunk that is a shard itself.
+struct Node {
+    number: usize,
+    depth: usize,
+    /// As the chain at this depth sees it.
+    part: Part,
+    within: Option<(u64, usize)>,
+    guards: Vec<Guard>,
+    known: Option<Known>,
+    want: Want,
+}
+
+enum Want {
+    Whole,
+    Index,
+    /// The version alone: the chunk itself is in the cache.
+    Version(Value),
+    Inner(Inner),
+}
+
+/// Inner chunks of one shard.
+#[derive(Default)]
+struct Inner {
+    /// Part, offset and size in the value.
+    wanted: Vec<(Part, u64, usize)>,
+    /// What to ask for: ranges, rising, that hold all that is wanted.
+    spans: Vec<(u64, u64)>,
+    /// From the cache.
+    kept: Vec<(Part, Value)>,
+    /// A byte that the value must have.
+    last: Option<u64>,
+}
+
+pub struct Waves {
+    request: Request,
+    /// Shards of at most so many decoded bytes are fetched whole.
+    small: usize,
+    /// Not yet asked.
+    nodes: Vec<Node>,
+    waiting: HashMap<usize, Node>,
+    asked: usize,
+    rounds: HashMap<usize, usize>,
+}
+
+fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Spread {
+    match &chain.order {
+        None => Spread::new(part, &shard.cuts),
+        Some(order) => Spread::new(&part.permuted(order), &shard.cuts),
+    }
+}
+
+/// Whether fetching all of a shard is better than asking for what `part` needs.
+fn wants_whole(small: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
+    let inner: usize = shard.grid.iter().product();
+    chain.nbytes <= small || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
+}
+
+/// Decoded bytes that are fetched for a part; the first part stands for all.
+pub fn part_nbytes(array: &Array, spread: &Spread) -> Result<usize> {
+    let (coords, part) = spread.get(0);
+    let chain = array.chain_at(&coords)?;
+    Ok(match &chain.middle {
+        Middle::Shard(shard) if !wants_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
+            inner_parts(&chain, shard, &part).len().saturating_mul(shard.inner.nbytes)
+        }
+        _ => chain.nbytes,
+    })
+}
+
+impl Waves {
+    /// Begins to read parts `first..stop`; shards of at most `small` decoded bytes are fetched whole.
+    pub fn start(request: Request, (first, stop): (usize, usize), small: usize) -> Result<Waves> {
+        let (waiting, rounds) = (HashMap::new(), HashMap::new());
+        let mut waves = Waves { request, small, nodes: Vec::new(), waiting, asked: 0, rounds };
+        for number in first..stop {
+            waves.begin(number).map_err(|error| waves.request.placed(number, error))?;
+        }
+        Ok(waves)
+    }
+
+    fn begin(&mut self, number: usize) -> Result<()> {
+        let (coords, part) = self.request.spread.get(number);
+        let chain = self.request.array.chain_at(&coords)?;
+        let inside = self.request.array.inside(&coords);
+        let mut node =
+            Node { number, depth: 0, part, within: None, guards: Vec::new(), known: None, want: Want::Whole };
+        match &chain.middle {
+            Middle::Shard(shard) if !wants_whole(self.small, &chain, shard, &node.part, &inside) => {
+                if let Some((index, version)) = self.request.last_seen(number, chain.index_spot(0)) {
+                    node.known = Some(Known { version, fresh: false });
+                    return self.ask_inner(node, &chain, shard, &index);
+                }
+                node.want = Want::Index;
+            }
+            Middle::Bytes { .. } if !node.part.covers(&inside) => {
+                if let Some((value, version)) = self.request.last_seen(number, chain.spot(0)) {
+                    node.known = Some(Known { version, fresh: false });
+                    node.want = Want::Version(value);
+                }
+            }
+            _ => {}
+        }
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    pub fn key(&self, number: usize) -> String {
+        self.request.key(number)
+    }
+
+    /// What to fetch now; nothing when all that was asked for is still to be answered, or all is read.
+    pub fn asks(&mut self) -> Result<Vec<Ask>> {
+        let mut asks = Vec::with_capacity(self.nodes.len());
+        for node in std::mem::take(&mut self.nodes) {
+            let (id, number) = (self.asked, node.number);
+            asks.push(Ask { id, number, ranges: self.ranges(&node)? });
+            self.waiting.insert(id, node);
+            self.asked += 1;
+        }
+        Ok(asks)
+    }
+
+    fn ranges(&self, node: &Node) -> Result<Option<Vec<Range>>> {
+        let mut ranges: Vec<Range> = match (&node.want, node.within) {
+            (Want::Whole, None) => return Ok(None),
+            (Want::Whole, Some((offset, len))) => vec![span(offset, len)],
+            (Want::Index, _) => vec![self.index_range(node)?],
+            (Want::Version(_), _) => vec![(0, Some(0))],
+            (Want::Inner(inner), _) if inner.spans.is_empty() => vec![(0, Some(0))],
+            (Want::Inner(inner), _) => {
+                let spans = inner.spans.iter().map(|&(start, stop)| span(start, (stop - start) as usize));
+                spans.chain(inner.last.map(|at| span(at, 1))).collect()
+            }
+        };
+        ranges.extend(node.guards.iter().map(|guard| guard.range));
+        Ok(Some(ranges))
+    }
+
+    fn index_range(&self, node: &Node) -> Result<Range> {
+        let chain = self.request.chain(node.number)?;
+        let Middle::Shard(shard) = &at_depth(&chain, node.depth).middle else {
+            return Err(Error::new("internal", "an index of what is no shard"));
+        };
+        let n = shard.index_nbytes;
+        Ok(match (shard.at_start, node.within) {
+            (true, within) => span(within.map_or(0, |(offset, _)| offset), n),
+            (false, None) => (-(n as i64), None),
+            // A nested shard that is shorter than its index is found out when that is decoded.
+            (false, Some((offset, len))) => span(offset + len.saturating_sub(n) as u64, n.min(len)),
+        })
+    }
+
+    /// Takes some of what was asked for, decodes what can be decoded.
+    pub fn answer(&mut self, answers: Vec<Answer>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let (mut leaves, mut changed) = (Vec::new(), HashSet::new());
+        for answer in answers {
+            // Of a shard that is read anew older answers may still be on their way.
+            let Some(node) = self.waiting.remove(&answer.id) else { continue };
+            let number = node.number;
+            if !changed.contains(&number)
+                && !self.take(node, answer, &mut leaves).map_err(|error| self.request.placed(number, error))?
+            {
+                changed.insert(number);
+            }
+        }
+        leaves.retain(|leaf: &Leaf| !changed.contains(&leaf.number));
+        for number in changed {
+            self.again(number).map_err(|error| self.request.placed(number, error))?;
+        }
+        self.request.decode(&leaves, poll)
+    }
+
+    /// Reads a part anew: its shard is another than it was.
+    fn again(&mut self, number: usize) -> Result<()> {
+        self.nodes.retain(|node| node.number != number);
+        self.waiting.retain(|_, node| node.number != number);
+        let rounds = self.rounds.entry(number).or_insert(0);
+        *rounds += 1;
+        if *rounds >= ROUNDS {
+            let error = Error::new("store", "the shard changed while it was being read");
+            return Err(error.got(format!("{ROUNDS} times")));
+        }
+        if let Some(name) = self.request.name(number) {
+            process().cache.forget(&name);
+        }
+        self.begin(number)
+    }
+
+    /// `false`: the value is not the one that is partly at hand.
+    fn take(&mut self, mut node: Node, answer: Answer, leaves: &mut Vec<Leaf>) -> Result<bool> {
+        let chain = self.request.chain(node.number)?;
+        let here = at_depth(&chain, node.depth);
+        let Some(mut parts) = answer.parts else {
+            if node.depth > 0 || node.known.is_some() || matches!(node.want, Want::Inner(_)) {
+                return Ok(false);
+            }
+            if !self.request.array.read_missing {
+                return Err(Error::new("chunk_not_found", "a chunk is missing"));
+            }
+            decode::fill(here, &node.part, self.request.out);
+            return Ok(true);
+        };
+        let same = match (&node.known, &answer.version) {
+            (Some(known), Some(version)) => known.version == *version,
+            // A range past the end tells none; only what the cache knows is in doubt then.
+            (Some(known), None) => known.fresh,
+            (None, _) => true,
+        };
+        let guarded = parts.split_off(parts.len().saturating_sub(node.guards.len()));
+        let untouched = guarded.len() == node.guards.len()
+            && guarded.iter().zip(&node.guards).all(|(now, then)| **now == *then.bytes);
+        if !same || !untouched {
+            return Ok(false);
+        }
+        let version = answer.version.or_else(|| node.known.as_ref().map(|known| known.version.clone()));
+        match (std::mem::replace(&mut node.want, Want::Whole), &here.middle) {
+            (Want::Inner(inner), Middle::Shard(shard)) => {
+                self.take_inner(&node, &shard.inner, inner, parts, version, leaves)?;
+            }
+            (Want::Version(value), _) => leaves.push(Leaf::kept(node.number, node.depth, node.part, value)),
+            (Want::Index, Middle::Shard(shard)) => {
+                let bytes = parts.into_iter().next().ok_or_else(fewer)?;
+                let index = decode::read_index(shard, Source::Read(&bytes))?;
+                self.take_index(node, here, shard, Arc::new(index), bytes, version)?;
+            }
+            (_, middle) => {
+                let held = parts.into_iter().next().ok_or_else(fewer)?;
+                if let Some((offset, len)) = node.within.filter(|&(_, len)| len != held.len()) {
+                    return Err(too_short(offset, len).got(format!("{} bytes", held.len())));
+                }
+                match middle {
+                    Middle::Shard(shard) => {
+                        let index = decode::read_index(shard, Source::Read(&held))?;
+                        self.split(&node, here, shard, &index, held, leaves)?;
+                    }
+                    Middle::Bytes { .. } => {
+                        let (len, offset) = (held.len(), node.within.map_or(0, |(offset, _)| offset));
+                        let inside = self.request.array.inside(&self.request.spread.get(node.number).0);
+                        let keep = version.filter(|_| node.depth == 0 && !node.part.covers(&inside));
+                        let data = Data::Stored { held, start: 0, len, offset, keep };
+                        leaves.push(Leaf { number: node.number, depth: node.depth, part: node.part, data });
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_inner(
+        &self,
+        node: &Node,
+        chain: &Chain,
+        inner: Inner,
+        mut parts: Vec<Held>,
+        version: Option<Arc<str>>,
+        leaves: &mut Vec<Leaf>,
+    ) -> Result<()> {
+        let (number, depth) = (node.number, node.depth + 1);
+        leaves.extend(inner.kept.into_iter().map(|(part, value)| Leaf::kept(number, depth, part, value)));
+        if inner.last.is_some() && parts.pop().is_none_or(|byte| byte.len() != 1) {
+            return Err(too_short(0, 0).got("a shard that ends there"));
+        }
+        if parts.len() < inner.spans.len() {
+            return Err(fewer());
+        }
+        for (part, offset, len) in inner.wanted {
+            let at = inner.spans.partition_point(|span| span.0 <= offset) - 1;
+            let (held, start) = (&parts[at], (offset - inner.spans[at].0) as usize);
+            if held.len() < start + len {
+                let got = format!("{} bytes", held.len().saturating_sub(start));
+                return Err(too_short(offset, len).got(got));
+            }
+            let keep = version.clone().filter(|_| !part.covers(&chain.shape));
+            let data = Data::Stored { held: held.clone(), start, len, offset, keep };
+            leaves.push(Leaf { number, depth, part, data });
+        }
+        Ok(())
+    }
+
+    /// The index of a shard has come: keeps it where the version is known, guards it where not.
+    fn take_index(
+        &mut self,
+        mut node: Node,
+        chain: &Chain,
+        shard: &Shard,
+        index: Value,
+        bytes: Held,
+        version: Option<Arc<str>>,
+    ) -> Result<()> {
+        match version {
+            Some(version) => {
+                if let Some(name) = self.request.name(node.number) {
+                    let spot = chain.index_spot(node.within.map_or(0, |(offset, _)| offset));
+                    process().cache.keep(&name, spot, &State::Tag(version.clone()), index.clone());
+                }
+                node.known = Some(Known { version, fresh: true });
+            }
+            None if self.request.asking().remote => {}
+            None => node.guards.push(Guard { range: self.index_range(&node)?, bytes }),
+        }
+        self.ask_inner(node, chain, shard, &index)
+    }
+
+    /// The index of a shard is known: notes what to ask for next, and fills what is not stored.
+    fn ask_inner(&mut self, node: Node, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
+        let Node { number, depth, part, within, guards, known, .. } = node;
+        let base = within.map_or(0, |(offset, _)| offset);
+        let spread = inner_parts(chain, shard, &part);
+        let mut inner = Inner::default();
+        let mut missing = Vec::new();
+        for i in 0..spread.len() {
+            let (coords, part) = spread.get(i);
+            match decode::entry(shard, index, &coords, within.map(|(_, len)| len as u64))? {
+                None => missing.push(part),
+                Some((offset, len)) => inner.wanted.push((part, base + offset, len)),
+            }
+        }
+        if inner.wanted.is_empty() && known.as_ref().is_some_and(|known| !known.fresh) {
+            // Nothing to ask for would show whether the index still holds.
+            let want = Want::Index;
+            self.nodes.push(Node { number, depth, part, within, guards, known: None, want });
+            return Ok(());
+        }
+        missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.request.out));
+        if let Middle::Shard(nested) = &shard.inner.middle {
+            for (part, offset, len) in inner.wanted {
+                let small = self.small;
+                let whole = wants_whole(small, &shard.inner, nested, &part, &shard.inner.shape);
+                let (depth, within, guards, known) = (depth + 1, Some((offset, len)), guards.clone(), known.clone());
+                let want = if whole { Want::Whole } else { Want::Index };
+                self.nodes.push(Node { number, depth, part, within, guards, known, want });
+            }
+        } else if let Some(stop) = inner.wanted.iter().map(|(_, offset, len)| offset + *len as u64).max() {
+            // Without the size of the shard nothing else tells whether a chunk reaches into the index.
+            let behind = if shard.at_start { 0 } else { shard.index_nbytes as u64 };
+            inner.last = (within.is_none() && !self.request.asking().remote).then(|| stop + behind - 1);
+            self.plan(number, &shard.inner, &mut inner, known.as_ref());
+            self.nodes.push(Node { number, depth, part, within, guards, known, want: Want::Inner(inner) });
+        }
+        Ok(())
+    }
+
+    /// Takes what the cache has, and joins the ranges of the rest.
+    fn plan(&self, number: usize, chain: &Chain, inner: &mut Inner, known: Option<&Known>) {
+        let gap = self.request.asking().gap;
+        if let (Some(known), Some(name)) = (known, self.request.name(number)) {
+            let state = State::Tag(known.version.clone());
+            for (part, offset, len) in std::mem::take(&mut inner.wanted) {
+                match process().cache.peek(&name, chain.spot(offset), &state) {
+                    Some(value) => inner.kept.push((part, value)),
+                    None => inner.wanted.push((part, offset, len)),
+                }
+            }
+        }
+        inner.wanted.sort_by_key(|(_, offset, _)| *offset);
+        for (_, offset, len) in &inner.wanted {
+            let stop = offset + *len as u64;
+            match inner.spans.last_mut() {
+                Some(span) if *offset <= span.1 + gap && stop.max(span.1) - span.0 <= LONGEST => {
+                    span.1 = span.1.max(stop);
+                }
+                _ => inner.spans.push((*offset, stop)),
+            }
+        }
+    }
+
+    /// The inner chunks of a shard that was fetched whole.
+    fn split(
+        &self,
+        node: &Node,
+        chain: &Chain,
+        shard: &Shard,
+        index: &[u8],
+        held: Held,
+        leaves: &mut Vec<Leaf>,
+    ) -> Result<()> {
+        let spread = inner_parts(chain, shard, &node.part);
+        for i in 0..spread.len() {
+            let (coords, part) = spread.get(i);
+            match decode::entry(shard, index, &coords, Some(held.len() as u64))? {
+                None => decode::fill(&shard.inner, &part, self.request.out),
+                Some((offset, len)) => {
+                    let (number, depth, held) = (node.number, node.depth + 1, held.clone());
+                    let data = Data::Stored { held, start: offset as usize, len, offset, keep: None };
+                    leaves.push(Leaf { number, depth, part, data });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn span(offset: u64, len: usize) -> Range {
+    (offset as i64, Some(offset.saturating_add(len as u64) as i64))
+}
+
+fn fewer() -> Error {
+    Error::new("internal", "a store answered with fewer ranges than it was asked for")
+}
+
+fn too_short(offset: u64, len: usize) -> Error {
+    Error::new("shard_index", "a shard ends before an inner chunk that its index promises")
+        .with(|fault| fault.codec = Some("sharding_indexed".into()))
+        .expected(format!("{len} bytes at offset {offset}"))
+}
