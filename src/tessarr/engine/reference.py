@@ -16,7 +16,7 @@ from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.reading import Answer, PartReading, read_part
-from tessarr.engine.storing import store_chunks, store_chunks_async
+from tessarr.engine.storing import store_chunk, store_chunks, store_chunks_async
 from tessarr.engine.waves import PartReadings, read_waves, read_waves_async
 from tessarr.engine.writing import ChunkWrites
 from tessarr.indexing.plan import plan
@@ -44,7 +44,10 @@ class ReferenceEngine:
             for_each(lambda part: _run(read_part(bound, part, out), store), parts)
             return
         for part in parts:  # one chunk is read here, without a hop more than it needs
-            _run(read_part(bound, part, out), store)
+            reading, answer = read_part(bound, part, out), None
+            with suppress(StopIteration):
+                while True:
+                    answer = _ask(store, reading.send(answer))
 
     def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
         """See `Engine.reading`."""
@@ -61,7 +64,12 @@ class ReferenceEngine:
 
     def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write`."""
-        store_chunks(bound, ChunkWrites(bound, selection, value))
+        writes = ChunkWrites(bound, selection, value)
+        if len(writes) > 1:
+            store_chunks(bound, writes)
+            return
+        for write in writes:
+            store_chunk(bound, write, bound.forget)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""

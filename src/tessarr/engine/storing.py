@@ -8,7 +8,8 @@ network many values travel side by side, while only as many as there are process
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from threading import Semaphore
 from typing import NamedTuple, Protocol, cast
 
@@ -53,13 +54,9 @@ class Writes(Protocol):
 
 def store_chunks(bound: BoundArray, writes: Writes) -> None:
     """Carry out `writes`."""
-    if len(writes) > 1:
-        waiting = _at_once(bound, writes) if bound.store.is_remote else 0
-        gate = Semaphore(processors()) if waiting else nullcontext()
-        for_each(lambda write: _store(bound, write, gate, writes.forget), writes, waiting=waiting)
-        return
-    for write in writes:
-        _store(bound, write, nullcontext(), writes.forget)
+    waiting = _at_once(bound, writes) if bound.store.is_remote and len(writes) > 1 else 0
+    gate = Semaphore(processors()) if waiting else None
+    for_each(lambda write: store_chunk(bound, write, writes.forget, gate), writes, waiting=waiting)
 
 
 async def store_chunks_async(bound: BoundArray, writes: Writes) -> None:
@@ -83,13 +80,11 @@ async def store_chunks_async(bound: BoundArray, writes: Writes) -> None:
     await gather_or_cancel([work() for _ in range(_at_once(bound, writes))])
 
 
-def _store(
-    bound: BoundArray, write: ChunkWrite, gate: AbstractContextManager[object], forget: Callable[[str], object]
+def store_chunk(
+    bound: BoundArray, write: ChunkWrite, forget: Callable[[str], object], gate: Semaphore | None = None
 ) -> None:
-    def change(old: Stored | None) -> list[Piece] | None:
-        with gate:
-            return write.change(old)
-
+    """Carry out one write; `gate` bounds how many encode at a time."""
+    change = write.change if gate is None else partial(_gated, gate, write.change)
     with changing(bound, write.coords, write.key, forget):
         if not write.covers:
             bound.store.splice(write.key, change)
@@ -97,6 +92,11 @@ def _store(
             bound.store.delete(write.key)
         else:
             bound.store.set(write.key, whole(pieces))
+
+
+def _gated(gate: Semaphore, change: Change, old: Stored | None) -> list[Piece] | None:
+    with gate:
+        return change(old)
 
 
 async def _store_async(

@@ -6,6 +6,7 @@ In a shard, inner chunks that are not touched are copied as encoded bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,18 @@ def _change(bound: BoundArray, part: Part, value: Values) -> Change:
     keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
     mine = part_of(value, part)
     combine = merged_shard if chain.partial else merged
+    change = partial(combine, chain, where=part.local, value=mine, keep_empty=keep_empty)
+    if bound.store.supports_conditional_deletes:
+        return change
 
-    def change(old: Stored | None) -> list[Piece] | None:
-        new = combine(chain, old, part.local, mine, keep_empty)
+    def keeping(old: Stored | None) -> list[Piece] | None:
         # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
-        if new is None and old is not None and not bound.store.supports_conditional_deletes:
+        new = change(old)
+        if new is None and old is not None:
             return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
         return new
 
-    return change
+    return keeping
 
 
 def part_of(value: Values, part: Part) -> Values:
