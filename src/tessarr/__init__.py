@@ -36,6 +36,7 @@ _HOME = {
     ),
     "core.copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
     "core.together": "read_many read_many_async",
+    "engine.chunk_cache": "chunk_cache_info clear_chunk_cache",
     "core.diagnostics": "print_debug_info set_format",
     "core.oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
     "storage": (
@@ -91,4 +92,6 @@ if TYPE_CHECKING:
     from tessarr.core.hierarchy import *  # noqa: F403
     from tessarr.core.together import read_many as read_many
     from tessarr.core.together import read_many_async as read_many_async
+    from tessarr.engine.chunk_cache import chunk_cache_info as chunk_cache_info
+    from tessarr.engine.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config

@@ -192,6 +192,18 @@ def test_a_changed_file_is_never_served_from_the_cache(tmp_path: Path) -> None:
         assert array[6, 6] == VALUES[6, 6] + step
 
 
+@pytest.mark.parametrize("shards", [None, (512, 512)])
+def test_a_kept_chunk_is_decoded_anew_when_the_metadata_says_another_way(tmp_path: Path, shards: Any) -> None:
+    array = made(tmp_path, chunks=(256, 256), shards=shards)
+    for _ in range(3):
+        assert array[5, 5] == VALUES[5, 5]
+    document = (tmp_path / "a" / "zarr.json").read_text()
+    (tmp_path / "a" / "zarr.json").write_text(document.replace('"endian": "little"', '"endian": "big"', 1))
+    other = tessarr.open_array(str(tmp_path / "a"), mode="r")
+    assert other[5, 5] == VALUES[5, 5].byteswap() == other[:10, :10][5, 5]
+    assert array[5, 5] == VALUES[5, 5]
+
+
 def test_many_threads_that_miss_one_chunk_decode_it_once(tmp_path: Path) -> None:
     array = made(tmp_path, chunks=(256, 256))
     _native.clear_cache()

@@ -17,6 +17,7 @@ import tessarr
 from tessarr import registry
 from tessarr.cli.printing import OK, PROBLEMS, add_verb, human, print_json, table
 from tessarr.engine.choose import NOT_BUILT, why_not_loaded
+from tessarr.engine.chunk_cache import chunk_cache_info
 from tessarr.errors import MissingDependencyError, TessarrError
 from tessarr.settings import DEFAULTS, PREFIXES, config
 
@@ -180,11 +181,7 @@ def _threads() -> dict[str, Any]:
 
 def _cache() -> dict[str, Any]:
     """The native engine's cache of decoded chunks."""
-    try:
-        native = import_module("tessarr._native")
-    except ImportError:
-        return {"nbytes": 0}
-    return {"nbytes": config.get("cache.nbytes", native.DEFAULT_CACHE_BYTES)}
+    return {"nbytes": chunk_cache_info().capacity}
 
 
 def _codecs(problems: list[str]) -> dict[str, Any]:

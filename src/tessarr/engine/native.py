@@ -288,6 +288,12 @@ def _apply_settings() -> None:
     _native.set_cache_bytes(config.get("cache.nbytes", _native.DEFAULT_CACHE_BYTES))
 
 
+def cache_info() -> dict[str, int]:
+    """See `tessarr.engine.chunk_cache.chunk_cache_info`."""
+    _apply_settings()
+    return _native.cache_info()
+
+
 def _raise_unless_given_up(error: _native.NativeError, bound: BoundArray) -> None:
     if error.args[0] != _GIVEN_UP:
         _raise(error, bound)

@@ -1,0 +1,87 @@
+"""A store that behaves as one behind a network does, without one."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tessarr.errors import ConflictError
+from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.budget import budget_for
+from tessarr.stores.course import Answer
+from tessarr.stores.network import NetworkStore
+from tessarr.stores.partial import byte_view
+from tessarr.stores.retry import Fault
+from tessarr.types import Buffer, ByteRange
+
+_number = itertools.count()
+
+
+class FarStore(NetworkStore):
+    """Values with versions in a dictionary; answers come late, and out of order."""
+
+    supports_conditional_writes = True
+
+    def __init__(self, *, versions: bool = True, delay_s: float = 0.0) -> None:
+        super().__init__()
+        self._budget = budget_for("far://")
+        self._number = next(_number)
+        self.versions = versions
+        self.delay_s = delay_s
+        self.values: dict[str, bytes] = {}
+        self.guard = threading.Lock()
+        self.requests: list[tuple[str, ByteRange | None]] = []
+        self.nbytes = 0
+        self.before: Callable[[str, ByteRange | None], object] = lambda *_: None
+
+    @property
+    def url(self) -> str:
+        return f"far://{self._number}"
+
+    def _version(self, key: str) -> Version | None:
+        return hashlib.sha256(self.values[key]).hexdigest() if self.versions else None
+
+    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+        if self.delay_s:
+            time.sleep(random.random() * self.delay_s)
+        self.before(key, byte_range)
+        with self.guard:
+            self.requests.append((key, byte_range))
+            if key not in self.values:
+                raise Fault("missing", "not there")
+            value = self.values[key]
+            start, stop = (0, len(value)) if byte_range is None else byte_range.bounds(len(value))
+            self.nbytes += stop - start
+            return Answer(value[start:stop], start, len(value), self._version(key))
+
+    def _fault(self, error: Exception) -> Fault | None:
+        return None
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        with self.guard:
+            now = self._version(key) if key in self.values else None
+            if if_match is not ANY and now != if_match:
+                raise ConflictError("another writer was faster", store=self.url, key=key)
+            self.values[key] = bytes(byte_view(value))
+            return self._version(key)
+
+    def delete(self, key: str) -> None:
+        with self.guard:
+            self.values.pop(key, None)
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return iter(sorted(key for key in self.values if key.startswith(prefix)))
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def cost(self, call: Callable[[], Any]) -> tuple[Any, int, int]:
+        """What `call` returns, and how many requests and bytes that took."""
+        self.requests.clear()
+        self.nbytes = 0
+        return call(), len(self.requests), self.nbytes
