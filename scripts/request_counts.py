@@ -83,6 +83,7 @@ def layouts_table() -> None:
         made = tessarr.create_array(store, shape=values.shape, dtype="u2", compressors=None, **layout)
         print(f"  {'write everything':<26}{cost(store, lambda a=made: a.__setitem__(..., values))}")
         for what, selection in reads.items():
+            tessarr.clear_chunk_cache()
             array = tessarr.open_array(store, mode="r")
             print(f"  {'read ' + what:<26}{cost(store, lambda a=array, s=selection: a[s])}")
         print(f"  {'  … the column again':<26}{cost(store, lambda a=array: a[:, 700])}")
