@@ -14,8 +14,9 @@
 | any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
 
 `storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
-usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``) mean the same there. ``client_options`` and
-``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An option that nobody knows is an error.
+usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``, ``connection_string``) mean the same there.
+``client_options`` and ``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An option that
+nobody knows is an error.
 """
 
 from __future__ import annotations
@@ -140,10 +141,19 @@ def _open_s3(url: str, options: Options, read_only: bool) -> Store:
     return _object_store("s3", "S3Store", bucket, prefix, options, read_only)
 
 
+_GOOGLE_FINDS_IT = (None, "google_default", "cloud", "cache")
+
+
 def _open_gs(url: str, options: Options, read_only: bool) -> Store:
     _, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
-    if options.get("token") == "anon":
-        options["anon"] = options.pop("token") == "anon"
+    options.pop("project", None)  # which names who pays for what is not done here
+    token = options.pop("token", None)
+    if token == "anon":
+        options["anon"] = True
+    elif isinstance(token, Mapping):
+        options["service_account_key"] = json.dumps(dict(token))
+    elif token not in _GOOGLE_FINDS_IT:
+        options["application_credentials"] = token
     endpoint = options.pop("endpoint_url", endpoint)
     if endpoint:
         options.setdefault("base_url", endpoint)
@@ -154,8 +164,21 @@ def _open_gs(url: str, options: Options, read_only: bool) -> Store:
     return _object_store("gs", "GCSStore", bucket, prefix, options, read_only)
 
 
+_CONNECTION = {
+    "AccountName": "account_name",
+    "AccountKey": "account_key",
+    "SharedAccessSignature": "sas_token",
+    "BlobEndpoint": "endpoint",
+}
+"""What Azure's connection strings say, in obstore's words."""
+
+
 def _open_az(url: str, options: Options, read_only: bool) -> Store:
     parts = urlsplit(url)
+    for item in str(options.pop("connection_string", None) or "").split(";"):
+        name, _, value = item.partition("=")
+        if name in _CONNECTION:
+            options.setdefault(_CONNECTION[name], value)
     if parts.scheme.startswith("az+"):
         _, endpoint, (account, container, prefix) = _endpoint_and_parts(url, 2)
         options.setdefault("endpoint", f"{endpoint}/{account}")

@@ -174,3 +174,20 @@ def test_a_host_may_be_an_ipv6_address(tmp_path: Path) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_what_fsspec_calls_credentials_of_google_and_azure_means_the_same(tmp_path: Path) -> None:
+    account = {"client_email": "a", "private_key": "k", "private_key_id": "i", "type": "service_account"}
+    store = open_url("gs://b/x", storage_options={"token": {**account, "disable_oauth": True}, "project": "p"})
+    assert isinstance(store, ObjectStore)
+    assert "service_account_key" in store.store.config
+    for token in ("google_default", None):
+        assert isinstance(open_url("gs://b/x", storage_options={"token": token}), ObjectStore)
+    with pytest.raises(StoreError, match="do not make a store"):
+        open_url("gs://b/x", storage_options={"token": str(tmp_path / "nothing.json")})
+    told = "DefaultEndpointsProtocol=https;AccountName=me;AccountKey=a2V5PQ==;EndpointSuffix=core.windows.net"
+    azure = open_url("az://c/x", storage_options={"connection_string": told})
+    assert azure.url == "abfss://c@me.dfs.core.windows.net/x"
+    assert isinstance(azure, ObjectStore)
+    assert azure.store.config["account_key"] == "a2V5PQ=="
+    assert "a2V5PQ" not in repr(azure) + repr(pickle.dumps(azure))
