@@ -215,6 +215,16 @@ class TestWhatCannotBeUsed:
             codec.decode(b"abcdabcd", 5)
 
 
+@pytest.mark.parametrize("nbytes", [10**12 * 4, 2**63, 4 * 10**30])
+@pytest.mark.parametrize("config", ["zlib", "gzip", "bz2", "lzma", "lz4", "zstd", "blosc", "pcodec"])
+def test_a_chunk_said_to_be_larger_than_any_memory_is_an_error(config, nbytes):
+    codec = v2_compressor({"id": config})
+    stored = data(numcodecs.get_codec({"id": config}).encode(np.arange(100, dtype="f4")))
+    assert len(codec.decode(stored, 400)) == 400
+    with pytest.raises(CodecError):
+        codec.decode(stored, nbytes)
+
+
 @pytest.mark.spec("V2-29")
 class TestObjects:
     CONFIGS = (
@@ -287,6 +297,12 @@ class TestObjects:
         codec, _ = v2_filters([{"id": "json2"}], objects("json2").data_type)
         with pytest.raises(CodecError):
             codec.decode(stored, objects("json2"))
+
+    @pytest.mark.parametrize("encoding", [1, None, ["utf-8"]])
+    def test_an_encoding_of_json_that_is_no_text_is_an_error(self, encoding):
+        codec, _ = v2_filters([{"id": "json2", "encoding": encoding}], objects("json2").data_type)
+        with pytest.raises(MetadataValidationError, match="encoding: must be a string"):
+            codec.decode(b'[1,2,3,"|O",[3]]', objects("json2"))
 
     def test_a_category_that_has_no_label_is_an_error(self):
         config = self.CONFIGS[-1]

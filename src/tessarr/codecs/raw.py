@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -85,7 +86,8 @@ def decompress(
     Never produces more than one byte over the limit. Raises `CodecError` for corrupt, truncated or trailing data and
     for any other decoded size.
     """
-    limit = UNKNOWN_SIZE_LIMIT if nbytes is None else nbytes
+    # Documents may tell of chunks larger than any number that a decoder takes.
+    limit = UNKNOWN_SIZE_LIMIT if nbytes is None else min(nbytes, sys.maxsize - 1)
     view = flat_bytes(data).data
     parts: list[bytes] = []
     total = at = 0

@@ -138,8 +138,12 @@ def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], s
 
 
 def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    encoding = config.get("encoding", "utf-8")
+    if not isinstance(encoding, str):
+        problem = Problem(("encoding",), "type", f"must be a string, got {encoding!r}")
+        raise MetadataValidationError("invalid json2 codec", [problem])
     try:
-        text = str(data.data, config.get("encoding", "utf-8"))
+        text = str(data.data, encoding)
         items = json.JSONDecoder(strict=config.get("strict", True)).decode(text)
     except (ValueError, RecursionError, LookupError) as error:
         raise corrupt("json2", error) from error

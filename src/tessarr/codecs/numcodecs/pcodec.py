@@ -70,7 +70,10 @@ class PCodec(Coder):
             number = np.dtype(kind)
             if nbytes % number.itemsize:
                 continue
-            out = np.empty(nbytes // number.itemsize, number)
+            try:
+                out = np.empty(nbytes // number.itemsize, number)
+            except (MemoryError, ValueError) as error:  # nothing in the data bounds what they decode to
+                raise CodecError(f"there is no memory for a chunk of {nbytes} bytes", codec="pcodec") from error
             try:
                 progress = simple_decompress_into(source, out)
             except RuntimeError as error:
