@@ -23,6 +23,7 @@ pub mod region;
 mod replace;
 mod scratch;
 pub mod store;
+pub mod vlen;
 mod waves;
 mod write;
 

@@ -17,6 +17,7 @@ use crate::part::{Ax, Part, Spread};
 use crate::pool;
 use crate::read::ReadJob;
 use crate::region::Memory;
+use crate::vlen;
 use crate::write::WriteJob;
 
 /// A bound array. Immutable; safe to use from several threads.
@@ -347,5 +348,6 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_cache_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(clear_cache, module)?)?;
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
+    vlen::register(module)?;
     Ok(())
 }

@@ -101,3 +101,16 @@ def clear_cache() -> None:
 
 def cache_info() -> dict[str, int]:
     """What the cache holds and did: capacity, nbytes, entries, hits, misses, evictions."""
+
+def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
+    """`count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.
+
+    `texts` holds them padded with NUL to `width` bytes, at most `widest`, or, with a `width` of 0, is a list. `None`: they are
+    not there, or not UTF-8.
+    """
+
+def vlen_bytes(data: bytes, at: int, count: int) -> tuple[list[bytes], int] | None:
+    """`count` elements of a vlen-bytes chunk from the position `at` on, and the end. `None`: they are not there."""
+
+def vlen_join(texts: list[str | None]) -> bytes | None:
+    """The texts each after its length. `None`: another object is among them, or text that has no UTF-8."""

@@ -19,7 +19,7 @@ from tessarr.codecs.emptiness import is_fill
         ("U4", "", "x"),
         ("i4", 7, 8),
         ("f8", 0.0, -0.0),
-        ("M8[s]", np.datetime64("NaT"), np.datetime64(0, "s")),
+        ("M8[s]", np.datetime64("NaT", "s"), np.datetime64(0, "s")),
         ("c16", 1j, 1),
         ([("a", "i2"), ("b", "S3")], (1, b"q"), (1, b"r")),
         (np.dtypes.StringDType(), "x", "y"),

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec
+from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec, vlen_native
 from tessarr.errors import CodecError, MetadataValidationError
 from tests.codecs.samples import data, spec_of
 
 TEXTS = ["", "a", "žluťoučký kůň", "日本語", "a\0b", "\U0001f600" * 50]
+
+
+@pytest.fixture(autouse=True, params=["by numcodecs", "as built"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the Rust module, and with it where it was built (see tests/native/test_vlen.py)."""
+    if request.param == "by numcodecs":
+        monkeypatch.setattr(vlen_native, "native", lambda: None)
 
 
 def text_array(texts: list[str]) -> np.ndarray:
@@ -105,3 +112,53 @@ def test_a_lone_surrogate_cannot_be_stored():
 def test_what_is_no_text_cannot_be_stored():
     with pytest.raises(CodecError, match="cannot encode"):
         VLenUTF8Codec().encode(np.array([3.5], object), spec_of("string", (1,)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2047, 2048, 4099])
+def test_chunks_of_any_number_of_elements_come_back(count):
+    texts = [f"{number} " * (number % 7) for number in range(count)]
+    spec = spec_of("string", (count,))
+    encoded = data(VLenUTF8Codec().encode(text_array(texts), spec))
+    assert encoded == struct.pack("<I", count) + b"".join(struct.pack("<I", len(t)) + t.encode() for t in texts)
+    assert VLenUTF8Codec().decode(encoded, spec).tolist() == texts
+    items = np.empty(count, object)
+    items[:] = [text.encode() for text in texts]
+    spec = spec_of("bytes", (count,))
+    assert data(VLenBytesCodec().encode(items, spec)) == encoded
+    assert VLenBytesCodec().decode(memoryview(encoded), spec).tolist() == items.tolist()
+
+
+@pytest.mark.parametrize(
+    "out",
+    [np.empty((2, 3), np.dtypes.StringDType()), np.empty((3, 2), np.dtypes.StringDType()).T, np.empty((2, 3), object)],
+)
+def test_text_is_decoded_into_memory_of_any_layout(out):
+    spec = spec_of("string", (2, 3))
+    encoded = VLenUTF8Codec().encode(text_array(TEXTS), spec)
+    VLenUTF8Codec().decode_into(encoded, spec, out)
+    assert out.tolist() == [TEXTS[:3], TEXTS[3:]]
+
+
+def test_missing_values_are_stored_as_empty_ones():
+    stored = struct.pack("<III1s", 2, 0, 1, b"a")
+    assert data(VLenUTF8Codec().encode(np.array([None, "a"], object), spec_of("string", (2,)))) == stored
+    assert data(VLenBytesCodec().encode(np.array([None, b"a"], object), spec_of("bytes", (2,)))) == stored
+
+
+def test_text_that_numpy_holds_but_has_no_utf_8_is_an_error():
+    # Old versions of NumPy cast any bytes to text.
+    try:
+        chunk = np.array([b"\xff"] * 300).astype(np.dtypes.StringDType())
+    except TypeError:
+        return
+    with pytest.raises(CodecError, match="cannot encode"):
+        VLenUTF8Codec().encode(chunk, spec_of("string", (300,)))
+
+
+@pytest.mark.parametrize("out", [np.empty((2, 3), object), np.empty((3, 2), object).T])
+def test_bytes_are_decoded_into_memory_of_any_layout(out):
+    spec = spec_of("bytes", (2, 3))
+    items = [text.encode() for text in TEXTS]
+    encoded = VLenBytesCodec().encode(np.array(items, object), spec)
+    VLenBytesCodec().decode_into(encoded, spec, out)
+    assert out.tolist() == [items[:3], items[3:]]

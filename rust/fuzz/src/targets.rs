@@ -14,6 +14,7 @@ use _native::encode::{Writing, merge};
 use _native::part::{Ax, Part, strides};
 use _native::region::Memory;
 use _native::store::{Held, Object, Source};
+use _native::vlen;
 use serde_json::{Value, json};
 
 type Seeds = Vec<Vec<u8>>;
@@ -90,7 +91,7 @@ fn made(name: &str, configuration: Value) -> Codec {
 fn codecs() -> Vec<Member> {
     let streams = ["zstd", "lz4", "gzip", "zlib", "bz2", "shuffle"];
     let checksums = ["fletcher32", "crc32c", "crc32", "adler32", "jenkins_lookup3"];
-    streams.into_iter().chain(checksums).map(decoder).chain(filters()).collect()
+    streams.into_iter().chain(checksums).map(decoder).chain(filters()).chain([vlen_elements()]).collect()
 }
 
 /// A codec of one stream.
@@ -111,6 +112,32 @@ fn decoder(name: &str) -> Member {
         }
     };
     Member { name: name.into(), seeds, run: Box::new(run) }
+}
+
+/// Elements of varying length, after their number in two bytes.
+fn vlen_elements() -> Member {
+    let stored = |items: &[&str]| {
+        let item = |item: &&str| [&(item.len() as u32).to_le_bytes()[..], item.as_bytes()].concat();
+        sized(items.len(), &items.iter().flat_map(item).collect::<Vec<_>>())
+    };
+    let long = "long ".repeat(60);
+    let seeds =
+        vec![stored(&["gene", "", "čeština"]), stored(&["a\0", "日本", &long]), stored(&["x"; 40]), stored(&[])];
+    let run = |input: &[u8]| {
+        let Some((n, data)) = split(input) else { return };
+        let Some(block) = vlen::Block::new(data, 0, n) else { return };
+        assert_eq!(block.elements().map(|item| item.len() + 4).sum::<usize>(), block.end, "elements have another size");
+        if block.is_text() && block.width > 0 && block.pads_well() {
+            let mut out = vec![0; n * block.width];
+            block.pad(&mut out);
+            for (item, place) in block.elements().zip(out.chunks(block.width)) {
+                assert!(std::str::from_utf8(item).is_ok(), "it is no text");
+                let last = place.iter().rposition(|byte| *byte != 0);
+                assert!(last.map_or(0, |at| at + 1) == item.len() && place.starts_with(item), "padding changes it");
+            }
+        }
+    };
+    Member { name: "vlen".into(), seeds, run: Box::new(run) }
 }
 
 fn blosc_frames() -> Vec<Member> {

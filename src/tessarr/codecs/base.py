@@ -129,6 +129,13 @@ class ArrayToBytes(Codec):
         The result may alias `data`. Raises `CodecError` when `data` is shorter or longer than it must be.
         """
 
+    def decode_into(self, data: Buffer, spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+        """Decode into `out`, of ``spec.shape``, any strides and a dtype to which ``spec.dtype`` casts. Raises as `decode`.
+
+        `out` may hold anything when it raises.
+        """
+        out[...] = self.decode(data, spec)
+
 
 class BytesToBytes(Codec):
     """Bytes in, bytes out: compressors and checksums."""

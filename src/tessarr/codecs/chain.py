@@ -57,7 +57,18 @@ class BoundChain:
     Raises `CodecError` on construction when a codec cannot apply to such chunks.
     """
 
-    __slots__ = ("_after", "_before", "_direct", "_undo", "encoded_size", "middle", "middle_spec", "shard", "spec")
+    __slots__ = (
+        "_after",
+        "_before",
+        "_direct",
+        "_undo",
+        "_varying",
+        "encoded_size",
+        "middle",
+        "middle_spec",
+        "shard",
+        "spec",
+    )
 
     spec: ChunkSpec
     """What `encode` takes and `decode` gives."""
@@ -94,6 +105,7 @@ class BoundChain:
             and middle.stored_dtype(spec) == spec.dtype
             and all(isinstance(codec, TransposeCodec) for codec in before)
         )
+        self._varying = spec.dtype.kind in "OT" and not before and self.shard is None
 
     @property
     def after(self) -> Sequence[BytesToBytes]:
@@ -128,8 +140,8 @@ class BoundChain:
 
     @property
     def direct(self) -> bool:
-        """Whether the last decompressor can write into memory laid out as the chunk's."""
-        return self._direct
+        """Whether the last decompressor, or the codec of varying elements, can write into memory laid out as the chunk's."""
+        return self._direct or self._varying
 
     def decode(self, data: Buffer) -> npt.NDArray[Any]:
         """Decode one stored chunk to an array of ``spec.shape``, read-only or not, in any byte order.
@@ -150,6 +162,11 @@ class BoundChain:
 
         Decompresses straight into `out` when its memory is laid out as the chunk's.
         """
+        if self._varying:
+            for step, size in self._undo:
+                data = step.decode(data, size)
+            self.middle.decode_into(data, self.spec, out)
+            return
         target = out
         for codec, spec in self._before if self._direct else ():
             target = codec.encode(target, spec)

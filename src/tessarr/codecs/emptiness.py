@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 _BLOCK = 1 << 16
+_OBJECTS = 1 << 8
 
 
 def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
@@ -20,7 +21,9 @@ def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
         return True
     if chunk.dtype.kind in "OT":
         value = fill[()]
-        return all(type(item) is type(value) and _equal(item, value) for item in chunk.ravel().tolist())
+        flat = chunk.ravel()
+        blocks = (flat[at : at + _OBJECTS].tolist() for at in range(0, len(flat), _OBJECTS))
+        return all(type(item) is type(value) and _equal(item, value) for block in blocks for item in block)
     origin: Any = (*(0,) * chunk.ndim, ...)
     first = chunk[origin]  # a 0-d array: a scalar of S or U would lose its trailing NULs
     if first.tobytes() != fill.tobytes():

@@ -20,9 +20,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs import vlen_native
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import read_members
 from tessarr.codecs.raw import corrupt, flat_bytes
+from tessarr.codecs.vlen_native import BLOCK
 from tessarr.errors import CodecError
 from tessarr.types import JSON, Buffer, JSONObject
 
@@ -52,19 +54,20 @@ class _VLenCodec(ArrayToBytes):
             got=spec.data_type.name,
         )
 
-    def _run_encode(self, coder: Any, chunk: npt.NDArray[Any]) -> Buffer:
-        values = np.ascontiguousarray(chunk).reshape(-1).astype(object, copy=False)
-        values = np.require(values, requirements="W")  # numcodecs asks for memory it could write
-        try:
-            encoded: bytearray = coder.encode(values)
-        except (TypeError, ValueError, AttributeError) as error:
-            raise CodecError(
-                f"{self.name} cannot encode a chunk: {error}", codec=self.name, expected=self._stored
-            ) from error
-        return encoded
+    def _run_encode(self, coder: Any, values: npt.NDArray[Any]) -> Buffer:
+        """`values`, which are flat, by numcodecs; text in blocks, so that few Python objects are made of it at a time."""
+        if values.dtype == object:
+            encoded: bytearray = coder.encode(np.require(values, requirements="W"))  # it asks for memory it could write
+            return encoded
+        blocks = (values[start : start + BLOCK].astype(object) for start in range(0, len(values), BLOCK))
+        parts = (memoryview(coder.encode(block))[4:] for block in blocks)
+        return b"".join([len(values).to_bytes(4, "little"), *parts])
 
-    def _run_decode(self, coder: Any, data: Buffer, spec: ChunkSpec) -> tuple[npt.NDArray[Any], int]:
-        """The elements, flat, and the size of their bytes together."""
+    def _cannot_encode(self, error: Exception) -> CodecError:
+        return CodecError(f"{self.name} cannot encode a chunk: {error}", codec=self.name, expected=self._stored)
+
+    def _checked(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[np.uint8]:
+        """The bytes of `data`, which are enough for the right number of elements."""
         source = flat_bytes(data)
         expected = prod(spec.shape)
         if len(source) < 4:
@@ -74,14 +77,40 @@ class _VLenCodec(ArrayToBytes):
             raise CodecError(
                 f"a {self.name} chunk has the wrong number of elements", codec=self.name, expected=expected, got=count
             )
-        size = len(source) - 4 - 4 * count
-        if size < 0:
+        if len(source) < 4 + 4 * count:
             raise corrupt(self.name, f"{len(source)} bytes cannot hold {count} elements")
+        return source
+
+    def _run_decode(self, coder: Any, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> tuple[npt.NDArray[Any], int]:
+        """The elements, flat, and the size of their bytes together, by numcodecs."""
         try:
             values: npt.NDArray[Any] = coder.decode(source)
         except (ValueError, RuntimeError) as error:  # UnicodeDecodeError is a ValueError
             raise corrupt(self.name, error) from error
-        return values, size
+        return values, len(source) - 4 - 4 * prod(spec.shape)
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToBytes.decode`."""
+        source = self._checked(data, spec)
+        out = np.empty(spec.shape, spec.dtype)
+        self._into(data, source, spec, out)
+        return out
+
+    def decode_into(self, data: Buffer, spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+        """See `ArrayToBytes.decode_into`."""
+        self._into(data, self._checked(data, spec), spec, out)
+
+    def _into(self, data: Buffer, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+        if not (out.flags.c_contiguous and self._natively(data, out.reshape(-1))):
+            out[...] = self._objects(source, spec)
+
+    def _natively(self, data: Buffer, out: npt.NDArray[Any]) -> bool:
+        """Decode into the one-dimensional `out` through the Rust module; ``False`` when that is not possible."""
+        raise NotImplementedError
+
+    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """The chunk as objects, by numcodecs."""
+        raise NotImplementedError
 
     def _check_end(self, used: int, size: int) -> None:
         if used != size:
@@ -108,20 +137,27 @@ class VLenUTF8Codec(_VLenCodec):
 
     def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
+        values = np.ascontiguousarray(chunk).reshape(-1)
+        try:
+            encoded: Buffer | None = vlen_native.encode_texts(values)
+            if encoded is None:
+                from numcodecs.vlen import VLenUTF8
+
+                encoded = self._run_encode(VLenUTF8(), values)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise self._cannot_encode(error) from error
+        return encoded
+
+    def _natively(self, data: Buffer, out: npt.NDArray[Any]) -> bool:
+        return out.dtype == np.dtypes.StringDType() and vlen_native.decode_texts(data, out)
+
+    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
         from numcodecs.vlen import VLenUTF8
 
-        return self._run_encode(VLenUTF8(), chunk)
-
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
-        """See `ArrayToBytes.decode`."""
-        from numcodecs.vlen import VLenUTF8
-
-        values, size = self._run_decode(VLenUTF8(), data, spec)
+        values, size = self._run_decode(VLenUTF8(), source, spec)
         characters = sum(map(len, values.tolist()))
         if characters != size:  # equal: nothing but ASCII, and nothing after the last element
             self._check_end(len("".join(values.tolist()).encode()), size)
-        if spec.dtype.kind == "T":
-            values = np.array(values, dtype=spec.dtype)
         return values.reshape(spec.shape)
 
 
@@ -139,12 +175,17 @@ class VLenBytesCodec(_VLenCodec):
         """See `ArrayToBytes.encode`."""
         from numcodecs.vlen import VLenBytes
 
-        return self._run_encode(VLenBytes(), chunk)
+        try:
+            return self._run_encode(VLenBytes(), np.ascontiguousarray(chunk).reshape(-1))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise self._cannot_encode(error) from error
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
-        """See `ArrayToBytes.decode`."""
+    def _natively(self, data: Buffer, out: npt.NDArray[Any]) -> bool:
+        return out.dtype == np.dtype(object) and vlen_native.decode_bytes(data, out)
+
+    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
         from numcodecs.vlen import VLenBytes
 
-        values, size = self._run_decode(VLenBytes(), data, spec)
+        values, size = self._run_decode(VLenBytes(), source, spec)
         self._check_end(sum(map(len, values.tolist())), size)
         return values.reshape(spec.shape)

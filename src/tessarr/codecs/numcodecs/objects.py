@@ -112,6 +112,13 @@ class ObjectCodec(ArrayToBytes):
             values = np.array(["" if value is None else value for value in values.ravel().tolist()], dtype=spec.dtype)
         return values.reshape(spec.shape)
 
+    def decode_into(self, data: Buffer, spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+        """See `ArrayToBytes.decode_into`."""
+        if self.name in _VLEN and spec.dtype.kind in "OT":
+            _VLEN[self.name].decode_into(data, spec, out)
+        else:
+            super().decode_into(data, spec, out)
+
 
 _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec(), "vlen-bytes": VLenBytesCodec()}
 

@@ -1,0 +1,155 @@
+"""The vlen codecs give the same bytes, elements and errors with the Rust module and without it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import tessarr
+from tessarr import _native
+from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec, vlen_native
+from tests.codecs.samples import data, spec_of
+
+UTF8, BYTES = VLenUTF8Codec(), VLenBytesCodec()
+
+texts = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from("\0aé日😀")), max_size=9)
+elements = st.one_of(texts, texts, texts, st.builds(lambda t, n: t * n, texts, st.sampled_from([1, 5, 40])))
+
+
+@pytest.fixture(autouse=True)
+def built() -> Iterator[None]:
+    vlen_native.native.cache_clear()
+    assert vlen_native.native() is _native
+    with mock.patch.multiple(vlen_native, BLOCK=4, WIDEST=24):
+        yield
+
+
+def outcome(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except tessarr.errors.TessarrError as error:
+        return type(error), str(error)
+
+
+def both(function: Callable[[], Any]) -> tuple[Any, Any]:
+    """What `function` gives, or how it fails, with the Rust module and without it."""
+    with mock.patch.object(vlen_native, "native", return_value=None):
+        by_numcodecs = outcome(function)
+    return outcome(function), by_numcodecs
+
+
+def of_texts(items: list[str]) -> npt.NDArray[Any]:
+    return np.array(items, dtype=np.dtypes.StringDType())
+
+
+def of_objects(items: list[Any]) -> npt.NDArray[np.object_]:
+    out = np.empty(len(items), object)
+    out[:] = items
+    return out
+
+
+def stored(items: list[bytes]) -> bytes:
+    return struct.pack("<I", len(items)) + b"".join(struct.pack("<I", len(item)) + item for item in items)
+
+
+@given(st.lists(elements, max_size=20))
+@example(["", "\0", "a\0", "\0a", "é\0\0", "😀" * 3, "x" * 25, ""])
+@example(["short"] * 8 + ["é" * 12] * 8 + ["long" * 20] * 5)
+def test_text_is_encoded_and_decoded_alike(items: list[str]) -> None:
+    spec = spec_of("string", (len(items),))
+    expected = stored([item.encode() for item in items])
+    for chunk in (of_texts(items), of_objects(items)):
+        assert both(lambda chunk=chunk: data(UTF8.encode(chunk, spec))) == (expected, expected)
+    assert both(lambda: UTF8.decode(expected, spec).tolist()) == (items, items)
+    assert both(lambda: UTF8.decode(bytearray(expected), spec).dtype) == (spec.dtype, spec.dtype)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=20))
+def test_bytes_are_encoded_and_decoded_alike(items: list[bytes]) -> None:
+    spec = spec_of("bytes", (len(items),))
+    expected = stored(items)
+    assert both(lambda: data(BYTES.encode(of_objects(items), spec))) == (expected, expected)
+    assert both(lambda: BYTES.decode(expected, spec).tolist()) == (items, items)
+
+
+odd = st.sampled_from(["\ud800", "a\udfff", None, 0, 1, 1.5, b"x", np.str_("x"), [], bytearray(b"x")])
+
+
+@given(st.lists(st.one_of(texts, texts, odd), max_size=12))
+def test_objects_that_are_no_text_are_refused_alike(items: list[Any]) -> None:
+    spec = spec_of("string", (len(items),))
+    rust, by_numcodecs = both(lambda: data(UTF8.encode(of_objects(items), spec)))
+    assert rust == by_numcodecs
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> tuple[int, bytes]:
+    """Number of elements that are asked for, and a chunk that is cut, longer, or changed somewhere."""
+    items = draw(st.lists(st.one_of(elements.map(str.encode), st.binary(max_size=9)), max_size=12))
+    chunk = bytearray(stored(items))
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(chunk)))
+        kind = draw(st.sampled_from(["cut", "more", "change", "length"]))
+        if kind == "cut":
+            del chunk[at:]
+        elif kind == "more":
+            chunk[at:at] = draw(st.binary(max_size=5))
+        elif kind == "change":
+            chunk[at : at + 1] = draw(st.binary(min_size=1, max_size=1))
+        else:
+            length = draw(st.sampled_from([0, 1, 3, 4, 127, 128, 255, 2**31 - 1, 2**31, 2**32 - 1]))
+            chunk[at : at + 4] = struct.pack("<I", length)
+    return len(items), bytes(chunk)
+
+
+@given(damaged())
+@example((1, struct.pack("<II3s", 1, 3, b"\xed\xa0\x80")))
+@example((2, struct.pack("<II1sI1s", 2, 1, b"\xc3", 1, b"\xa9")))
+def test_damaged_chunks_are_refused_alike(case: tuple[int, bytes]) -> None:
+    count, chunk = case
+    for codec, kind in ((UTF8, "string"), (BYTES, "bytes")):
+        spec = spec_of(kind, (count,))
+        rust, by_numcodecs = both(lambda codec=codec, spec=spec: codec.decode(chunk, spec).tolist())
+        assert rust == by_numcodecs
+
+
+def test_positions_and_numbers_that_cannot_be_are_not_found() -> None:
+    chunk = stored([b"ab", b""])
+    assert _native.vlen_texts(chunk, 4, 2, 9) == (b"ab\0\0", 2, len(chunk))
+    assert _native.vlen_texts(chunk, 4, 2, 1) == (["ab", ""], 0, len(chunk))
+    for at, count in [(4, 3), (5, 1), (len(chunk) + 1, 0), (2**63, 1), (4, 2**63)]:
+        assert _native.vlen_texts(chunk, at, count, 9) is None
+        assert _native.vlen_bytes(chunk, at, count) is None
+
+
+def test_a_module_of_an_older_tessarr_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    vlen_native.native.cache_clear()
+    monkeypatch.delattr(_native, "vlen_texts")
+    assert vlen_native.native() is None
+    vlen_native.native.cache_clear()
+
+
+@pytest.mark.parametrize("layout", [{"chunks": (5,)}, {"chunks": (2,), "shards": (10,)}, {"chunks": (20,)}])
+@pytest.mark.parametrize("compressors", [None, "auto"])
+def test_arrays_hold_the_same_with_it_and_without(layout: Any, compressors: Any) -> None:
+    items = ["", "a", "é\0", "日本語", "x" * 100, "😀"] * 3
+    values = {"string": of_texts(items), "bytes": of_objects([item.encode() for item in items])}
+    for dtype, value in values.items():
+
+        def written(dtype: str = dtype, value: npt.NDArray[Any] = value) -> tuple[dict[str, bytes], Any, Any]:
+            store: dict[str, bytes] = {}
+            array = tessarr.create_array(store, shape=18, dtype=dtype, compressors=compressors, **layout)
+            array[:] = value
+            array[3:7] = value[:4]
+            return {key: bytes(item) for key, item in store.items()}, array[:].tolist(), array[1:15:3].tolist()
+
+        rust, by_numcodecs = both(written)
+        assert rust == by_numcodecs
