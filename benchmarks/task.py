@@ -15,13 +15,15 @@ class Task:
     """Made once per peer, row and variant; run many times."""
 
     run: Callable[[], Any]
-    """What is timed."""
+    """What is timed, and gives `check` its results."""
     check: Callable[[Any], None]
     """Raises AssertionError unless what `run` gave, or left behind, is the truth."""
     before: Callable[[], None] = lambda: None
     """Done before each run, outside the time."""
     calls: int = 1
     """How many calls one run makes; the figure is per call."""
+    timed: Callable[[], Any] | None = None
+    """What is timed instead of `run`: the same work, whose results are let go one by one."""
     measure: Callable[[], float] | None = None
     """Gives the figure itself where it is no time of `run`."""
 
@@ -31,7 +33,7 @@ class Task:
         if self.measure is not None:
             return self.measure()
         began = time.perf_counter()
-        result = self.run()
+        result = (self.timed or self.run)()
         elapsed = time.perf_counter() - began
         del result
         return elapsed / self.calls
