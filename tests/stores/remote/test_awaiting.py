@@ -253,7 +253,16 @@ def test_what_runs_in_a_thread_gives_up_when_it_is_cancelled(s3_proxy: Proxy) ->
         source.create_array(str(number), data=np.arange(4))
     target = tessarr.create_group(store)
     s3_proxy.latency_s = 0.02
-    assert asyncio.run(_cancelled_after(tessarr.copy_async(source, target, "copy"), 0.3))
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(tessarr.copy_async(source, target, "copy"))
+        while sum(one.method == "PUT" and "copy/" in one.target for one in s3_proxy.seen) < 6:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(asyncio.wait_for(cancelled(), 60))
     s3_proxy.latency_s = 0
     time.sleep(0.3)
     sent = len(s3_proxy.seen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from tessarr.errors import StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.url import store_from
 from tessarr.stores.zarr_python import ZarrPythonStore
+from tests.stores.contract import child_environment
 
 SECRET = "hunter2-never-shown"
 NOBODY = "127.0.0.1:9"
@@ -156,7 +156,7 @@ else:
 
 def _elsewhere(store: Store, **environment: str) -> str:
     """What another process says when it unpickles `store`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    kept = {name: value for name, value in child_environment().items() if not name.startswith("AWS_")}
     command = [sys.executable, "-c", _ELSEWHERE, pickle.dumps(store).hex()]
     done = subprocess.run(command, capture_output=True, text=True, env={**kept, **environment}, timeout=60)
     return done.stdout + done.stderr
