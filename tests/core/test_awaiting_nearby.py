@@ -58,7 +58,8 @@ def test_a_copy_that_is_cancelled_stops_before_its_end(tmp_path: Path) -> None:
 
     async def cancelled() -> None:
         task = asyncio.ensure_future(tessarr.copy_async(source, target, "copy"))
-        await asyncio.sleep(0.5)
+        while not (tmp_path / "copy" / "1" / "zarr.json").exists():
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
