@@ -167,7 +167,7 @@ def _engine(problems: list[str]) -> dict[str, Any]:
 
 
 def _threads() -> dict[str, Any]:
-    from tessarr.engine.pool import processors
+    from tessarr.engine.processors import processors
 
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return {

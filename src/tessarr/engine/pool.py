@@ -1,6 +1,6 @@
 """The threads that all reads and writes of this process share.
 
-As many as the processors this process may use (affinity and ``threading.max_workers`` respected). The caller's thread
+As many as the processors this process may use (`tessarr.engine.processors`). The caller's thread
 always takes part, so work never waits for a busy pool, and N user threads scale N-fold. Work that is itself running in
 the pool stays on its thread. In a forked child the pool is made anew.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from tessarr.engine.processors import processors
 from tessarr.stores.locks import PATIENCE
 
 if TYPE_CHECKING:
@@ -47,15 +48,6 @@ def _forget_pool() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
-
-
-def processors() -> int:
-    """How many threads may compute at once."""
-    from tessarr.settings import config
-
-    limit = config.get("threading.max_workers", None)
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, limit) if limit else available)
 
 
 def _executor() -> ThreadPoolExecutor:

@@ -14,7 +14,8 @@ from threading import Semaphore
 from typing import NamedTuple, Protocol, cast
 
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.pool import for_each, processors
+from tessarr.engine.pool import for_each
+from tessarr.engine.processors import processors
 from tessarr.errors import BaseZarrError
 from tessarr.pieces import Piece, Stored, join
 from tessarr.stores.base import Store

@@ -1,0 +1,50 @@
+"""How many processors this process may use: its affinity, the quota of its control groups, and the settings."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+
+def processors() -> int:
+    """How many threads may compute at once."""
+    from tessarr.settings import config
+
+    limit = config.get("threading.max_workers", None)
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, quota(), limit or available))
+
+
+@cache
+def quota(own: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int:
+    """Whole processors' worth of time that the control groups of this process grant; many when they set no limit.
+
+    `own` lists the groups (of both versions of the interface); a group is bound by those around it.
+    """
+    least = float("inf")
+    for line in _text(own).splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = mount if not controllers else next(filter(Path.is_dir, (mount / controllers, mount / "cpu")), mount)
+        place = top / group.lstrip("/")
+        for folder in (place, *place.parents):
+            least = min(least, _granted(folder))
+            if folder == top:
+                break
+    return max(1, int(min(least, 1 << 20)))
+
+
+def _granted(folder: Path) -> float:
+    limit, period = [*_text(folder / "cpu.max").split(), "", ""][:2]
+    if not limit:
+        limit, period = _text(folder / "cpu.cfs_quota_us").strip(), _text(folder / "cpu.cfs_period_us").strip()
+    return int(limit) / int(period) if limit.isdigit() and period.isdigit() and int(period) else float("inf")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        return ""
