@@ -165,8 +165,12 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
             return read_some(chain, source, part, how.out);
         }
         let value = cache.get_or_make(name, spot, &state, || {
+            let data = peel(chain, source)?;
+            let (codec, size) = &chain.after[0];
+            codec.check_plausible(&data, *size)?;
             let mut value = vec![0; chain.nbytes];
-            decode_into(chain, source, &mut value)?;
+            codec.decode_into(&data, &mut value)?;
+            finish(chain, &mut value);
             Ok(value)
         })?;
         scatter(chain, &value, 0, part, how.out);
@@ -191,6 +195,7 @@ fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<
         return Ok(());
     };
     let data = peel(chain, source)?;
+    chain.after[0].0.check_plausible(&data, chain.nbytes)?;
     let (begin, mut bytes) = match chain.after.first() {
         Some((Codec::Zstd { .. }, _)) => (0, zstd_prefix(&data, chain.nbytes, stop)?),
         _ => blosc::decode_part(&data, chain.nbytes, start, stop)?,
@@ -274,6 +279,7 @@ fn undo<'a>(codec: &Codec, size: usize, data: Bytes<'a>) -> Result<Bytes<'a>> {
         }
         return Ok(data.sub(start, body));
     }
+    codec.check_plausible(&data, size)?;
     let mut out = scratch::take(size);
     codec.decode_into(&data, &mut out)?;
     Ok(Bytes::Scratch(out))

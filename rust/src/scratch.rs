@@ -29,10 +29,9 @@ pub fn take(len: usize) -> Scratch {
         Some(i) => kept.swap_remove(i),
         None => kept.pop().unwrap_or_default(),
     });
-    if bytes.len() < len {
-        if bytes.capacity() < len {
-            bytes = Vec::new(); // nothing in it is worth copying
-        }
+    if bytes.capacity() < len {
+        bytes = vec![0; len]; // nothing in it is worth copying
+    } else if bytes.len() < len {
         bytes.resize(len, 0);
     }
     Scratch { bytes, len }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,23 @@ def test_a_chunk_larger_than_memory_is_an_error_and_does_not_end_the_process(zar
     with pytest.raises(MemoryError):
         z[1] = 1
     assert z[:].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["gzip", "zlib", "zstd", "lz4", "bz2"])
+@pytest.mark.parametrize("part", [slice(None), slice(3, 5)], ids=["whole", "part"])
+def test_data_that_cannot_fill_a_chunk_are_refused_before_memory_is_taken_for_it(
+    tmp_path: Path, name: str, part: slice
+) -> None:
+    codecs = {"gzip": {"id": "gzip"}, "zstd": {"id": "zstd"}, **V2_CODECS}
+    array = tessarr.create_array(
+        str(tmp_path / "a"), shape=(64,), dtype="u1", chunks=(64,), zarr_format=2, compressors=codecs[name]
+    )
+    array[...] = 1
+    document = tmp_path / "a" / ".zarray"
+    fields = json.loads(document.read_text(encoding="utf-8"))
+    document.write_text(json.dumps({**fields, "chunks": [2**31]}), encoding="utf-8")
+    damaged = tessarr.open_array(str(tmp_path / "a"), mode="r")
+    assert damaged.engine.name == "native"
+    for _ in range(3):  # the chunk is kept from the second time on
+        with pytest.raises(CodecError, match="expected 2147483648 bytes; got at most"):
+            damaged[part]

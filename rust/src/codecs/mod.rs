@@ -22,6 +22,11 @@ use crate::scratch;
 use checksum::Checksum;
 use filter::Filter;
 
+/// No byte of zstd, lz4, deflate or Blosc decodes to more: a run of 128 KiB takes zstd four bytes.
+const MAX_RATIO: usize = 1 << 15;
+/// The same for bzip2, whose blocks of 900 kB hold run lengths: 45 MB in some 40 bytes.
+const MAX_RATIO_BZ2: usize = 1 << 21;
+
 /// One bytes → bytes codec with its configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Codec {
@@ -86,6 +91,19 @@ impl Codec {
             Codec::Filter(filter) => filter.encoded_size(n),
             _ => None,
         }
+    }
+
+    /// Refuses data that cannot decode to `size` bytes, before memory is taken for so many.
+    pub fn check_plausible(&self, data: &[u8], size: usize) -> Result<()> {
+        let n = data.len();
+        let most = n.saturating_mul(if matches!(self, Codec::Bz2 { .. }) { MAX_RATIO_BZ2 } else { MAX_RATIO });
+        let got = match self {
+            Codec::Checksum(_) => None, // takes no memory
+            Codec::Shuffle { .. } => (n != size).then(|| n.to_string()),
+            Codec::Filter(filter) => (filter.encoded_size(size) != Some(n)).then(|| format!("what {n} encoded")),
+            _ => (most < size).then(|| format!("at most {most}")),
+        };
+        got.map_or(Ok(()), |got| Err(Error::size(self.name(), size, got)))
     }
 
     /// Decodes `data` to exactly fill `out`.
