@@ -163,4 +163,8 @@ def test_the_counts_of_requests_are_those_that_the_script_prints(
     line = re.compile(r"^ +(\S.*?) +(\d+) requests +\d+ round trips +([\d,]+) kB$", re.M)
     printed = line.findall(capsys.readouterr().out)
     assert len(printed) > 25
-    assert sorted(line.findall(text_of("docs/object-storage.md"))) == sorted(printed)
+    written = line.findall(text_of("docs/object-storage.md"))
+    if tessarr.create_array({}, shape=(1,), dtype="u1").engine.name != "native":
+        # The reference engine keeps no parts of shards decoded, and fetches them again.
+        printed, written = ([row for row in rows if "again" not in row[0]] for rows in (printed, written))
+    assert sorted(written) == sorted(printed)
