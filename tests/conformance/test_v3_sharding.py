@@ -389,7 +389,10 @@ def test_a_partial_read_asks_for_the_index_and_then_all_ranges_at_once() -> None
     assert key == "c/0/0"
     # The two inner chunks that the selection meets in each of two rows; those of a row, or all, may share a range.
     assert sum(stop - start for start, stop in ranges) < 11 * 256 * 256
-    assert [n for n in range(64) if any(start <= n << 16 and n + 1 << 16 <= stop for start, stop in ranges)][:2] == [2, 3]
+    assert [n for n in range(64) if any(start <= n << 16 and n + 1 << 16 <= stop for start, stop in ranges)][:2] == [
+        2,
+        3,
+    ]
     asked.clear()
     assert (z[...] == values).all()
     assert asked == [[("c/0/0", None)]]
