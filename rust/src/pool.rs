@@ -146,7 +146,7 @@ impl Process {
         for _ in 0..helpers {
             queue.jobs.push_back(job.clone());
         }
-        let limit = threads().saturating_sub(1).max(1);
+        let limit = threads().saturating_sub(1).max(helpers);
         while queue.threads < limit && queue.idle < queue.jobs.len() {
             let started = thread::Builder::new().name("tessarr".into()).spawn(move || self.serve());
             if started.is_err() {

@@ -28,6 +28,9 @@ thread_local! {
 /// Encoded inner chunks that a thread collects before it writes them.
 const ARENA: usize = 512 << 10;
 
+/// Threads that write what is to be on the disk when they are done.
+const SYNCING: usize = 8;
+
 /// A shard that is being made, for others to help with.
 struct OpenShard {
     chain: Arc<Chain>,
@@ -83,7 +86,11 @@ impl WriteJob {
         };
         // Every further chunk is encoded whole, however little of it is written.
         let work = selected.max((spread.len() - 1).saturating_mul(chain.nbytes));
-        let helpers = if work < SMALL_WORK { 0 } else { threads().min(pieces).saturating_sub(1) };
+        let threads = match threads() {
+            n if n > 1 && array.durable => n.max(SYNCING), // most of them wait for the disk
+            n => n,
+        };
+        let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
         let job = Arc::new(WriteJob {
             array: array.clone(),
             spread,
