@@ -86,9 +86,10 @@ impl WriteJob {
         };
         // Every further chunk is encoded whole, however little of it is written.
         let work = selected.max((spread.len() - 1).saturating_mul(chain.nbytes));
-        let threads = match threads() {
-            n if n > 1 && array.durable => n.max(SYNCING), // most of them wait for the disk
-            n => n,
+        let threads = match (threads(), &chain.middle) {
+            // Most of them wait for the disk, which shards, few and long in the making, make them do less.
+            (n, Middle::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
+            (n, _) => n,
         };
         let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
         let job = Arc::new(WriteJob {
