@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -154,24 +154,29 @@ def read_fancy(peer: Peer, name: str) -> Task:
 
 @row("T1", "chunks per second from N threads", THREADS, unit="1/s", larger_is_better=True)
 def read_threads(peer: Peer, name: str) -> Task:
-    """Each user thread reads its own chunks through the same handle."""
+    """Each user thread reads its own chunks through the same handle, and lets one go before it reads the next."""
     count, _, layout_name = name.partition(" threads ")
     layout = layout_for(peer, layout_name)
     boxes, truth = random_chunks(layout, CALLS), layout.truth()
     array = peer.open(layout.path)
     shares = [boxes[number :: int(count)] for number in range(int(count))]
 
-    def read_share(share: list[tuple[slice, ...]], out: list[np.ndarray]) -> None:
-        out.extend(peer.read(array, box) for box in share)
-
-    def run() -> list[list[np.ndarray]]:
+    def in_threads(keep: Callable[[list[np.ndarray], np.ndarray], object]) -> list[list[np.ndarray]]:
         results: list[list[np.ndarray]] = [[] for _ in shares]
+
+        def read_share(share: list[tuple[slice, ...]], out: list[np.ndarray]) -> None:
+            for box in share:
+                keep(out, peer.read(array, box))
+
         threads = [threading.Thread(target=read_share, args=pair) for pair in zip(shares, results, strict=True)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         return results
+
+    def run() -> list[list[np.ndarray]]:
+        return in_threads(list.append)
 
     def check(got: list[list[np.ndarray]]) -> None:
         for share, values in zip(shares, got, strict=True):
@@ -180,7 +185,7 @@ def read_threads(peer: Peer, name: str) -> Task:
     def measure() -> float:
         peer.forget()
         began = time.perf_counter()
-        run()
+        in_threads(lambda *_: None)
         return len(boxes) / (time.perf_counter() - began)
 
     return Task(run=run, check=check, measure=measure)
