@@ -184,9 +184,7 @@ def memory(peer: Peer, name: str) -> Task:
     def measure() -> float:
         worker = str(Path(__file__).with_name("worker.py"))
         command = [sys.executable, "-W", "ignore", worker, peer.name, name]
-        # Bytecode is kept from one import to the next, as it is for whoever installs a package.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     return Task(run=task.run, check=task.check, before=task.before, measure=measure)
 
