@@ -18,9 +18,18 @@ FAMILIES ?= V1 V2 V3 FS
 FIXTURES ?= $(if $(wildcard ../shared/fixtures),../shared/fixtures,tests/fixtures)
 SECONDS_PER_TARGET ?= 60
 
+# For `make freethreaded`: packages that have wheels for free-threaded Python and leave its GIL off, and the tests that need
+# no other package. (zfpy and zarrs have none; lmdb and netCDF4 need the GIL.)
+FREE := build/freethreaded
+FREE_PACKAGES := fsspec icechunk ml_dtypes msgpack mongomock obstore pcodec pyarrow redis rich tensorstore zarr
+FREE_TESTS ?= tests/native tests/core tests/codecs tests/indexing tests/properties tests/dtypes tests/grids tests/keys \
+	tests/metadata tests/model tests/safety $(wildcard tests/stores/test_*.py tests/test_*.py) \
+	--ignore=tests/native/test_foreign.py -k "not zfp"
+STRESS_SECONDS ?= 2
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test servers check format conformance fixtures bench fuzz wheel docs api-snapshot clean
+.PHONY: help setup demo test servers check format conformance fixtures bench freethreaded fuzz wheel docs api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -67,6 +76,16 @@ bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SE
 
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
+
+freethreaded: ## the tests of engines, core and codecs without a GIL: PYTHON=python3.14t or newer, STRESS_SECONDS=2, FREE_TESTS="..."
+	@"$(PYTHON)" -c 'import sys, sysconfig; sys.exit(not sysconfig.get_config_var("Py_GIL_DISABLED") or sys.version_info < (3, 14))' \
+		|| { echo "error: set PYTHON to a free-threaded CPython, 3.14 or newer" >&2; exit 1; }
+	test -x $(FREE)/bin/python || "$(PYTHON)" -m venv $(FREE)
+	$(FREE)/bin/python -m pip install --quiet --upgrade "pip>=24"
+	TESSARR_NATIVE=require CARGO_TARGET_DIR=$(abspath $(FREE)/target) $(FREE)/bin/python -m pip install --quiet -e . hypothesis jsonschema pytest pytest-xdist
+	@for package in $(FREE_PACKAGES); do $(FREE)/bin/python -m pip install --quiet --only-binary :all: $$package || exit 1; done
+	# A module that needs the GIL switches it on with a warning, which is an error here.
+	STRESS_SECONDS=$(STRESS_SECONDS) $(FREE)/bin/python -m pytest -q -n $(JOBS) -W "ignore:As the c extension:RuntimeWarning" $(FREE_TESTS) </dev/null
 
 wheel: $(STAMP) ## dist/*.whl with the native engine, which must build
 	$(PY) -m pip install --quiet build

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.cli import doctor
 from tessarr.cli.convert import parse_codec, parse_layout
 from tessarr.errors import UnsupportedOperationError
 
@@ -270,6 +274,50 @@ def test_without_the_rust_module_everything_says_so_and_nothing_is_wrong(
     assert "not built" in array.engine.reason
     with tessarr.config.set({"engine": "native"}), pytest.raises(UnsupportedOperationError, match="rustup"):
         tessarr.open_array(str(tmp_path / "a"))[...]
+
+
+class _OfAnotherBuild(MetaPathFinder, Loader):
+    """The Rust module as free-threaded Python finds it when it was built for the others."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname == "tessarr._native" else None
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        raise SystemError("init function of _native returned uninitialized object")
+
+    def exec_module(self, module: Any) -> None: ...
+
+
+def test_a_rust_module_for_another_build_of_python_is_told_and_the_reference_engine_serves(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "meta_path", [_OfAnotherBuild(), *sys.meta_path])
+    for name in ("tessarr._native", "tessarr.engine.native"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delattr(tessarr, "_native", raising=False)
+    array = tessarr.create_array({}, shape=(3,), dtype="i4")
+    assert array.engine.name == "reference"
+    assert "cannot be loaded" in array.engine.reason
+    assert "build tessarr for this Python" in " ".join(run("doctor").out.split())
+
+
+@pytest.mark.parametrize("needs", [True, False])
+def test_doctor_tells_whether_threads_run_free_and_which_package_ends_that(
+    run: Run, monkeypatch: pytest.MonkeyPatch, needs: bool
+) -> None:
+    locked: list[bool] = []
+
+    def import_it(name: str) -> Any:
+        if name == "rich" and needs:
+            locked.append(True)
+        return importlib.import_module(name)
+
+    monkeypatch.setattr(doctor, "_gil", lambda: bool(locked))
+    monkeypatch.setattr(doctor, "import_module", import_it)
+    monkeypatch.setattr(doctor.sysconfig, "get_config_var", lambda name: int(name == "Py_GIL_DISABLED"))
+    out = " ".join(run("doctor").out.split())
+    assert ("free-threaded until rich is imported, which needs the GIL" in out) == needs
+    assert "free-threaded" in out
 
 
 def test_doctor_names_the_engine_of_each_codec(run: Run) -> None:

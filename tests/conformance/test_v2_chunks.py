@@ -25,7 +25,7 @@ KINDS: list[tuple[str, Any]] = [
     (">c16", complex(0, float("nan"))),
     ("<m8[ns]", np.timedelta64(5, "ns")),
     ("<M8[D]", np.datetime64("2024-02-29")),
-    ("<M8[s]", np.datetime64("NaT")),
+    ("<M8[s]", np.datetime64("NaT", "s")),
     ("|S5", b"abc"),
     ("<U7", "añb"),
     (">U7", "日本"),

@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import sys
+import sysconfig
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -16,7 +17,7 @@ import numpy as np
 import tessarr
 from tessarr import registry
 from tessarr.cli.printing import OK, PROBLEMS, add_verb, human, print_json, table
-from tessarr.engine.choose import NOT_BUILT, why_not_loaded
+from tessarr.engine.choose import NOT_BUILT, NOT_LOADED, why_not_loaded
 from tessarr.engine.chunk_cache import chunk_cache_info
 from tessarr.errors import MissingDependencyError, TessarrError
 from tessarr.settings import DEFAULTS, PREFIXES, config
@@ -105,7 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
 def examine() -> dict[str, Any]:
     """Everything that the verb tells, as plain values; ``problems`` is a list of sentences."""
     problems: list[str] = []
-    packages = _packages(problems)
+    needing: list[str] = []
+    packages = _packages(problems, needing)
     engine = _engine(problems)
     return {
         "tessarr": tessarr.__version__,
@@ -113,7 +115,7 @@ def examine() -> dict[str, Any]:
         "platform": platform.platform(),
         "location": os.path.dirname(tessarr.__file__),
         "engine": engine,
-        "threads": _threads(),
+        "threads": _threads(needing),
         "cache": _cache(),
         "codecs": _codecs(problems),
         "data_types": list(registry.names("data_type")),
@@ -123,31 +125,39 @@ def examine() -> dict[str, Any]:
     }
 
 
-def _packages(problems: list[str]) -> dict[str, Any]:
-    required = {name: _installed(name, module, problems) for name, module in _REQUIRED.items()}
+def _packages(problems: list[str], needing: list[str]) -> dict[str, Any]:
+    required = {name: _installed(name, module, problems, needing) for name, module in _REQUIRED.items()}
     for name, found in required.items():
         if found is None:
             problems.append(f"the package {name} is not installed; pip install {name}")
     optional = {
-        name: {"version": _installed(name, module, problems), "extra": extra}
+        name: {"version": _installed(name, module, problems, needing), "extra": extra}
         for name, (module, extra) in _OPTIONAL.items()
     }
     return {"required": required, "optional": optional}
 
 
-def _installed(name: str, module: str, problems: list[str]) -> str | None:
+def _installed(name: str, module: str, problems: list[str], needing: list[str]) -> str | None:
     """The version of a distribution whose module can be imported."""
     try:
         found = version(name)
     except PackageNotFoundError:
         return None
+    free = not _gil()
     try:
         import_module(module)
     except Exception as error:  # what another package raises on import is not ours to foresee
         problems.append(
             f"the package {name} {found} is installed and cannot be imported: {type(error).__name__}: {error}"
         )
+    if free and _gil():
+        needing.append(name)
     return found
+
+
+def _gil() -> bool:
+    """Whether the interpreter's lock is on; free-threaded Python switches it on for a package that needs it."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def _engine(problems: list[str]) -> dict[str, Any]:
@@ -155,7 +165,7 @@ def _engine(problems: list[str]) -> dict[str, Any]:
     try:
         import_module("tessarr.engine.native")
         native, reason = True, "installed"
-    except ImportError as error:
+    except NOT_LOADED as error:
         native, reason = False, f"the native engine is off: {why_not_loaded(error)}"
         if why_not_loaded(error) != NOT_BUILT:
             problems.append(f"the native engine is there and cannot be loaded: {error}; build tessarr for this Python")
@@ -166,16 +176,18 @@ def _engine(problems: list[str]) -> dict[str, Any]:
     return {"setting": wanted, "native": native, "native_reason": reason, "reference": True}
 
 
-def _threads() -> dict[str, Any]:
+def _threads(needing: list[str]) -> dict[str, Any]:
     from tessarr.engine.processors import processors
 
-    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+
     return {
         "used": processors(),
         "processors": os.cpu_count(),
         "setting": config.get("threading.max_workers", None),
         "requests": config.get("async.concurrency", None),
-        "gil": gil,
+        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        "gil": _gil(),
+        "gil_needed_by": needing,
     }
 
 
@@ -281,6 +293,16 @@ def _names(tree: dict[str, Any], above: str = "") -> Iterator[str]:
             yield above + name
 
 
+def _lock(threads: dict[str, Any]) -> str:
+    """What of free threading there is."""
+    if not threads["free_threaded"]:
+        return ""
+    needing = ", ".join(threads["gil_needed_by"])
+    if needing:
+        return f", free-threaded until {needing} is imported, which needs the GIL"
+    return ", free-threaded, with its GIL on (PYTHON_GIL=1?)" if threads["gil"] else ", free-threaded"
+
+
 def _default(name: str) -> Any:
     value: Any = DEFAULTS
     for part in name.split("."):
@@ -293,7 +315,7 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     codecs, packages = report["codecs"], report["packages"]
     rows = [
         ("tessarr", f"{report['tessarr']} in {report['location']}"),
-        ("python", f"{report['python']} on {report['platform']}" + ("" if threads["gil"] else ", free-threaded")),
+        ("python", f"{report['python']} on {report['platform']}{_lock(threads)}"),
         (
             "engine",
             f"{'native' if engine['native'] else 'reference'}: {engine['native_reason']}; setting {engine['setting']!r}",

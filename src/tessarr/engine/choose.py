@@ -62,12 +62,17 @@ def _native() -> tuple[Engine | None, str]:
         # Where it was not built that shows before the larger module below is loaded in vain, once for every array.
         import tessarr._native  # noqa: F401
         from tessarr.engine.native import NativeEngine
-    except ImportError as error:
+    except NOT_LOADED as error:
         return None, why_not_loaded(error)
     return NativeEngine(), ""
 
 
-def why_not_loaded(error: ImportError) -> str:
+NOT_LOADED = (ImportError, SystemError)
+"""What importing the Rust module raises where it is not there, or is one for another build of Python: free-threaded
+interpreters find the module of the others beside their own."""
+
+
+def why_not_loaded(error: BaseException) -> str:
     """Why the Rust module cannot be imported: `NOT_BUILT`, or what `error` says."""
     from importlib.util import find_spec
 
