@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,15 +22,35 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, Store, Version
 from tessarr.stores.digest import as_bytes, digest_version
+from tessarr.stores.locks import Moment
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
 _List = list
+_OPENING = Moment()
 _CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
 _SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
 _BUSY_S = 60.0
 _LONGEST = 2**30
 """Bytes; no SQLite value is longer."""
+
+
+_INHERITED: list[sqlite3.Connection] = []
+"""Of the parent of a forked child, which must not close them."""
+
+
+class _Connection:
+    """A thread's own connection, closed when the thread has ended."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.process = os.getpid()
+        self.connection = connection
+
+    def __del__(self, _getpid: Callable[[], int] = os.getpid) -> None:  # `os` may be gone when the interpreter ends
+        if self.process == _getpid():
+            self.connection.close()
+        else:
+            _INHERITED.append(self.connection)
 
 
 class SQLiteStore(Store):
@@ -46,7 +67,7 @@ class SQLiteStore(Store):
         self.read_only = read_only
         self._options = {"timeout": _BUSY_S, **options}
         self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
         if read_only:
             if not os.path.exists(self.path):
                 raise StoreError("there is no such file", store=self.url)
@@ -64,7 +85,7 @@ class SQLiteStore(Store):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._local = threading.local()
-        self._open = []
+        self._open = weakref.WeakSet()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SQLiteStore) and (other.path, other.read_only) == (self.path, self.read_only)
@@ -73,18 +94,21 @@ class SQLiteStore(Store):
         return hash(self.path)
 
     def close(self) -> None:
-        for connection in self._open:
-            connection.close()
-        self._open.clear()
+        with _OPENING:
+            every = [*self._open]
+            self._open.clear()
+        for own in every:
+            if own.process == os.getpid():
+                own.connection.close()
         self._local = threading.local()
 
     # -- connections -------------------------------------------------------------------------------------------
 
     def _connection(self) -> sqlite3.Connection:
         """This thread's connection; a forked child makes its own, because SQLite's locks do not survive a fork."""
-        found: tuple[int, sqlite3.Connection] | None = getattr(self._local, "connection", None)
-        if found is not None and found[0] == os.getpid():
-            return found[1]
+        found: _Connection | None = getattr(self._local, "connection", None)
+        if found is not None and found.process == os.getpid():
+            return found.connection
         mode = "ro" if self.read_only else "rwc"
         uri = f"{Path(self.path).as_uri()}?mode={mode}"
         try:
@@ -94,8 +118,9 @@ class SQLiteStore(Store):
             )
         except sqlite3.Error as error:
             raise StoreError("the file does not open", store=self.url, got=str(error)) from error
-        self._local.connection = (os.getpid(), connection)
-        self._open.append(connection)
+        own = self._local.connection = _Connection(connection)
+        with _OPENING:
+            self._open.add(own)
         return connection
 
     @contextmanager

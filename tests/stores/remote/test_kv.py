@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dbm.dumb
+import gc
 import itertools
 import pickle
 import sqlite3
+import threading
 from pathlib import Path
 
 import mongomock
@@ -30,6 +32,27 @@ class TestSQLite(StoreContract, ConditionalContract, SharedContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> SQLiteStore:
         return SQLiteStore(tmp_path / "data.sqlite")
+
+    def test_connections_of_threads_that_ended_are_closed(self, store: SQLiteStore) -> None:
+        store.set("k", b"1")
+        made: list[sqlite3.Connection] = []
+
+        def work() -> None:
+            assert store.get("k") == b"1"
+            made.append(store._connection())
+
+        for _ in range(5):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        gc.collect()
+        for connection in made:
+            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                connection.execute("SELECT 1")
+        assert store.get("k") == b"1"
+        assert len(store._open) == 1
+        store.close()
+        assert store.get("k") == b"1"
 
 
 class TestLMDB(StoreContract, ConditionalContract, SharedContract):
