@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import subprocess
@@ -224,6 +225,45 @@ def test_a_store_that_is_listed_while_it_changes(kind: str, tmp_path: Path) -> N
 
     together(THREADS, work)
     store.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "local"])
+def test_all_threads_are_stopped_again_and_again_while_they_work(kind: str, tmp_path: Path) -> None:
+    """Without a GIL the collector of garbage stops every thread that runs Python: none may wait for one that is stopped."""
+    z = tessarr.create_array(make_store(kind, tmp_path), shape=(64, 64), chunks=(8, 64), dtype="i4", fill_value=0)
+
+    def work(number: int) -> None:
+        for turn in turns():
+            if number == 0:
+                gc.collect()
+            elif number == 1:
+                _native.clear_cache()
+                _native.cache_info()
+            else:
+                z[number * 8, turn % 64] = turn  # a part of a chunk: changed by a call from Rust, where it is in memory
+                assert z[number * 8, turn % 64] == turn
+                assert z[number * 8 : number * 8 + 8].sum() >= turn
+
+    together(THREADS, work)
+
+
+def test_one_value_and_one_list_of_positions_are_used_by_all_threads(tmp_path: Path) -> None:
+    values, positions = np.arange(4096).reshape(64, 64), np.arange(0, 64, 3)
+    transposed = values.T
+    arrays = [
+        tessarr.create_array(tmp_path / str(number), shape=(64, 64), chunks=(16, 64), dtype="i8")
+        for number in range(THREADS)
+    ]
+
+    def work(number: int) -> None:
+        z = arrays[number]
+        for _ in turns():
+            z[...] = transposed
+            assert (z.oindex[positions, positions] == transposed[np.ix_(positions, positions)]).all()
+            z.oindex[positions] = values[positions]
+            assert (z.vindex[positions, positions] == np.diagonal(values)[positions]).all()
+
+    together(THREADS, work)
 
 
 def test_stores_of_one_name_share_their_versions() -> None:
