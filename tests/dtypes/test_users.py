@@ -157,9 +157,9 @@ def test_times_are_taken_from_numpy_python_and_text() -> None:
         assert data_type.cast_fill(value) == expected
     assert data_type.cast_fill(5) == np.datetime64(5, "ns")
     assert np.isnat(data_type.cast_fill("NaT"))
-    assert np.isnat(data_type.cast_fill(np.datetime64("NaT")))
+    assert np.isnat(data_type.cast_fill(np.datetime64("NaT", "s")))
     assert TimeDelta64(unit="ms").cast_fill(dt.timedelta(seconds=2)) == np.timedelta64(2000, "ms")
-    assert TimeDelta64(unit="ms").cast_fill(np.timedelta64(7)) == np.timedelta64(7, "ms")
+    assert TimeDelta64(unit="ms").cast_fill(np.timedelta64(7, "ms")) == np.timedelta64(7, "ms")
     assert TimeDelta64().cast_fill(7).item() == 7
 
 

@@ -117,6 +117,8 @@ class _Time(Ordered):
             value = scalar.item()
         if isinstance(value, int) and not isinstance(value, bool):
             return self._make(value)
+        if isinstance(value, str) and value.upper() in ("NAT", ""):  # without a unit, which NumPy 2.5 warns of
+            return self._make(NAT)
         native = self.dtype.newbyteorder("=")
         try:
             given = scalar if scalar is not None else np.array(value, dtype=native.type)
