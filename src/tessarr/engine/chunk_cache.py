@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tessarr.engine.choose import NOT_LOADED
+
 
 class ChunkCacheInfo(NamedTuple):
     """What the cache holds now, and did since the process began."""
@@ -31,7 +33,7 @@ def chunk_cache_info() -> ChunkCacheInfo:
     """
     try:
         from tessarr.engine import native
-    except ImportError:
+    except NOT_LOADED:
         return ChunkCacheInfo(0, 0, 0, 0, 0, 0)
     return ChunkCacheInfo(**native.cache_info())
 
@@ -46,6 +48,6 @@ def clear_chunk_cache() -> None:
     """
     try:
         from tessarr import _native
-    except ImportError:
+    except NOT_LOADED:
         return
     _native.clear_cache()
