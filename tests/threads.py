@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Result = TypeVar("Result")
+SWITCH_S = 2e-4
+"""After how long a thread gives the interpreter's lock to another: less makes a busy machine do nothing but switch."""
 
 
 def together(threads: int, work: Callable[[int], Result]) -> list[Result]:
@@ -20,7 +22,7 @@ def together(threads: int, work: Callable[[int], Result]) -> list[Result]:
         return work(number)
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(SWITCH_S)
     try:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(begin, range(threads)))

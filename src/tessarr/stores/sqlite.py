@@ -45,12 +45,15 @@ class _Connection:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.process = os.getpid()
         self.connection = connection
+        # Not `__del__`: of what is garbage together, the connection may come first, and warns that nobody closed it.
+        weakref.finalize(self, _let_go, connection, self.process)
 
-    def __del__(self, _getpid: Callable[[], int] = os.getpid) -> None:  # `os` may be gone when the interpreter ends
-        if self.process == _getpid():
-            self.connection.close()
-        else:
-            _INHERITED.append(self.connection)
+
+def _let_go(connection: sqlite3.Connection, process: int) -> None:
+    if process == os.getpid():
+        connection.close()
+    else:
+        _INHERITED.append(connection)
 
 
 class SQLiteStore(Store):
