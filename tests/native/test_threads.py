@@ -19,6 +19,7 @@ import pytest
 import tessarr
 from tessarr import _native
 from tessarr.errors import ArrayIndexError
+from tessarr.pieces import StoredBytes
 from tessarr.stores.base import Store
 from tessarr.stores.dbm import DBMStore
 from tessarr.stores.local import LocalStore
@@ -26,6 +27,7 @@ from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
 from tessarr.stores.sqlite import SQLiteStore
 from tessarr.stores.wrappers import CountingStore, LatencyStore
 from tessarr.stores.zip import ZipStore
+from tessarr.types import ByteRange
 from tests.stores.contract import child_environment
 from tests.threads import together
 
@@ -262,6 +264,21 @@ def test_one_value_and_one_list_of_positions_are_used_by_all_threads(tmp_path: P
             assert (z.oindex[positions, positions] == transposed[np.ix_(positions, positions)]).all()
             z.oindex[positions] = values[positions]
             assert (z.vindex[positions, positions] == np.diagonal(values)[positions]).all()
+
+    together(THREADS, work)
+
+
+def test_parts_of_one_value_are_cut_and_let_go_by_all_threads() -> None:
+    value = bytes(range(256)) * 40
+    stored, store = StoredBytes(value), MemoryStore({"k": value})
+
+    def work(_: int) -> None:
+        for turn in turns():
+            start = turn % 10_000
+            assert bytes(stored.read(ByteRange(start, start + 9))) == value[start : start + 9]
+            parts = store.get_ranges("k", [ByteRange(start, start + 1), ByteRange(0, 4)])
+            assert parts is not None
+            assert [bytes(part) for part in parts] == [value[start : start + 1], value[:4]]
 
     together(THREADS, work)
 

@@ -179,7 +179,6 @@ def _engine(problems: list[str]) -> dict[str, Any]:
 def _threads(needing: list[str]) -> dict[str, Any]:
     from tessarr.engine.processors import processors
 
-
     return {
         "used": processors(),
         "processors": os.cpu_count(),

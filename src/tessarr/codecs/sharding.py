@@ -31,7 +31,7 @@ from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
 from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.emptiness import is_fill
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
-from tessarr.pieces import Piece, join
+from tessarr.pieces import Piece, flat, join
 from tessarr.types import JSON, Buffer, ByteRange, Coords, JSONObject, Shape
 
 if TYPE_CHECKING:
@@ -274,16 +274,16 @@ class ShardLayout:
 
     def split(self, data: Buffer, wanted: Iterable[Coords] | None = None) -> dict[Coords, memoryview]:
         """The encoded inner chunks of a whole stored shard, or those `wanted`, as views; those not stored are left out."""
-        view = memoryview(data).cast("B")
+        view = flat(data)
         if view.nbytes < self.index_nbytes:
-            self.parse_index(view)
+            self.parse_index(view.data)
         start, stop = self.index_range.bounds(view.nbytes)
-        index = self.parse_index(view[start:stop])
+        index = self.parse_index(view[start:stop].data)
         found = {}
         for coords in self.coords() if wanted is None else wanted:
             where = self.entry(index, coords, view.nbytes)
             if where is not None:
-                found[coords] = view[where.start : where.stop]
+                found[coords] = view[where.start : where.stop].data
         return found
 
     def pack(self, index: ShardIndex | None, chunks: Mapping[Coords, Buffer | None]) -> list[Piece] | None:

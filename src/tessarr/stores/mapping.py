@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
+from tessarr.pieces import flat
 from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view
@@ -75,9 +76,9 @@ class MappingStore(Store):
         value = self.get(key)
         if value is None:
             return None
-        view = byte_view(value).toreadonly()
+        view = flat(byte_view(value).toreadonly())
         bounds = (byte_range.bounds(view.nbytes) for byte_range in ranges)
-        return [view[start:stop] for start, stop in bounds]
+        return [view[start:stop].data for start, stop in bounds]
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         """See `Store.set`; `if_match` is not supported."""

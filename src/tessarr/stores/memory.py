@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequen
 from typing import Any
 
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
+from tessarr.pieces import flat
 from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view
@@ -127,11 +128,11 @@ class MemoryStore(Store):
         if value is None:
             check_key(key)
             return None
-        view = byte_view(value).toreadonly()
+        view = flat(byte_view(value).toreadonly())
         parts: _List[Buffer] = []
         for byte_range in ranges:
             start, stop = byte_range.bounds(view.nbytes)
-            parts.append(view[start:stop])
+            parts.append(view[start:stop].data)
         return parts
 
     def exists(self, key: str) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from tessarr.errors import ConflictError, StoreError, TessarrError
+from tessarr.pieces import flat
 from tessarr.stores import filelock, zipformat
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.partial import byte_view
@@ -139,10 +140,10 @@ class Archive:
             file, info, offset = place
             parts: list[Buffer] = []
             if info.compress_type != zipfile.ZIP_STORED:
-                value = memoryview(zipformat.expand(file.read_at(offset, info.compress_size), info))
+                value = flat(zipformat.expand(file.read_at(offset, info.compress_size), info))
                 for byte_range in ranges:
                     start, stop = byte_range.bounds(value.nbytes)
-                    parts.append(value[start:stop])
+                    parts.append(value[start:stop].data)
                 return parts
             for byte_range in ranges:
                 start, stop = byte_range.bounds(info.file_size)
