@@ -51,6 +51,8 @@ class Native:
                 self.binary = target / (sanitizer or "plain") / host[1] / "release" / "tessarr-fuzz"
                 self.sanitizer = sanitizer
                 return
+            if re.search(r"could not compile `tessarr-", built.stderr):
+                raise SystemExit(f"error: rust/fuzz does not compile:\n{built.stderr[-3000:]}")
             print(
                 f"libFuzzer with sanitizer {sanitizer} cannot be built here:\n{built.stderr[-1500:]}", file=sys.stderr
             )

@@ -4,8 +4,6 @@
 //! made by our own encoders. A codec that only needs its seeds decoded is one name in `codecs`. `src/main.rs` runs
 //! targets under libFuzzer, `tests/fuzz.rs` under a plain mutator in every test run.
 
-use std::sync::Arc;
-
 use _native::array::Array;
 use _native::chain::{Chain, Middle};
 use _native::codecs::{Codec, blosc, zstd_prefix};
@@ -13,7 +11,7 @@ use _native::decode::{self, Reading};
 use _native::encode::{Writing, merge};
 use _native::part::{Ax, Part, strides};
 use _native::region::Memory;
-use _native::store::{Held, Object, Source};
+use _native::store::Source;
 use _native::vlen;
 use serde_json::{Value, json};
 
@@ -252,8 +250,7 @@ fn room(data: Vec<u8>) -> Memory<'static> {
 
 /// Reads all and some of a chunk, and merges into it.
 fn read_and_update(chain: &Chain, input: &[u8], which: u8, (all, few): (Memory<'static>, Memory<'static>)) {
-    let object = Object::Bytes(Held::Vec(Arc::new(input.to_vec())));
-    let source = Source::whole(&object);
+    let source = Source::Read(input);
     let part = some(which, chain.shape.len());
     let whole = decode::read(chain, source, &everything(&chain.shape), Reading { out: all, keep: false });
     let _ = decode::read(chain, source, &part, Reading { out: few, keep: true });
@@ -262,9 +259,8 @@ fn read_and_update(chain: &Chain, input: &[u8], which: u8, (all, few): (Memory<'
     let stored = merge(chain, Some(source), &part, &chain.shape, how, &mut merged);
     if whole.is_ok() && matches!(stored, Ok(true)) {
         // What is made of a readable chunk is readable.
-        let object = Object::Bytes(Held::Vec(Arc::new(merged)));
         let how = Reading { out: all, keep: false };
-        assert!(decode::read(chain, Source::whole(&object), &everything(&chain.shape), how).is_ok(), "merged badly");
+        assert!(decode::read(chain, Source::Read(&merged), &everything(&chain.shape), how).is_ok(), "merged badly");
     }
 }
 
