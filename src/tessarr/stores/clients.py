@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tessarr.errors import UnsupportedOperationError
+
 _MOST = 64
 _clients: dict[tuple[object, ...], tuple[Any, object]] = {}
 """Key → client, and the options: an object in them must live as long as a key that holds its `id`."""
@@ -56,10 +58,32 @@ def _frozen(value: Any) -> object:
     )
 
 
+_at_work = False
+"""obstore has threads in this process, which a forked child would wait for in vain."""
+_left_behind = False
+"""This process was forked from one where that was so."""
+
+
+def check_threads() -> None:
+    """To be called before obstore is asked for anything.
+
+    Raises `UnsupportedOperationError` in a forked process whose parent has done so: the call would never return.
+    """
+    global _at_work
+    if _left_behind:
+        raise UnsupportedOperationError(
+            "object stores cannot be used in a forked process once the parent has used one: the threads of obstore, "
+            "the client library, are not there",
+            hint="Start processes by 'spawn' or 'forkserver', or open the store in the children alone",
+        )
+    _at_work = True
+
+
 def _forget() -> None:
-    global _guard
+    global _guard, _left_behind
     _guard = threading.Lock()
     _clients.clear()
+    _left_behind = _at_work
 
 
 if hasattr(os, "register_at_fork"):

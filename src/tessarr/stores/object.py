@@ -23,6 +23,7 @@ from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version
 from tessarr.stores.budget import budget_for
+from tessarr.stores.clients import check_threads
 from tessarr.stores.course import Answer
 from tessarr.stores.network import NetworkStore, gather_or_cancel, run_side_by_side
 from tessarr.stores.partial import byte_view
@@ -86,7 +87,7 @@ class ObjectStore(NetworkStore):
     ) -> None:
         from tessarr.stores.credentials import url_of
 
-        self.store: Any = store
+        self._client: Any = store
         self._prefix = prefix
         self.read_only = read_only
         self._kind = type(store).__name__
@@ -98,6 +99,12 @@ class ObjectStore(NetworkStore):
         if self._kind == "HTTPStore":
             self.supports_writes = self.supports_deletes = self.supports_listing = False
             self.read_only = True
+
+    @property
+    def store(self) -> Any:
+        """The obstore object. Raises `UnsupportedOperationError` where it cannot answer (`check_threads`)."""
+        check_threads()
+        return self._client
 
     @property
     def url(self) -> str:
@@ -120,7 +127,7 @@ class ObjectStore(NetworkStore):
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import recipe_of
 
-        state = {"recipe": recipe_of(self.store), "url": self._url, "prefix": self._prefix, "retry": self.retry}
+        state = {"recipe": recipe_of(self._client), "url": self._url, "prefix": self._prefix, "retry": self.retry}
         return {**state, "read_only": self.read_only, "forbidden_is_missing": self.forbidden_is_missing}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -133,7 +140,7 @@ class ObjectStore(NetworkStore):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObjectStore) or self.read_only != other.read_only:
             return False
-        if self.store is other.store and self._prefix == other._prefix:
+        if self._client is other._client and self._prefix == other._prefix:
             return True
         return self._kind != "MemoryStore" and self.url == other.url
 
