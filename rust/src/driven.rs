@@ -1,8 +1,7 @@
 //! Stores that Python serves. Those behind a network are driven by Python, which hands over what came as it comes
 //! (`Reading`, `Waves`, `Writing`); near ones are called from here (`read_near`, `write_near`).
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
@@ -232,10 +231,11 @@ pub fn write_near(
         if part.covers(&array.inside(&coords)) {
             covered.push(number);
         } else {
-            let alive = Arc::new(AtomicBool::new(true));
+            let alive = Arc::new(RwLock::new(true));
             let change = Change { array: array.clone(), spread: spread.clone(), number, value, alive: alive.clone() };
             let done = store.call_method1(intern!(py, "update"), (array.key(&coords), change));
-            alive.store(false, Ordering::Release);
+            // Waits for a thread that is still at it, whatever became of the update.
+            py.detach(|| *alive.write().unwrap_or_else(PoisonError::into_inner) = false);
             done?;
         }
         if covered.len() == many || number + 1 == spread.len() {
@@ -279,14 +279,15 @@ struct Change {
     spread: Arc<Spread>,
     number: usize,
     value: Memory<'static>,
-    /// Whether the value's memory is still held.
-    alive: Arc<AtomicBool>,
+    /// Whether the value's memory is still held; it is as long as a reader holds this.
+    alive: Arc<RwLock<bool>>,
 }
 
 #[pymethods]
 impl Change {
     fn __call__<'py>(&self, py: Python<'py>, old: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        if !self.alive.load(Ordering::Acquire) {
+        let alive = self.alive.try_read().ok();
+        if !alive.as_deref().is_some_and(|alive| *alive) {
             return Err(PyValueError::new_err("a change was kept beyond the update that it was made for"));
         }
         changed(py, &self.array, &self.spread, self.number, self.value, old)

@@ -19,6 +19,7 @@ from tessarr.stores.base import Store
 
 class _Wanted(NamedTuple):
     array: Array
+    bound: BoundArray
     request: Request
     fields: Any
     out: npt.NDArray[Any]
@@ -28,7 +29,7 @@ class _Wanted(NamedTuple):
 
     def target(self) -> tuple[BoundArray, Selection, npt.NDArray[Any]]:
         """What an engine's `read` is given."""
-        return self.array._bound, self.request.selection, self.out
+        return self.bound, self.request.selection, self.out
 
 
 def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
@@ -69,10 +70,12 @@ def _wanted(array: Array, selection: Any) -> _Wanted:
     if not isinstance(array, Array):
         raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
     fields, selection = requests.pop_fields(selection)
-    request = requests.getitem(selection, array.shape)
+    bound = array._bound  # once: another thread may resize the array meanwhile
+    request = requests.getitem(selection, bound.shape)
     out, _ = array._full(request, None, None)
     return _Wanted(
         array,
+        bound,
         request,
         fields[0] if fields and len(fields) == 1 else fields,
         out,
@@ -84,7 +87,7 @@ def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Re
     alone: list[_Wanted] = []
     together: dict[Store, list[Reading]] = {}
     for one in wanted:
-        store = one.array._bound.store
+        store = one.bound.store
         if store.is_remote:
             together.setdefault(store, []).append(one.array._engine.reading(*one.target()))
         else:

@@ -1,7 +1,7 @@
 """Shard indexes of a remote array that were read once, so that the next read of the same shard is one wave.
 
 An entry is worth nothing by itself: it is used only together with data of the same version (ETag) of the shard, which the
-answer to the request for the data tells. There is no lock: every operation on the dictionary is one step.
+answer to the request for the data tells.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 from tessarr.codecs.sharding import ShardIndex
 from tessarr.stores.base import Version
+from tessarr.stores.locks import Moment
 from tessarr.types import ByteRange
 
 MOST_NBYTES = 32 << 20
+_CHANGE = Moment()
+"""Of all indexes: a change is a moment, and looking takes no lock."""
 
 
 class KnownIndex(NamedTuple):
@@ -40,13 +43,17 @@ class ShardIndexes:
     def keep(self, key: str, within: ByteRange | None, known: KnownIndex) -> None:
         """Remember an index."""
         nbytes = known.entries.nbytes
-        if self._nbytes + nbytes > MOST_NBYTES:
-            self._known, self._nbytes = {}, 0
-        if nbytes <= MOST_NBYTES:
-            self._nbytes += nbytes
-            self._known.setdefault(key, {})[within] = known
+        with _CHANGE:
+            if self._nbytes + nbytes > MOST_NBYTES:
+                self._known, self._nbytes = {}, 0
+            if nbytes <= MOST_NBYTES:
+                of_key = self._known.setdefault(key, {})
+                before = of_key.get(within)
+                of_key[within] = known
+                self._nbytes += nbytes - (0 if before is None else before.entries.nbytes)
 
     def forget(self, key: str) -> None:
         """`key` was written, or turned out to be another version."""
-        gone = self._known.pop(key, None)
-        self._nbytes -= sum(known.entries.nbytes for known in gone.values()) if gone else 0
+        with _CHANGE:
+            gone = self._known.pop(key, None)
+            self._nbytes -= sum(known.entries.nbytes for known in gone.values()) if gone else 0

@@ -26,6 +26,7 @@ from tessarr.stores.asking import Asker, Fetch, Version
 from tessarr.stores.budget import RequestBudget
 from tessarr.stores.course import Answer, Course, Once, Want
 from tessarr.stores.fetching import FetchingStore
+from tessarr.stores.locks import Moment
 from tessarr.stores.partial import byte_view
 from tessarr.stores.retry import Fault, Journal, RetryPolicy
 from tessarr.stores.waves import PIECE
@@ -37,6 +38,7 @@ POOL_SIZE = 64
 """Threads for synchronous requests, in the whole process. They wait without the GIL."""
 _CAS_ROUNDS = 200
 _pool: ThreadPoolExecutor | None = None
+_making = Moment()
 
 
 class NetworkStore(FetchingStore):
@@ -328,7 +330,7 @@ def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
     if len(calls) < 2:
         return [call() for call in calls]
     pool = _thread_pool()
-    futures: list[Future[T]] = [pool.submit(call) for call in calls]
+    futures: list[Future[T]] = [pool.submit(contextvars.copy_context().run, call) for call in calls]
     try:
         return [future.result() for future in futures]
     except BaseException:
@@ -353,9 +355,10 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
 
 def _thread_pool() -> ThreadPoolExecutor:
     global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="tessarr-requests")
-    return _pool
+    with _making:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="tessarr-requests")
+        return _pool
 
 
 def _forget_pool() -> None:

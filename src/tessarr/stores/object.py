@@ -26,6 +26,16 @@ from tessarr.stores.budget import budget_for
 from tessarr.stores.clients import check_threads
 from tessarr.stores.course import Answer
 from tessarr.stores.network import NetworkStore, gather_or_cancel, run_side_by_side
+from tessarr.stores.obstore_words import (
+    answer,
+    head_answer,
+    is_past_the_end,
+    is_range_refused,
+    range_options,
+    stream,
+    update_version,
+    version_of,
+)
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.retry import Fault, RetryPolicy, cause_of, fault_of_status, scrub
@@ -168,20 +178,20 @@ class ObjectStore(NetworkStore):
             meta = self.store.head(self._at(key))
             span = ByteRange(*byte_range.bounds(meta["size"]))
             if span.start >= (span.stop or 0):
-                return _head_answer(meta)
+                return head_answer(meta)
         try:
-            result = self.store.get(self._at(key), options=_options(span))
+            result = self.store.get(self._at(key), options=range_options(span))
             if span is None and result.meta["size"] >= 2 * PIECE:
-                return _answer(result, next(iter(_stream(result))))
-            return _answer(result, result.buffer())
+                return answer(result, next(iter(stream(result))))
+            return answer(result, result.buffer())
         except Exception as error:
-            if span is None or not (_is_past_the_end(error) or _is_range_refused(error)):
+            if span is None or not (is_past_the_end(error) or is_range_refused(error)):
                 raise
-            if _is_past_the_end(error):
+            if is_past_the_end(error):
                 return Answer(b"", max(span.start, 0), None, None)
         whole = self.store.get(self._at(key))
         self._ranges_work = whole.meta["size"] == 0
-        return _answer(whole, whole.buffer())
+        return answer(whole, whole.buffer())
 
     async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
         check_key(key)
@@ -198,20 +208,20 @@ class ObjectStore(NetworkStore):
             meta = await self.store.head_async(self._at(key))
             span = ByteRange(*byte_range.bounds(meta["size"]))
             if span.start >= (span.stop or 0):
-                return _head_answer(meta)
+                return head_answer(meta)
         try:
-            result = await self.store.get_async(self._at(key), options=_options(span))
+            result = await self.store.get_async(self._at(key), options=range_options(span))
             if span is None and result.meta["size"] >= 2 * PIECE:
-                return _answer(result, await anext(aiter(_stream(result))))
-            return _answer(result, await result.buffer_async())
+                return answer(result, await anext(aiter(stream(result))))
+            return answer(result, await result.buffer_async())
         except Exception as error:
-            if span is None or not (_is_past_the_end(error) or _is_range_refused(error)):
+            if span is None or not (is_past_the_end(error) or is_range_refused(error)):
                 raise
-            if _is_past_the_end(error):
+            if is_past_the_end(error):
                 return Answer(b"", max(span.start, 0), None, None)
         whole = await self.store.get_async(self._at(key))
         self._ranges_work = whole.meta["size"] == 0
-        return _answer(whole, await whole.buffer_async())
+        return answer(whole, await whole.buffer_async())
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
         """Whether `error` is a refusal that the user said means that `key` is missing."""
@@ -306,19 +316,19 @@ class ObjectStore(NetworkStore):
             return {"use_multipart": byte_view(value).nbytes >= _MULTIPART_FROM}
         if not self.supports_conditional_writes:
             raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
-        mode = "create" if if_match is None else _update_version(if_match)
+        mode = "create" if if_match is None else update_version(if_match)
         return {"mode": mode, "use_multipart": False, "attributes": {_MARK: uuid.uuid4().hex}}
 
     def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
         """The version of `key` if it is the write that `options` marked."""
         found = self.store.get(self._at(key))
         attributes = {str(name).lower(): value for name, value in found.attributes.items()}
-        return _version(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
+        return version_of(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
 
     def _written(self, key: str, result: Mapping[str, str | None] | None) -> Version | None:
         if result is None:
             raise StoreError("the place to write to does not exist", store=self.url, key=key)
-        return _version(result)
+        return version_of(result)
 
     def delete(self, key: str) -> None:
         self._check_writable(key)
@@ -453,53 +463,3 @@ class ObjectStore(NetworkStore):
                 store=self.url,
                 hint="Open a node by its path, or a group with consolidated metadata",
             )
-
-
-# -- obstore's words and ours --------------------------------------------------------------------------------------
-
-
-def _options(span: ByteRange | None) -> dict[str, Any]:
-    if span is None:
-        return {}
-    if span.start < 0:
-        return {"range": {"suffix": -span.start}}
-    return {"range": {"offset": span.start} if span.stop is None else (span.start, span.stop)}
-
-
-def _stream(result: Any) -> Any:
-    return result.stream(PIECE) if hasattr(result, "stream") else result
-
-
-def _answer(result: Any, body: Buffer) -> Answer:
-    return Answer(body, result.range[0], result.meta["size"], _version(result.meta))
-
-
-def _head_answer(meta: Mapping[str, Any]) -> Answer:
-    return Answer(b"", 0, meta["size"], _version(meta))
-
-
-def _version(meta: Mapping[str, Any]) -> Version | None:
-    """ETag and generation in one word, as `_update_version` takes it apart."""
-    tag, generation = meta.get("e_tag"), meta.get("version")
-    if tag is None and generation is None:
-        return None
-    return f"{tag or ''}\n{generation}" if generation is not None else str(tag)
-
-
-def _update_version(version: Version) -> dict[str, str]:
-    tag, newline, generation = version.partition("\n")
-    return {name: part for name, part in (("e_tag", tag), ("version", generation if newline else "")) if part}
-
-
-def _is_past_the_end(error: Exception) -> bool:
-    return "status code: 416" in str(error) or "object was only" in str(error) or "Requested range was" in str(error)
-
-
-def _is_range_refused(error: Exception) -> bool:
-    text = str(error)
-    return "non-partial response" in text or "Range request not supported" in text or "CONTENT_RANGE header" in text
-
-
-def _readable(value: Buffer) -> Buffer:
-    """What the client accepts: bytes, or a view of bytes."""
-    return value if isinstance(value, bytes) else byte_view(value)

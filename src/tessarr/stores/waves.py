@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tessarr.pieces import flat
 from tessarr.types import Buffer, ByteRange
 
 GAP = 512 * 1024
@@ -75,7 +76,7 @@ def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffe
         return b""
     for piece in pieces:
         if piece.start <= start and stop <= piece.start + piece.body.nbytes:
-            return piece.body[start - piece.start : stop - piece.start]
+            return flat(piece.body)[start - piece.start : stop - piece.start].data
     out = bytearray(stop - start)
     at = start
     for piece in pieces:
