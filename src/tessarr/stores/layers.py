@@ -19,7 +19,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 from tessarr.pieces import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
@@ -80,7 +80,9 @@ class _Kept:
         self.entries: OrderedDict[_Slot, _Entry] = OrderedDict()
         self.slots: dict[str, set[_Slot]] = {}
         self.writes: dict[str, int] = {}
-        """Writes under way or done, per key: a value read before one of them must not be kept after it."""
+        """Writes begun and done, per key: a value read before one of them must not be kept after it."""
+        self.underway: dict[str, int] = {}
+        """Writes under way, per key: what is read meanwhile is of the old value or of the new one, and not kept."""
         self.size = self.hits = self.misses = self.evictions = self.revalidations = 0
         self.swept = False
         """What others left in the cache store has been removed."""
@@ -271,17 +273,19 @@ class CacheStore(ThreadedLayer):
         return self.max_age_seconds != "infinity" and time.monotonic() - entry.born > self.max_age_seconds
 
     def _cached(self, request: Fetch, now: Mapping[str, Version | None]) -> _List[Buffer] | None:
-        found: _List[Buffer] = []
+        found: _List[Buffer | None] = []
+        writes = self._kept.writes.get(request.key, 0)
         for part in (None,) if request.ranges is None else request.ranges:
-            body = self._lookup(request.key, part, now)
-            if body is None:
-                with self._kept.guard:
-                    self._kept.misses += 1
-                return None
-            found.append(body)
+            found.append(self._lookup(request.key, part, now))
+            if found[-1] is None:
+                break
         with self._kept.guard:
+            # After a write in between, some parts may be of the old value and some of the new one.
+            if found and (found[-1] is None or self._kept.writes.get(request.key, 0) != writes):
+                self._kept.misses += 1
+                return None
             self._kept.hits += 1
-        return found
+        return cast("list[Buffer]", found)
 
     def _lookup(self, key: str, part: ByteRange | None, now: Mapping[str, Version | None]) -> Buffer | None:
         """The bytes of one slot, out of its own entry or that of the whole value."""
@@ -318,7 +322,7 @@ class CacheStore(ThreadedLayer):
         if self.max_size is not None and nbytes > self.max_size:
             return
         with self._kept.guard:
-            if self._kept.writes.get(slot[0], 0) != writes:
+            if self._kept.writes.get(slot[0], 0) != writes or slot[0] in self._kept.underway:
                 return
             name = self._kept.new_name()
             first, self._kept.swept = not self._kept.swept, True
@@ -326,7 +330,7 @@ class CacheStore(ThreadedLayer):
             self.cache_store.delete_many(key for key in [*self.cache_store.list()] if _is_left_over(key))
         self.cache_store.set(name, body)
         with self._kept.guard:
-            late = self._kept.writes.get(slot[0], 0) != writes
+            late = self._kept.writes.get(slot[0], 0) != writes or slot[0] in self._kept.underway
             if not late:
                 self._forget(slot)
                 self._kept.entries[slot] = _Entry(nbytes, time.monotonic(), version, name)
@@ -355,21 +359,24 @@ class CacheStore(ThreadedLayer):
             for slot in [*self._kept.slots.get(key, ())]:
                 self._forget(slot)
 
-    def _written(self, key: str) -> int:
-        """Marks a write of `key`: what is being read just now will not be kept."""
+    def _written(self, key: str, underway: int) -> int:
+        """Marks that a write of `key` begins (`underway` is 1) or ends (-1): what is being read just now is not kept."""
         with self._kept.guard:
             number = self._kept.writes[key] = self._kept.writes.get(key, 0) + 1
+            self._kept.underway[key] = self._kept.underway.get(key, 0) + underway
+            if not self._kept.underway[key]:
+                del self._kept.underway[key]
             self._forget_key(key)
             return number
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._written(key)
+        self._written(key, 1)
         try:
             version = self.store.set(key, value, if_match=if_match)
         finally:
-            number = self._written(key)
+            number = self._written(key, -1)
         if self.cache_set_data:
             self._keep((key, None), value, version, number)
         return version
@@ -407,12 +414,12 @@ class CacheStore(ThreadedLayer):
     def _forgetting(self, keys: Sequence[str], write: Callable[[], Any]) -> Any:
         """Runs `write`, with the entries of `keys` forgotten before and after."""
         for key in keys:
-            self._written(key)
+            self._written(key, 1)
         try:
             return write()
         finally:
             for key in keys:
-                self._written(key)
+                self._written(key, -1)
 
 
 class LRUStoreCache(CacheStore):

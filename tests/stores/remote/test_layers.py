@@ -264,3 +264,48 @@ def test_an_unpickled_cache_on_the_same_disk_does_not_write_over_the_first(tmp_p
     assert plain(cache.get("a")) == b"a"
     assert plain(again.get("b")) == b"b"
     assert plain(cache.get("a")) == b"a"
+
+
+def test_what_is_read_while_a_value_is_written_is_not_kept() -> None:
+    """It may be of the old value or of the new one, and parts of both must not stand side by side."""
+    visible, go_on = threading.Event(), threading.Event()
+
+    class Slow(MemoryStore):
+        def set(self, key: str, value: Any, **options: Any) -> Any:
+            version = super().set(key, value, **options)
+            visible.set()
+            assert go_on.wait(30)
+            return version
+
+    below = Slow({"k": b"old value"})
+    cache = CacheStore(below, max_size=1000)
+    writer = threading.Thread(target=lambda: cache.set("k", b"new value"))
+    writer.start()
+    assert visible.wait(30)
+    assert bytes(cache.get("k", ByteRange(0, 3)) or b"") == b"new"
+    assert cache.cache_info().current_size == 0
+    go_on.set()
+    writer.join()
+    assert bytes(cache.get("k", ByteRange(0, 3)) or b"") == b"new"
+    assert cache.cache_info().current_size > 0
+
+
+def test_parts_that_are_cached_are_of_one_value() -> None:
+    below = MemoryStore({"k": b"old value"})
+    cache = CacheStore(below, max_size=1000)
+    for part in (ByteRange(0, 3), ByteRange(4, 9)):
+        cache.get("k", part)
+    looked_up = cache._lookup
+
+    def look_up(key: str, part: Any, now: Any) -> Any:
+        found = looked_up(key, part, now)
+        if part == ByteRange(0, 3):  # another thread, just now
+            cache.set("k", b"NEW VALUE")
+            cache.get("k", ByteRange(4, 9))
+        return found
+
+    cache._lookup = look_up  # type: ignore[method-assign]
+    assert [bytes(part) for part in cache.get_ranges("k", [ByteRange(0, 3), ByteRange(4, 9)]) or ()] == [
+        b"NEW",
+        b"VALUE",
+    ]
