@@ -14,7 +14,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tessarr.engine.processors import processors
-from tessarr.stores.locks import PATIENCE
+from tessarr.stores.locks import PATIENCE, Moment
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,16 +33,15 @@ class Items(Protocol[Item_co]):
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _waiters: ThreadPoolExecutor | None = None
-_guard = threading.Lock()
+_making = Moment()
 
 WAITERS = 64
 """Threads that wait for a network, in the whole process."""
 
 
 def _forget_pool() -> None:
-    global _pool, _waiters, _guard
+    global _pool, _waiters
     _pool = _waiters = None
-    _guard = threading.Lock()
     _local.__dict__.clear()
 
 
@@ -52,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 def _executor() -> ThreadPoolExecutor:
     global _pool
-    with _guard:
+    with _making:
         if _pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -62,7 +61,7 @@ def _executor() -> ThreadPoolExecutor:
 
 def _waiting_executor() -> ThreadPoolExecutor:
     global _waiters
-    with _guard:
+    with _making:
         if _waiters is None:
             from concurrent.futures import ThreadPoolExecutor
 

@@ -12,29 +12,29 @@ and the environment variables that the client reads. It is forgotten in a forked
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr.errors import UnsupportedOperationError
+from tessarr.stores.locks import Moment
 
 _MOST = 64
 _clients: dict[tuple[object, ...], tuple[Any, object]] = {}
 """Key → client, and the options: an object in them must live as long as a key that holds its `id`."""
-_guard = threading.Lock()
+_using = Moment()
 _READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 def shared_client(kind: str, place: str, options: Mapping[str, Any], make: Callable[[], Any]) -> Any:
     """The client for `place` with `options`, made by `make` unless there is one."""
     key = (kind, place, _frozen(options), _environment())
-    with _guard:
+    with _using:
         known = _clients.pop(key, None)
         if known is not None:
             _clients[key] = known
             return known[0]
     client = make()
-    with _guard:
+    with _using:
         client, _ = _clients.setdefault(key, (client, options))
         while len(_clients) > _MOST:
             del _clients[next(iter(_clients))]
@@ -80,8 +80,7 @@ def check_threads() -> None:
 
 
 def _forget() -> None:
-    global _guard, _left_behind
-    _guard = threading.Lock()
+    global _left_behind
     _clients.clear()
     _left_behind = _at_work
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.pieces import flat
 from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
-from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.locks import KEYED_LOCKS, Moment
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
@@ -32,19 +31,8 @@ _List = list
 _NUMBERS = itertools.count(1)
 
 
-class _Guard:
-    """One lock for all maps, held for the moment of a change; new in a forked child."""
-
-    def __init__(self) -> None:
-        self.renew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.renew)
-
-    def renew(self) -> None:
-        self.lock = threading.Lock()
-
-
-_GUARD = _Guard()
+_CHANGING = Moment()
+"""One lock for all maps, held for the moment of a change."""
 _OPEN: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
 """Nameless stores by the name in their URL, while they live."""
 
@@ -60,7 +48,7 @@ _VERSIONS: weakref.WeakValueDictionary[int, _Versions] = weakref.WeakValueDictio
 
 def _versions_of(identity: int) -> _Versions:
     made = _Versions()
-    with _GUARD.lock:
+    with _CHANGING:
         return _VERSIONS.setdefault(identity, made)
 
 
@@ -95,7 +83,7 @@ class MemoryStore(Store):
         return hash(self._identity)
 
     def __getstate__(self) -> dict[str, Any]:
-        with _GUARD.lock:
+        with _CHANGING:
             items = [*self._map.items()]
         return {"_map": {key: bytes(byte_view(value)) for key, value in items}, "read_only": self.read_only}
 
@@ -147,7 +135,7 @@ class MemoryStore(Store):
 
     def version(self, key: str) -> Version | None:
         """See `Store.version`: a number that is new whenever another value is found."""
-        with _GUARD.lock:
+        with _CHANGING:
             return self._version(key)
 
     def _version(self, key: str) -> Version | None:
@@ -170,7 +158,7 @@ class MemoryStore(Store):
         if not is_plain_key(key):
             check_key(key)
         data = value if type(value) is bytes else bytes(byte_view(value))
-        with _GUARD.lock:
+        with _CHANGING:
             if if_match is ANY:
                 self._map[key] = data
                 if self._versions:
@@ -198,7 +186,7 @@ class MemoryStore(Store):
         """See `Store.delete`."""
         self._check_writable(key)
         check_key(key)
-        with _GUARD.lock:
+        with _CHANGING:
             self._map.pop(key, None)
             self._versions.pop(key, None)
 
@@ -208,7 +196,7 @@ class MemoryStore(Store):
         doomed = [*keys]
         for key in doomed:
             check_key(key)
-        with _GUARD.lock:
+        with _CHANGING:
             for key in doomed:
                 self._map.pop(key, None)
                 self._versions.pop(key, None)
@@ -217,7 +205,7 @@ class MemoryStore(Store):
         """See `Store.delete_prefix`."""
         self._check_writable(prefix)
         check_prefix(prefix)
-        with _GUARD.lock:
+        with _CHANGING:
             for key in [key for key in self._map if key.startswith(prefix)]:
                 self._map.pop(key, None)
                 self._versions.pop(key, None)
@@ -232,7 +220,7 @@ class MemoryStore(Store):
             if not key.startswith(prefix):
                 raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
             new[key] = bytes(byte_view(value))
-        with _GUARD.lock:
+        with _CHANGING:
             for key in [key for key in self._map if key.startswith(prefix) and key not in new]:
                 self._map.pop(key, None)
             self._map.update(new)
@@ -241,7 +229,7 @@ class MemoryStore(Store):
 
     def list(self) -> Iterator[str]:
         """See `Store.list`."""
-        with _GUARD.lock:
+        with _CHANGING:
             return iter([*self._map])
 
     def list_prefix(self, prefix: str) -> Iterator[str]:
