@@ -50,6 +50,7 @@ _List: TypeAlias = list
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_S = TypeVar("_S", bound="Store")
 
 
 async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -462,3 +463,10 @@ class Store(AsMapping):
 
 _STAGED = "__tessarr_staged"
 """Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
+
+
+def shared_copy(store: _S) -> _S:
+    """For `__copy__` of stores that pickle in a way of their own: a copy works on what the original works on."""
+    twin = type(store).__new__(type(store))
+    twin.__dict__.update(store.__dict__)
+    return twin

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import Version
+from tessarr.stores.base import Version, shared_copy
 from tessarr.stores.fetching import FetchingStore
 from tessarr.stores.swapping import rounds
 from tessarr.types import Buffer
@@ -62,10 +62,7 @@ class DatabaseStore(FetchingStore):
         self.__dict__.update(state)
         self._options = recall_secrets(self.url, self._options)
 
-    def __copy__(self) -> Self:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and (other.url, other.read_only) == (self.url, self.read_only)

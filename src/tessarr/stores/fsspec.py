@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Listing, Version
+from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.budget import budget_for
 from tessarr.stores.course import Answer
 from tessarr.stores.network import NetworkStore, run_side_by_side
@@ -149,10 +149,7 @@ class FsspecStore(NetworkStore):
         self.fs = kind(**recall_secrets(self._url, options))
         self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
 
-    def __copy__(self) -> FsspecStore:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FsspecStore):

@@ -19,10 +19,10 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from tessarr.pieces import Piece, Stored
-from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Store, Version, shared_copy
 from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
 from tessarr.stores.partial import byte_view
@@ -164,10 +164,7 @@ class CacheStore(ThreadedLayer):
         self.cache_store = MemoryStore() if isinstance(self.cache_store, MemoryStore) else self.cache_store
         self._kept = _Kept()
 
-    def __copy__(self) -> Self:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     def cache_info(self) -> CacheInfo:
         """How the cache is set, and how full it is."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.pieces import flat
-from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
+from tessarr.stores.base import ANY, Any_, LockContext, Store, Version, shared_copy
 from tessarr.stores.locks import KEYED_LOCKS, Moment
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
@@ -91,10 +91,7 @@ class MemoryStore(Store):
         self.__dict__.update(state)
         self._versions = _versions_of(self._identity)
 
-    def __copy__(self) -> MemoryStore:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
-from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version
+from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.budget import budget_for
 from tessarr.stores.clients import check_threads
 from tessarr.stores.course import Answer
@@ -129,10 +129,7 @@ class ObjectStore(NetworkStore):
         twin.read_only = read_only or self._kind == "HTTPStore"
         return twin
 
-    def __copy__(self) -> Self:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     def __getstate__(self) -> dict[str, Any]:
         from tessarr.stores.credentials import recipe_of

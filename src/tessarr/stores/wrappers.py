@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, Self
 
 from tessarr.pieces import Piece, Stored
-from tessarr.stores.base import Fetch, Listing, LockContext, Store, Version, spliced
+from tessarr.stores.base import Fetch, Listing, LockContext, Store, Version, shared_copy, spliced
 from tessarr.stores.locks import Moment
 from tessarr.stores.path import check_key, check_prefix, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
@@ -388,10 +388,7 @@ class LoggingStore(CountingStore):
         self.log_handler = logging.StreamHandler()
         self._open_log()
 
-    def __copy__(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     @contextmanager
     def _around(self, method: str, place: str) -> Iterator[None]:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
@@ -65,10 +65,7 @@ class ZarrPythonStore(Store):
         if isinstance(self.store, _Made):
             self.store = self.store.again()
 
-    def __copy__(self) -> Self:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ZarrPythonStore) and (other.store, other.read_only) == (self.store, self.read_only)

@@ -32,10 +32,10 @@ import weakref
 import zipfile
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Literal
 
 from tessarr.errors import KeyValidationError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version
+from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version, shared_copy
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.ziparchive import Archive
@@ -99,10 +99,7 @@ class ZipStore(Store):
     def __hash__(self) -> int:
         return hash(self.url)
 
-    def __copy__(self) -> Self:
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+    __copy__ = shared_copy
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.read_only or self._archive.is_dirty or self.path is None:
