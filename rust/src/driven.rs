@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::array::Array;
 use crate::encode::{self, merge, stored_order};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::leaves::Request;
 use crate::part::{Part, Spread};
 use crate::pool;
@@ -79,12 +79,8 @@ impl Waves {
 impl Waves {
     /// What to fetch now: (id, key, ranges or `None` for the whole value).
     fn asks(&self, py: Python<'_>) -> PyResult<Vec<Asked>> {
-        py.detach(|| {
-            self.with(|waves| {
-                let asks = waves.asks()?;
-                Ok(asks.into_iter().map(|ask| (ask.id, waves.key(ask.number), ask.ranges)).collect())
-            })
-        })
+        let asks = py.detach(|| self.with(waves::Waves::asks))?;
+        Ok(asks.into_iter().map(|ask| (ask.id, ask.key, ask.ranges)).collect())
     }
 
     /// Takes what came: (id, a buffer per range or `None` for a missing key, version or `None`).
@@ -197,18 +193,18 @@ pub fn read_near(
             if asks.is_empty() {
                 break;
             }
-            let ids: Vec<usize> = asks.iter().map(|ask| ask.id).collect();
-            let requests = asks.into_iter().map(|ask| (waves.key(ask.number), ask.ranges)).collect::<Vec<_>>();
+            let (ids, requests): (Vec<_>, Vec<_>) = asks.into_iter().map(|ask| (ask.id, (ask.key, ask.ranges))).unzip();
             let values = store.call_method1(intern!(py, "fetch"), (requests,))?;
-            let mut answers = Vec::with_capacity(ids.len());
-            for (id, value) in ids.iter().zip(values.try_iter()?) {
-                let value = value?;
+            let values = values.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+            if values.len() != ids.len() {
+                let error = Error::new("store", "fetch returned another number of values than it was asked for");
+                return Err(error.expected(ids.len().to_string()).got(values.len().to_string()).into());
+            }
+            let answers = ids.into_iter().zip(values).map(|(id, value)| {
                 let parts = if value.is_none() { None } else { Some(buffers(&value)?) };
-                answers.push(Answer { id: *id, parts, version: None });
-            }
-            if answers.len() != ids.len() {
-                return Err(PyValueError::new_err("fetch returned fewer values than it was asked for"));
-            }
+                Ok(Answer { id, parts, version: None })
+            });
+            let answers = answers.collect::<PyResult<Vec<_>>>()?;
             py.detach(|| waves.answer(answers, &mut poll()))?;
         }
     }

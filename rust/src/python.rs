@@ -49,25 +49,30 @@ impl PyArray {
         Ok(made)
     }
 
-    /// Fills `out` with the outer product of `dims`: per axis a slice (step >= 1) or an int64 array.
-    fn read(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Fills `out` with the selection `at`: per axis a slice (step >= 1) or an int64 array, of which the outer product is
+    /// meant, or with `points` the int64 arrays that name points together, for a one-dimensional `out`.
+    fn read(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = self.buffer(out, true)?;
-        let part = self.outer(py, dims, &buffer)?;
+        let part = self.part(py, at, points, &buffer)?;
         self.read_part(py, &part, &buffer)
     }
 
     /// `read` from a store that is far, for Python to drive.
-    fn reading(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<Reading> {
-        let buffer = self.buffer(out, true)?;
-        let part = self.outer(py, dims, &buffer)?;
-        Ok(Reading(self.begun(&part, buffer)))
+    fn reading(
+        &self,
+        py: Python<'_>,
+        at: &Bound<'_, PyTuple>,
+        points: bool,
+        out: &Bound<'_, PyAny>,
+    ) -> PyResult<Reading> {
+        Ok(Reading(self.begun(py, at, points, self.buffer(out, true)?)?))
     }
 
     /// The element at `index` as a scalar; `None`, having done nothing, when `index` is not one `int` inside the array
     /// per axis, or another thread is asking for one, or the store is far.
     fn element(&self, py: Python<'_>, index: &Bound<'_, PyTuple>) -> PyResult<Option<Py<PyAny>>> {
         let shape = &self.array.shape;
-        if index.len() != shape.len() || shape.is_empty() {
+        if self.is_far() || index.len() != shape.len() || shape.is_empty() {
             return Ok(None);
         }
         let mut at = Vec::with_capacity(shape.len());
@@ -82,9 +87,6 @@ impl PyArray {
         let Some(Ok(scratch)) = self.scratch.as_ref().map(Mutex::try_lock) else { return Ok(None) };
         // As in `read_part`: the buffer outlives every use of this.
         let memory = Memory::of_buffer(&scratch.buffer);
-        if self.is_far() {
-            return Ok(None);
-        }
         if !py.detach(|| element::find(&self.array, &at, memory)) {
             let axes = at.into_iter().map(|start| Ax::Range { start, step: 1, n: 1, out: 0, stride: 0 });
             self.read_part(py, &Part::Box(axes.collect()), &scratch.buffer)?;
@@ -92,32 +94,22 @@ impl PyArray {
         scratch.array.bind(py).get_item(0).map(|scalar| Some(scalar.unbind()))
     }
 
-    /// Fills the one-dimensional `out` with the points that the int64 arrays `coords` name.
-    fn read_points(&self, py: Python<'_>, coords: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<()> {
-        let buffer = self.buffer(out, true)?;
-        let part = self.points(py, coords, &buffer)?;
-        self.read_part(py, &part, &buffer)
-    }
-
-    /// `read_points` from a store that is far.
-    fn reading_points(&self, py: Python<'_>, coords: &Bound<'_, PyTuple>, out: &Bound<'_, PyAny>) -> PyResult<Reading> {
-        let buffer = self.buffer(out, true)?;
-        let part = self.points(py, coords, &buffer)?;
-        Ok(Reading(self.begun(&part, buffer)))
-    }
-
-    /// Stores `value`, whose shape is that of the selection `dims`, in the array.
-    fn write(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Stores `value`, whose shape is that of the selection `at`, in the array; see `read`.
+    fn write(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = self.buffer(value, false)?;
-        let part = self.outer(py, dims, &buffer)?;
+        let part = self.part(py, at, points, &buffer)?;
         self.write_part(py, &part, &buffer)
     }
 
-    /// Stores the one-dimensional `value` at the points that the int64 arrays `coords` name.
-    fn write_points(&self, py: Python<'_>, coords: &Bound<'_, PyTuple>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let buffer = self.buffer(value, false)?;
-        let part = self.points(py, coords, &buffer)?;
-        self.write_part(py, &part, &buffer)
+    /// `write` to a store that is far, for Python to drive.
+    fn writing(
+        &self,
+        py: Python<'_>,
+        at: &Bound<'_, PyTuple>,
+        points: bool,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Writing> {
+        Ok(Writing(self.begun(py, at, points, self.buffer(value, false)?)?))
     }
 
     /// Forgets what the cache has of the value of `key`, which was written.
@@ -127,25 +119,6 @@ impl PyArray {
         {
             py.detach(|| pool::process().cache.forget(&name));
         }
-    }
-
-    /// `write` to a store that is far.
-    fn writing(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, value: &Bound<'_, PyAny>) -> PyResult<Writing> {
-        let buffer = self.buffer(value, false)?;
-        let part = self.outer(py, dims, &buffer)?;
-        Ok(Writing(self.begun(&part, buffer)))
-    }
-
-    /// `write_points` to a store that is far.
-    fn writing_points(
-        &self,
-        py: Python<'_>,
-        coords: &Bound<'_, PyTuple>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<Writing> {
-        let buffer = self.buffer(value, false)?;
-        let part = self.points(py, coords, &buffer)?;
-        Ok(Writing(self.begun(&part, buffer)))
     }
 }
 
@@ -181,6 +154,10 @@ impl PyArray {
             return Err(PyValueError::new_err("the output array is read-only"));
         }
         Ok(buffer)
+    }
+
+    fn part(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, buffer: &PyUntypedBuffer) -> PyResult<Part> {
+        if points { self.points(py, at, buffer) } else { self.outer(py, at, buffer) }
     }
 
     fn outer(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, buffer: &PyUntypedBuffer) -> PyResult<Part> {
@@ -236,9 +213,10 @@ impl PyArray {
     }
 
     /// What the binding side drives where it serves the store: see `tessarr.engine.waves`.
-    fn begun(&self, part: &Part, buffer: PyUntypedBuffer) -> Begun {
-        let spread = Arc::new(Spread::new(part, &self.array.cuts));
-        Begun { array: self.array.clone(), spread, buffer }
+    fn begun(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, buffer: PyUntypedBuffer) -> PyResult<Begun> {
+        let part = self.part(py, at, points, &buffer)?;
+        let spread = py.detach(|| Arc::new(Spread::new(&part, &self.array.cuts)));
+        Ok(Begun { array: self.array.clone(), spread, buffer })
     }
 
     fn read_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {

@@ -32,10 +32,10 @@ const LONGEST: u64 = 16 << 20;
 /// Bytes `start..stop` of a value; a negative start counts from the end, without a stop it goes to the end.
 pub type Range = (i64, Option<i64>);
 
-/// What to fetch of the value of part `number`: all of it, or ranges.
+/// What to fetch of the value of `key`: all of it, or ranges.
 pub struct Ask {
     pub id: usize,
-    pub number: usize,
+    pub key: String,
     pub ranges: Option<Vec<Range>>,
 }
 
@@ -169,16 +169,12 @@ impl Waves {
         Ok(())
     }
 
-    pub fn key(&self, number: usize) -> String {
-        self.request.key(number)
-    }
-
     /// What to fetch now; nothing when all that was asked for is still to be answered, or all is read.
     pub fn asks(&mut self) -> Result<Vec<Ask>> {
         let mut asks = Vec::with_capacity(self.nodes.len());
         for node in std::mem::take(&mut self.nodes) {
-            let (id, number) = (self.asked, node.number);
-            asks.push(Ask { id, number, ranges: self.ranges(&node)? });
+            let (id, key) = (self.asked, self.request.key(node.number));
+            asks.push(Ask { id, key, ranges: self.ranges(&node)? });
             self.waiting.insert(id, node);
             self.asked += 1;
         }

@@ -15,8 +15,7 @@ class NativeError(Exception):
 
     args: tuple[str, str, dict[str, Any]]
 
-_Dims: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
-_Points: TypeAlias = tuple[npt.NDArray[np.int64], ...]
+_At: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
 
 class Array:
     """A bound array, described as JSON (see `tessarr.engine.native_description`). Immutable; safe to share by threads."""
@@ -28,31 +27,20 @@ class Array:
         `scratch` is an array of one element that belongs to the new object from now on."""
 
     def element(self, index: tuple[object, ...]) -> np.generic | None:
-        """The element at `index` ; `None` unless that is one `int` inside per axis, `scratch` is free and the store near."""
+        """The element at `index`; `None` unless that is one `int` inside per axis, `scratch` is free and the store near."""
 
-    def read(self, dims: _Dims, out: npt.NDArray[Any]) -> None:
-        """Fill `out` with the outer product of `dims`: per axis a slice (step >= 1) or positions."""
+    def read(self, at: _At, points: bool, out: npt.NDArray[Any]) -> None:
+        """Fill `out` with the selection `at`: with `points` the positions name points together, and `out` is
+        one-dimensional; else the outer product of one slice (step >= 1) or list of positions per axis is meant."""
 
-    def read_points(self, coords: _Points, out: npt.NDArray[Any]) -> None:
-        """Fill the one-dimensional `out` with the points that `coords` name together."""
+    def write(self, at: _At, points: bool, value: npt.NDArray[Any]) -> None:
+        """Store `value`, whose shape is that of the selection `at`."""
 
-    def write(self, dims: _Dims, value: npt.NDArray[Any]) -> None:
-        """Store `value`, whose shape is that of the selection `dims`."""
-
-    def write_points(self, coords: _Points, value: npt.NDArray[Any]) -> None:
-        """Store the one-dimensional `value` at the points that `coords` name together."""
-
-    def reading(self, dims: _Dims, out: npt.NDArray[Any]) -> Reading:
+    def reading(self, at: _At, points: bool, out: npt.NDArray[Any]) -> Reading:
         """`read` from a store that is far, for Python to drive."""
 
-    def reading_points(self, coords: _Points, out: npt.NDArray[Any]) -> Reading:
-        """`read_points` from a store that is far, for Python to drive."""
-
-    def writing(self, dims: _Dims, value: npt.NDArray[Any]) -> Writing:
+    def writing(self, at: _At, points: bool, value: npt.NDArray[Any]) -> Writing:
         """`write` to a store that is far."""
-
-    def writing_points(self, coords: _Points, value: npt.NDArray[Any]) -> Writing:
-        """`write_points` to a store that is far."""
 
     def forget(self, key: str) -> None:
         """Drop what the cache has of the value of `key`, which was written."""

@@ -13,8 +13,10 @@ import pytest
 import tessarr
 from tessarr import _native
 from tessarr.engine.native import NativeEngine
-from tessarr.errors import BaseZarrError, ChecksumError, ChunkNotFoundError, CodecError, ShardIndexError
+from tessarr.errors import BaseZarrError, ChecksumError, ChunkNotFoundError, CodecError, ShardIndexError, StoreError
 from tessarr.indexing.selection import Outer
+from tessarr.stores.memory import MemoryStore
+from tessarr.stores.wrappers import LoggingStore
 
 VALUES = (np.arange(4096).reshape(64, 64) // 5 % 300).astype("u4")
 
@@ -209,11 +211,35 @@ def test_selections_that_do_not_fit_are_refused_before_memory_is_touched(tmp_pat
         ((slice(0, 64, 1), slice(0, 64, 1)), np.empty((64, 64), "u2")),
     ]:
         with pytest.raises(ValueError, match=r".+"):
-            handle.read(dims, out)
+            handle.read(dims, False, out)
+    for coords, points in [
+        ((np.array([0, 1]),), np.empty(2, "u4")),
+        ((np.array([0, 1]), np.array([0])), np.empty(2, "u4")),
+        ((np.array([0, 64]), np.array([0, 0])), np.empty(2, "u4")),
+        ((np.array([0, 1]), np.array([0, 0])), np.empty((2, 1), "u4")),
+        ((np.array([0, 1]), slice(0, 2, 1)), np.empty(2, "u4")),
+    ]:
+        with pytest.raises((ValueError, TypeError, BufferError), match=r".+"):
+            handle.read(coords, True, points)
     frozen = np.empty((64, 64), "u4")
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         NativeEngine().read(array._bound, Outer((slice(0, 64, 1),) * 2), frozen)
+
+
+@pytest.mark.parametrize("many", [0, 3, 5])
+def test_a_store_that_answers_another_number_of_values_is_an_error(many: int) -> None:
+    class Wrong(LoggingStore):
+        def fetch(self, requests: Any) -> Any:
+            return (list(super().fetch(requests)) * 2)[:many]
+
+    memory = MemoryStore()
+    array = tessarr.create_array(memory, shape=(8, 8), chunks=(4, 4), dtype="u1", config={"engine": "native"})
+    array[...] = 1
+    array = tessarr.open_array(Wrong(memory), mode="r", config={"engine": "native"})
+    with pytest.raises(StoreError, match="another number of values") as caught:
+        array[...]
+    assert (caught.value.expected, caught.value.got) == ("4", str(many))
 
 
 def test_damage_in_any_block_of_a_large_blosc_chunk_is_an_error(tmp_path: Path) -> None:

@@ -1,15 +1,15 @@
 """The native engine: one call into Rust per request.
 
-A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (`describe`); every read and
-write is then one call, in which planning, I/O, decoding and scattering happen without the GIL. `NativeEngine.supports`
-says what it leaves to the reference engine: variable-length elements, codecs of other packages and the rare ones. A
-request that meets a value whose result Rust cannot promise to be NumPy's is handed over as a whole. Local files are read
-and written by Rust itself, near stores are called by it for many values at once, and what `tessarr.engine.waves` fetches
-from stores behind a network is decoded as it comes; `bytes` are nowhere copied.
+A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (see
+`tessarr.engine.native_description`); every read and write is then one call, in which planning, I/O, decoding and scattering
+happen without the GIL. `NativeEngine.supports` says what it leaves to the reference engine: variable-length elements, codecs
+of other packages and the rare ones. A request that meets a value whose result Rust cannot promise to be NumPy's is handed
+over as a whole. Local files are read and written by Rust itself, near stores are called by it for many values at once, and
+what `tessarr.engine.waves` fetches from stores behind a network is decoded as it comes; `bytes` are nowhere copied.
 
-Decoded chunks of compressed local files that were read in part are kept in one cache per process
-(``config["cache.nbytes"]``, 128 MiB unless set, 0 switches it off); an entry is used only while the file's device, inode,
-modification time and size, or behind a network its version, are those it was read with.
+Chunks that were decoded to read parts of them are kept in one cache per process (``config["cache.nbytes"]``, 128 MiB unless
+set, 0 switches it off). One is used only while the value it came from is known to be the same: by the device, inode,
+modification time and size of a local file, by the version that a store behind a network tells.
 
 Raises `ImportError` on import where the Rust module was not built.
 """
@@ -125,10 +125,7 @@ class NativeEngine:
             return
         buffer = out if handle.plain else handle.buffer(out)
         try:
-            if isinstance(selection, Points):
-                handle.array.read_points(selection.coords, buffer)
-            else:
-                handle.array.read(selection.dims, buffer)
+            handle.array.read(*_at(selection), buffer)
         except _native.NativeError as error:
             _raise_unless_given_up(error, bound)
             _REFERENCE.read(bound, selection, out)
@@ -169,10 +166,7 @@ class NativeEngine:
                 store_chunks(bound, _Writes(handle, selection, value))
                 return
             buffer = handle.buffer(np.broadcast_to(value, selection.shape))
-            if isinstance(selection, Points):
-                handle.array.write_points(selection.coords, buffer)
-            else:
-                handle.array.write(selection.dims, buffer)
+            handle.array.write(*_at(selection), buffer)
         except _native.NativeError as error:
             _raise_unless_given_up(error, bound)
             _REFERENCE.write(bound, selection, value)
@@ -193,6 +187,11 @@ class NativeEngine:
             await _REFERENCE.write_async(bound, selection, value)
 
 
+def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...], bool]:
+    """How Rust is told a selection, and whether it is one of points."""
+    return (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
+
+
 class _Reading:
     """See `tessarr.engine.base.Reading`."""
 
@@ -201,10 +200,7 @@ class _Reading:
         self.selection = selection
         self.out = out
         buffer = handle.buffer(out)
-        if isinstance(selection, Points):
-            self._native = handle.array.reading_points(selection.coords, buffer)
-        else:
-            self._native = handle.array.reading(selection.dims, buffer)
+        self._native = handle.array.reading(*_at(selection), buffer)
 
     def __len__(self) -> int:
         return len(self._native)
@@ -256,10 +252,7 @@ class _Writes:
         self._bound = handle.bound
         self.forget = handle.array.forget
         buffer = handle.buffer(np.broadcast_to(value, selection.shape))
-        if isinstance(selection, Points):
-            self._native = handle.array.writing_points(selection.coords, buffer)
-        else:
-            self._native = handle.array.writing(selection.dims, buffer)
+        self._native = handle.array.writing(*_at(selection), buffer)
 
     def __len__(self) -> int:
         return len(self._native)
