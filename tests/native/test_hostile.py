@@ -231,12 +231,13 @@ def test_selections_that_do_not_fit_are_refused_before_memory_is_touched(tmp_pat
 def test_a_store_that_answers_another_number_of_values_is_an_error(many: int) -> None:
     class Wrong(LoggingStore):
         def fetch(self, requests: Any) -> Any:
-            return (list(super().fetch(requests)) * 2)[:many]
+            values = super().fetch(requests)
+            return (values * 2)[:many] if requests[0].key.startswith("c/") else values
 
     memory = MemoryStore()
-    array = tessarr.create_array(memory, shape=(8, 8), chunks=(4, 4), dtype="u1", config={"engine": "native"})
+    array = tessarr.create_array(memory, shape=(8, 8), chunks=(4, 4), dtype="u1")
     array[...] = 1
-    array = tessarr.open_array(Wrong(memory), mode="r", config={"engine": "native"})
+    array = tessarr.open_array(Wrong(memory), mode="r")
     with pytest.raises(StoreError, match="another number of values") as caught:
         array[...]
     assert (caught.value.expected, caught.value.got) == ("4", str(many))
