@@ -237,10 +237,7 @@ pub fn write_near(
         if covered.len() == many || number + 1 == spread.len() {
             for (number, data) in encode_all(py, array, &spread, &covered, value)? {
                 let key = array.key(&spread.get(number).0);
-                match data {
-                    Some(data) => store.call_method1(intern!(py, "set"), (key, PyBytes::new(py, &data)))?,
-                    None => store.call_method1(intern!(py, "delete"), (key,))?,
-                };
+                store.call_method1(intern!(py, "put"), (key, data.map(|data| PyBytes::new(py, &data))))?;
             }
             covered.clear();
         }

@@ -24,7 +24,7 @@ use crate::write::WriteJob;
 #[pyclass(frozen, name = "Array", module = "tessarr._native")]
 struct PyArray {
     array: Arc<Array>,
-    /// A near store that Python serves, with `fetch`, `set`, `delete`, `update`; and below how many decoded bytes shards
+    /// A near store that Python serves, with `fetch`, `put`, `update`; and below how many decoded bytes shards
     /// are fetched whole.
     near: Option<(Py<PyAny>, usize)>,
     /// An array of one element, into which single elements are read.

@@ -1,4 +1,7 @@
 //! Replacing and removing files: temporary files that are renamed, the locks of values, and empty directories.
+//!
+//! Who changes a value holds its lock file (`Lock`) from before the read on; who replaces it whole does not. That neither
+//! undoes the other is seen to in the last step: see `Settling`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,7 +12,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
-use crate::store::{STALE, Version, is_missing, version_at, write_all_at};
+use crate::pool::release;
+use crate::store::{STALE, Version, is_missing, open_value, version_at, write_all_at};
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -49,15 +53,108 @@ fn reflink(_target: &File, _source: &File) -> bool {
     false
 }
 
-/// How often a directory that other processes keep removing is made again.
+/// How often a directory that other processes keep removing is made again, and a value that they keep replacing looked at.
 const TRIES: usize = 100;
+
+/// The version that a change is made of (`None`: nothing was there), where that matters.
+pub type Over = Option<Option<Version>>;
+
+fn stale() -> Error {
+    Error::new(STALE, "the value was replaced meanwhile")
+}
+
+/// The file of a value, held by a `flock` of it for the moment in which another is put in its place, or none. Where there
+/// is none, the first file comes by a call that fails when another came before (`place_new`). So that all who replace or
+/// remove a value, each of them seeing what is there, take turns.
+struct Settling {
+    file: Option<File>,
+    version: Version,
+    is_file: bool,
+}
+
+impl Settling {
+    /// `None`: there is nothing. An error means that this cannot be done here. NFS locks only what is open for writing.
+    #[cfg(unix)]
+    fn begin(path: &Path) -> io::Result<Option<Settling>> {
+        for _ in 0..TRIES {
+            let file = match open_value(path, true).or_else(|_| open_value(path, false)) {
+                Err(error) if is_missing(&error) => return Ok(None),
+                file => file?,
+            };
+            while let Err(error) = file.lock() {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+            let metadata = file.metadata()?;
+            let version = Version::of(&metadata);
+            let held = Settling { file: Some(file), version, is_file: metadata.is_file() };
+            if fs::metadata(path).is_ok_and(|there| Version::of(&there).same_file(&version)) {
+                return Ok(Some(held));
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// Files that are open can be neither replaced nor removed there.
+    #[cfg(not(unix))]
+    fn begin(_path: &Path) -> io::Result<Option<Settling>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn check(&self, over: Over) -> Result<()> {
+        match over {
+            Some(over) if over != self.is_file.then_some(self.version) => Err(stale()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            let _ = file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
+            if self.version.size() >= ROOM {
+                release(file);
+            }
+        }
+    }
+}
+
+/// Renames where nothing is; "unsupported" where the system or the file system cannot.
+#[cfg(target_os = "linux")]
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Puts a file where nothing is; "already exists" where something is. `false`: this cannot be done here.
+fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
+    match rename_new(from, to) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {}
+        done => return done.map(|()| true),
+    }
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(_) => Ok(false),
+    }
+}
 
 /// Runs `work`, and again after making the directory of `path` as long as that is missing.
 fn in_directory<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..TRIES {
         match work() {
             Err(error) if is_missing(&error) => match path.parent().map(fs::create_dir_all) {
-                Some(Err(error)) if !is_missing(&error) => return Err(error),
+                // "Already exists" is also said of a directory that was there for a moment.
+                Some(Err(error)) if !is_missing(&error) && error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(error);
+                }
                 _ => {}
             },
             done => return done,
@@ -86,23 +183,49 @@ impl Replacement {
 
     /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
     /// the error is `STALE`.
-    pub fn finish(&self, durable: bool, over: Option<Option<Version>>) -> Result<()> {
+    pub fn finish(&self, durable: bool, over: Over) -> Result<()> {
         let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
         // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
         self.file.set_modified(SystemTime::now()).map_err(failed)?;
         if durable {
             self.file.sync_all().map_err(failed)?;
         }
-        if over.is_some_and(|over| over != version_at(&self.path)) {
-            return Err(Error::new(STALE, "the value was replaced meanwhile"));
-        }
-        fs::rename(&self.temporary, &self.path).map_err(failed)?;
+        self.place(over)?;
         self.done.store(true, Ordering::Relaxed);
         #[cfg(unix)]
         if durable && let Some(parent) = self.path.parent() {
             File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
         }
         Ok(())
+    }
+
+    fn place(&self, over: Over) -> Result<()> {
+        let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
+        for _ in 0..TRIES {
+            // Most values are new ones.
+            if !matches!(over, Some(Some(_))) {
+                match place_new(&self.temporary, &self.path) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => break,
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            match Settling::begin(&self.path) {
+                Ok(Some(held)) => {
+                    held.check(over)?;
+                    return fs::rename(&self.temporary, &self.path).map_err(failed);
+                }
+                Ok(None) if matches!(over, Some(Some(_))) => return Err(stale()),
+                Ok(None) => {}
+                Err(_) => break,
+            }
+        }
+        // Without `flock`, or over what cannot be opened. What comes between these two steps is lost.
+        if over.is_some_and(|over| over != version_at(&self.path)) {
+            return Err(stale());
+        }
+        fs::rename(&self.temporary, &self.path).map_err(failed)
     }
 
     /// Writes `bytes` at `offset`; several threads may do so at once.
@@ -156,8 +279,17 @@ impl Drop for Replacement {
     }
 }
 
-/// Removes a value and the directories below `root` that are empty then; a missing value is no error.
-pub fn remove(path: &Path, root: &Path) -> Result<()> {
+/// Removes a value and the directories below `root` that are empty then; a missing value is no error. With `over` only
+/// that version: else the error is `STALE`.
+pub fn remove(path: &Path, root: &Path, over: Over) -> Result<()> {
+    let held = Settling::begin(path);
+    match &held {
+        Ok(Some(held)) => held.check(over)?,
+        Ok(None) if matches!(over, Some(Some(_))) => return Err(stale()),
+        Ok(None) if over.is_some() => return Ok(()),
+        Err(_) if over.is_some_and(|over| over != version_at(path)) => return Err(stale()),
+        _ => {}
+    }
     match fs::remove_file(path) {
         Ok(()) => prune(path, root),
         Err(error) if is_missing(&error) => {}

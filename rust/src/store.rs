@@ -212,10 +212,10 @@ pub fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Opens for reading; never waits for a writer when the name is a pipe.
-fn open_file(path: &Path) -> io::Result<File> {
+/// Opens for reading, and for writing if asked to; never waits for others when the name is a pipe.
+pub fn open_value(path: &Path, write: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true);
+    options.read(true).write(write);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
     options.open(path)
@@ -234,7 +234,7 @@ impl Local {
         let metadata = if lazy {
             fs::metadata(&path)
         } else {
-            open_file(&path).and_then(|file| {
+            open_value(&path, false).and_then(|file| {
                 let metadata = file.metadata();
                 let _ = cell.set(Arc::new(file));
                 metadata
@@ -254,7 +254,7 @@ impl Local {
             return Ok(file);
         }
         let failed = |error: &io::Error| Error::store(format!("cannot open {}", self.path.display()), error);
-        let file = match open_file(&self.path) {
+        let file = match open_value(&self.path, false) {
             Ok(file) => file,
             Err(error) if is_missing(&error) => return Err(Error::new(STALE, "the file vanished")),
             Err(error) => return Err(failed(&error)),

@@ -18,8 +18,8 @@ use crate::part::{Part, Spread};
 use crate::pool::{Gate, Job, POLL, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
-use crate::replace::{LARGE, Lock, ROOM, Replacement, remove};
-use crate::store::{Local, Object, STALE, Source, Version};
+use crate::replace::{LARGE, Lock, Over, ROOM, Replacement, remove};
+use crate::store::{Local, Object, STALE, Source};
 
 thread_local! {
     static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -27,6 +27,9 @@ thread_local! {
 
 /// Encoded inner chunks that a thread collects before it writes them.
 const ARENA: usize = 512 << 10;
+
+/// How often a chunk is merged anew because the value was replaced meanwhile.
+const ROUNDS: usize = 200;
 
 /// Threads that write what is to be on the disk when they are done.
 const SYNCING: usize = 8;
@@ -143,21 +146,19 @@ impl WriteJob {
             let _release = Later(large);
             match self.replace(whole, &path, old.map(Object::Local), Some(version), &mut *poll) {
                 // Somebody replaced the whole value without the lock, which is allowed: merge into that.
-                Err(Error::Fault(fault)) if fault.kind == STALE && attempt < 100 => {}
+                Err(Error::Fault(fault)) if fault.kind == STALE => {
+                    if attempt == ROUNDS {
+                        let error = Error::new("store", "the value was replaced again and again while it was changed");
+                        return Err(error.got(format!("{ROUNDS} times")));
+                    }
+                }
                 done => return done,
             }
         }
         Ok(())
     }
 
-    fn replace(
-        &self,
-        whole: &Whole,
-        path: &Arc<Path>,
-        old: Option<Object>,
-        over: Option<Option<Version>>,
-        poll: Poll,
-    ) -> Result<()> {
+    fn replace(&self, whole: &Whole, path: &Arc<Path>, old: Option<Object>, over: Over, poll: Poll) -> Result<()> {
         if let Middle::Shard(shard) = &whole.chain.middle {
             return self.replace_shard(whole, shard, path, old, over, poll);
         }
@@ -171,12 +172,12 @@ impl WriteJob {
                 file.finish(self.array.durable, over)
             };
             let any = encode::with_merged(&whole.chain, source, &whole.part, &whole.inside, self.how, store)?;
-            return if any { Ok(()) } else { remove(path, self.root()?) };
+            return if any { Ok(()) } else { remove(path, self.root()?, over) };
         }
         ENCODED.with_borrow_mut(|encoded| {
             encoded.clear();
             if !merge(&whole.chain, source, &whole.part, &whole.inside, self.how, encoded)? {
-                return remove(path, self.root()?);
+                return remove(path, self.root()?, over);
             }
             let file = Replacement::begin(path)?;
             file.reserve(encoded.len() as u64)?;
@@ -196,7 +197,7 @@ impl WriteJob {
         shard: &Shard,
         path: &Arc<Path>,
         old: Option<Object>,
-        over: Option<Option<Version>>,
+        over: Over,
         poll: Poll,
     ) -> Result<()> {
         let spread = Spread::new(&whole.part, &shard.cuts);
@@ -229,7 +230,7 @@ impl WriteJob {
         self.inner_chunks(&open, &mut *poll)?;
         let made = open.wait()?;
         let Some(file) = open.file.get().filter(|_| made.any) else {
-            return remove(path, self.root()?);
+            return remove(path, self.root()?, over);
         };
         let index = encode::encode_index(shard, made.index.clone())?;
         file.write_at(&index, if shard.at_start { 0 } else { made.end })?;

@@ -44,6 +44,14 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+WHOLE: dict[str, dict[str, Any]] = {
+    "raw": {"chunks": (8, 32), "compressors": None},
+    "compressed": {"chunks": (8, 32)},
+    "shards": {"chunks": (2, 8), "shards": (8, 32)},
+}
+"""Layouts of one chunk or shard."""
+
+
 def make_store(kind: str, tmp_path: Path) -> Store:
     if kind == "memory":
         return MemoryStore()
@@ -98,6 +106,37 @@ def test_rows_of_one_array_object(kind: str, layout: str, engine: str, tmp_path:
     together(THREADS, work)
     assert z[:, 5].tolist() == last
     z.store.close()
+
+
+@pytest.mark.parametrize(("kind", "layout"), [(k, name) for k in KINDS for name in ("raw", "compressed", "shards")])
+def test_a_chunk_that_is_replaced_is_not_undone_by_one_that_is_updated(
+    kind: str, layout: str, engine: str, tmp_path: Path
+) -> None:
+    z = tessarr.create_array(make_store(kind, tmp_path), shape=(8, 32), dtype="i4", fill_value=0, **WHOLE[layout])
+
+    def work(number: int) -> None:
+        for turn in turns():
+            if number:
+                z[0, :4] = 0  # of a chunk that holds nothing else this leaves nothing to store
+            else:
+                z[...] = 0
+                z[...] = turn
+                assert (z[1:] == turn).all()
+
+    together(3, work)
+    z.store.close()
+
+
+def test_directories_that_come_and_go_are_no_error(tmp_path: Path) -> None:
+    """Nothing is stored: the directory is there for the lock alone, and removed by whoever leaves it empty."""
+    z = tessarr.create_array(tmp_path, shape=(8, 32), chunks=(8, 32), dtype="i4", fill_value=0)
+
+    def work(row: int) -> None:
+        for _ in turns():
+            z[row] = 0
+
+    together(THREADS, work)
+    assert [file.name for file in tmp_path.rglob("*")] == ["zarr.json"]
 
 
 @pytest.mark.parametrize("kind", ["memory", "local"])

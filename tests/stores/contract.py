@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tessarr.engine.storing import put
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
 from tessarr.pieces import Piece, Stored
 from tessarr.stores.base import Fetch, Listing, Store
@@ -342,6 +343,31 @@ class WriteContract:
                 assert parts is not None
                 assert len({plain(part) for part in parts}) == 1
             writing.result()
+
+    @pytest.mark.parametrize("before", [None, b"5"])
+    @pytest.mark.parametrize("put_there", [None, b"70"])
+    @pytest.mark.parametrize("deletes", [False, True])
+    def test_a_whole_value_that_comes_during_an_update_is_not_undone(
+        self, store: Store, before: bytes | None, put_there: bytes | None, deletes: bool
+    ) -> None:
+        if not store.supports_deletes and (deletes or put_there is None):
+            return
+        if before is not None:
+            store.set("n/k", before)
+        other: list[threading.Thread] = []
+
+        def change(old: Buffer | None) -> Buffer | None:
+            if not other:
+                other.append(threading.Thread(target=put, args=(store, "n/k", put_there)))
+                other[0].start()
+                other[0].join(0.2)  # it waits for this update, or not
+            return None if deletes and plain(old) == before else increment(old)
+
+        store.update("n/k", change)
+        other[0].join()
+        # The whole value came after the update, or the update after it.
+        second = None if deletes and put_there == before else increment(put_there)
+        assert plain(store.get("n/k")) in (put_there, second)
 
     def test_no_update_of_many_threads_is_lost(self, store: Store) -> None:
         with ThreadPoolExecutor(8) as pool:

@@ -30,7 +30,7 @@ from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native_description import UnsupportedError, describe, is_local
 from tessarr.engine.reference import ReferenceEngine
-from tessarr.engine.storing import ChunkWrite, store_chunks, store_chunks_async
+from tessarr.engine.storing import ChunkWrite, put, store_chunks, store_chunks_async
 from tessarr.engine.waves import read_waves, read_waves_async
 from tessarr.errors import (
     ChecksumError,
@@ -315,12 +315,11 @@ def _view_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
 class _Near:
     """A store that is neither local files nor behind a network, as Rust calls it."""
 
-    __slots__ = ("_fetch", "delete", "set", "update")
+    __slots__ = ("_fetch", "put", "update")
 
     def __init__(self, store: Store) -> None:
         self._fetch = store.fetch
-        self.set = store.set
-        self.delete = store.delete
+        self.put = partial(put, store)
         self.update = store.update
 
     def fetch(self, requests: list[tuple[str, list[tuple[int, int | None]] | None]]) -> list[list[Buffer] | None]:

@@ -1,14 +1,15 @@
 """How changed chunks get into the store, whichever engine changes them.
 
 A chunk that is covered is replaced without being read. Any other change is merged into what is stored, under the store's
-lock for that key (`Store.splice`), so that concurrent writers of one chunk or shard lose nothing. To a store behind a
-network many values travel side by side, while only as many as there are processors are encoded at a time.
+lock for that key (`Store.splice`), so that concurrent writers of one chunk or shard lose nothing; nor is a replacement
+undone by a merge that began before it (`put`). To a store behind a network many values travel side by side, while only as
+many as there are processors are encoded at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import partial
 from threading import Semaphore
 from typing import NamedTuple, Protocol, cast
@@ -89,10 +90,18 @@ def store_chunk(
     with changing(bound, write.coords, write.key, forget):
         if not write.covers:
             bound.store.splice(write.key, change)
-        elif (pieces := change(None)) is None:
-            bound.store.delete(write.key)
         else:
-            bound.store.set(write.key, whole(pieces))
+            pieces = change(None)
+            put(bound.store, write.key, None if pieces is None else whole(pieces))
+
+
+def put(store: Store, key: str, value: Buffer | None) -> None:
+    """Replace a whole value (``None``: delete it) that others may be updating, and that they must not undo."""
+    with nullcontext() if store.update_sees_set else store.lock(key):
+        if value is None:
+            store.delete(key)
+        else:
+            store.set(key, value)
 
 
 def _gated(gate: Semaphore, change: Change, old: Stored | None) -> list[Piece] | None:
@@ -111,7 +120,9 @@ async def _store_async(
             return
         async with gate:
             pieces = await asyncio.to_thread(write.change, None)
-        if pieces is None:
+        if not bound.store.update_sees_set:
+            await asyncio.to_thread(put, bound.store, write.key, None if pieces is None else whole(pieces))
+        elif pieces is None:
             await bound.store.delete_async(write.key)
         else:
             await bound.store.set_async(write.key, whole(pieces))

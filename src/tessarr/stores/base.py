@@ -95,6 +95,11 @@ class Store(AsMapping):
     """Values that a writer sends side by side to a remote store."""
     supports_writes: bool = True
     supports_deletes: bool = True
+    update_sees_set: bool = False
+    """An `update` notices a `set` or `delete` of its key that comes while it is under way, and does not undo it.
+
+    Where not, who replaces a value that others may be updating holds its `lock` meanwhile.
+    """
     supports_conditional_deletes: bool = True
     """An `update` that removes a value cannot remove what another writer put there in the meantime."""
     supports_listing: bool = True
@@ -322,19 +327,24 @@ class Store(AsMapping):
         `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be
         called several times (a conditional-put loop), so it must depend on nothing but its argument.
 
-        This default holds the key's lock. A whole value that a `set`, which takes no lock, puts there while `change`
-        works is seen by its version, and `change` is called again for it.
+        This default holds the key's lock. A `set` without the lock while `change` works is noticed where the store tells
+        versions, and `change` is called again; one behind that look is undone (see `update_sees_set`).
         """
         with self.lock(key):
             while True:
                 before = self.version(key)
-                new = change(self.get(key))
-                if self.version(key) == before:
-                    break
-            if new is None:
-                self.delete(key)
-            else:
-                self.set(key, new)
+                if self._exchange(key, before, change(self.get(key))):
+                    return
+
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        """Replace (``None``: delete) the value of version `before`; ``False`` when another is there. For `update`."""
+        if self.version(key) != before:
+            return False
+        if new is None:
+            self.delete(key)
+        else:
+            self.set(key, new)
+        return True
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Call `update` asynchronously."""

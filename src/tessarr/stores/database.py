@@ -18,6 +18,7 @@ class DatabaseStore(FetchingStore):
 
     is_remote = True
     supports_conditional_writes = True
+    update_sees_set = True
     _options: dict[str, Any]
     """Arguments of the client. What is secret of them is in no pickle."""
     _made: Any = None

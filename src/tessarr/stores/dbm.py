@@ -31,6 +31,7 @@ class DBMStore(Store):
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
+    update_sees_set = True
 
     def __init__(
         self,

@@ -9,6 +9,9 @@ The protocol, for every program that shares a directory with tessarr:
   of its first byte), then check that the path still leads to the file that was opened, else close it and begin again.
   To let go: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and one that a
   killed process left is empty, unlocked, and simply used by the next holder.
+- A value is replaced or removed, with the lock file or without, while its own file is held by an exclusive ``flock`` and
+  was seen to be still the one at that name. Where there is none, the new file comes by a rename or link that fails if
+  one came meanwhile. Who changed what he read looks in that moment whether it is still there, and else begins anew.
 - Names that end so and begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
@@ -59,14 +62,16 @@ def _fitting(name: str) -> str:
     return hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
 
 
-def acquire(path: str, *, wait: bool = True) -> int:
+def acquire(path: str, *, wait: bool = True, flags: int = _OPEN) -> int:
     """Takes the lock file at `path`, whose directory must exist; returns the descriptor that holds it.
+
+    With other `flags` any file: it is opened so.
 
     Raises `OSError` when the file cannot be made or the file system has no locks; `BlockingIOError` when not to `wait`
     and another has it.
     """
     while True:
-        descriptor = os.open(path, _OPEN, 0o666)
+        descriptor = os.open(path, flags, 0o666)
         try:
             _lock(descriptor, wait=wait)
             if _leads_to(path, descriptor):
@@ -100,14 +105,17 @@ def release(path: str, descriptor: int) -> None:
     """Removes the lock file and lets go of it."""
     if sys.platform == "win32":
         # An open file cannot be removed there; who has it open meanwhile keeps it, and removes it later.
-        _unlock(descriptor)
-        os.close(descriptor)
+        let_go(descriptor)
         with contextlib.suppress(OSError):
             os.unlink(path)
         return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    # Not by closing alone: a process forked meanwhile has the same descriptor.
+    let_go(descriptor)
+
+
+def let_go(descriptor: int) -> None:
+    """Unlocks and closes a file. Not by closing alone: a process forked meanwhile has the same descriptor."""
     _unlock(descriptor)
     os.close(descriptor)
 

@@ -29,7 +29,7 @@ from typing import Self
 
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.pieces import Piece, Stored
-from tessarr.stores import filelock, localfile, localtree
+from tessarr.stores import filelock, localfile, localswap, localtree
 from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version
 from tessarr.stores.localfile import READ, FileValue, version_of
 from tessarr.stores.locks import KEYED_LOCKS
@@ -112,6 +112,11 @@ class LocalStore(Store):
         """``file:///…``."""
         return file_url(self._root, windows=_WINDOWS)
 
+    @property
+    def update_sees_set(self) -> bool:  # type: ignore[override]
+        """Unless it is without file locks, or on Windows (`tessarr.stores.localswap`)."""
+        return self.file_locks and localswap.IS_EXACT
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._root == self._root and other.read_only == self.read_only
 
@@ -192,12 +197,11 @@ class LocalStore(Store):
             self._replace(key, path, [byte_view(value)])
             return None
         with self.lock(key):
-            present = self.version(key)
-            if present != if_match:
+            if self.version(key) != if_match or not self._replace(key, path, [byte_view(value)], over=if_match):
+                present = self.version(key)
                 raise ConflictError(
                     "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
                 )
-            self._replace(key, path, [byte_view(value)])
             return self.version(key)
 
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
@@ -215,8 +219,8 @@ class LocalStore(Store):
                     version = None if stored is None else stored.version
                     if pieces is not None:
                         done = self._replace(key, path, pieces, stored, over=version)
-                    elif done := self.version(key) == version:
-                        self.delete(key)
+                    else:
+                        done = self._remove(key, path, over=version)
                 finally:
                     if stored is not None:
                         stored.close()
@@ -242,10 +246,9 @@ class LocalStore(Store):
                 localfile.write_value(descriptor, pieces, source, durable=self.durable)
                 if self._case_blind is not False:
                     self._check_case(key, temporary)
-                if over is not ANY and self.version(key) != over:
+                if not localswap.put(temporary, path, over, flock=self.file_locks):
                     os.unlink(temporary)
                     return False
-                filelock.retry_denied(temporary, path)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
@@ -322,16 +325,20 @@ class LocalStore(Store):
 
     def delete(self, key: str) -> None:
         """See `Store.delete`. A directory of that name is left alone."""
-        path = self._writable_path(key)
+        self._remove(key, self._writable_path(key))
+
+    def _remove(self, key: str, path: str, *, over: Version | None | Any_ = ANY) -> bool:
         try:
-            filelock.retry_denied(path)
+            if not localswap.take_away(path, over, flock=self.file_locks):
+                return False
         except _ABSENT:
-            return
+            return True
         except OSError as error:
             if os.path.isdir(path):
-                return
+                return True
             raise self._trouble("delete", key, error) from error
         self._prune(key)
+        return True
 
     def _prune(self, key: str) -> None:
         """Removes the directories on the way to `key` that are empty now."""

@@ -59,6 +59,8 @@ class MemoryStore(Store):
     directly are seen. Pickling copies the values.
     """
 
+    update_sees_set = True
+
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
         self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict
         self.read_only = read_only
@@ -173,6 +175,18 @@ class MemoryStore(Store):
         """See `Store.update`."""
         check_key(key)
         super().update(key, change)
+
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        data = new if new is None or type(new) is bytes else bytes(byte_view(new))
+        with _CHANGING:
+            if self._version(key) != before:
+                return False
+            self._versions.pop(key, None)
+            if data is None:
+                self._map.pop(key, None)
+            else:
+                self._map[key] = data
+        return True
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads of this process."""

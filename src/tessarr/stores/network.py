@@ -53,6 +53,11 @@ class NetworkStore(FetchingStore):
     _ranges_work = True
     """``False`` once a server answered a range with the whole object; everything is then fetched whole."""
 
+    @property
+    def update_sees_set(self) -> bool:  # type: ignore[override]
+        """Where writes are conditional."""
+        return self.supports_conditional_writes
+
     # -- for subclasses ------------------------------------------------------------------------------------------
 
     def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:

@@ -65,6 +65,7 @@ class ConditionalStore(Store):
 
     supports_conditional_writes = True
     supports_conditional_deletes = False
+    update_sees_set = True
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """See `Store.update`."""

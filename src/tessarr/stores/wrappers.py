@@ -62,6 +62,13 @@ class WrapperStore(Store):
         """The wrapped store's."""
         return self.store.requests_at_once
 
+    @property
+    def update_sees_set(self) -> bool:  # type: ignore[override]
+        """The wrapped store's, unless an `update` here is another (see there)."""
+        if self._overrides("get", "set") and not self._overrides("update"):
+            return self._swaps()
+        return self.store.update_sees_set
+
     def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
         """What is entered around each call of the wrapped store; `place` is the key or prefix, or how many there are.
 
@@ -243,7 +250,7 @@ class WrapperStore(Store):
         Over a store with conditional writes that is a loop that compares and swaps; `set` must pass `if_match` on.
         """
         if self._overrides("get", "set"):
-            if self.supports_conditional_writes and _is_conditional(type(self).set):
+            if self._swaps():
                 from tessarr.stores.swapping import swap_until_done
 
                 swap_until_done(self, key, change)
@@ -253,6 +260,9 @@ class WrapperStore(Store):
         self._check_writable(key)
         with self._around("update", key):
             self.store.update(self._key(key), change)
+
+    def _swaps(self) -> bool:
+        return self.supports_conditional_writes and _is_conditional(type(self).set)
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Call `update` asynchronously."""

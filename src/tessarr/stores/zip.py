@@ -34,7 +34,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 
-from tessarr.errors import KeyValidationError, UnsupportedOperationError
+from tessarr.errors import ConflictError, KeyValidationError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version, shared_copy
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
@@ -56,6 +56,7 @@ class ZipStore(Store):
     """
 
     supports_deletes = False
+    update_sees_set = True
 
     adapter = "zip"
     """In URL pipelines: ``place|zip:path``."""
@@ -156,6 +157,15 @@ class ZipStore(Store):
         self._check_writable(key)
         check_key(key)
         return self._archive.write({key: value}, if_match=if_match)
+
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        if new is None:
+            return super()._exchange(key, before, new)
+        try:
+            self.set(key, new, if_match=before)
+        except ConflictError:
+            return False
+        return True
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """See `Store.replace_prefix`: all in one change of the directory."""

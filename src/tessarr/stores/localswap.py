@@ -1,0 +1,119 @@
+"""The moment in which a new file takes the place of a value, or a value goes: nobody undoes what he has not seen.
+
+Who changes a value holds its lock file from before the read on (`tessarr.stores.filelock`); who replaces it whole does
+not. Both do the last step here, while they hold a ``flock`` of the value's own file; where there is none, the first file
+comes by a link, which fails when another came before. So of a change and a replacement that run at the same time either
+the replacement is the later one, or the change finds another version than it read and is made anew.
+
+Windows can neither replace nor remove a file that is open; there, in a store without file locks, and on a file system
+that has neither links nor ``flock``, a value that comes between the last look and the rename is lost: `Store.replace`
+holds the lock of the key in the first two cases.
+
+The native engine does the same (``rust/src/replace.rs``).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from tessarr.stores import filelock
+from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.localfile import READ, version_of
+
+IS_EXACT = sys.platform != "win32"
+_TRIES = 100
+_ABSENT = (FileNotFoundError, NotADirectoryError)
+
+
+class _UnableError(Exception):
+    """No links, no locks, or no permission to read what is to be replaced."""
+
+
+def put(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
+    """Renames the file `temporary` to `path`; ``False``: what is there is not version `over`, and nothing was done.
+
+    Raises `OSError`.
+    """
+    expects_one = isinstance(over, str)
+    try:
+        for _ in range(_TRIES if flock and IS_EXACT else 0):
+            if not expects_one and _link(temporary, path):
+                os.unlink(temporary)
+                return True
+            held = _hold(path)
+            if held is None:
+                if expects_one:
+                    return False
+                continue
+            try:
+                if not _agrees(os.fstat(held), over):
+                    return False
+                os.replace(temporary, path)
+                return True
+            finally:
+                filelock.let_go(held)
+    except _UnableError:
+        pass
+    if not _agrees(_look(path), over):
+        return False
+    filelock.retry_denied(temporary, path)
+    return True
+
+
+def take_away(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
+    """Removes the file at `path`; ``False``: what is there is not version `over`, and nothing was done.
+
+    Raises `OSError`, also where there is no file, unless `over` is ``None``.
+    """
+    try:
+        held = _hold(path) if flock and IS_EXACT else None
+    except _UnableError:
+        held = None
+    try:
+        if not _agrees(_look(path), over):
+            return False
+        if over is not None:
+            filelock.retry_denied(path)
+        return True
+    finally:
+        if held is not None:
+            filelock.let_go(held)
+
+
+def _link(temporary: str, path: str) -> bool:
+    """Makes the file known as `path` too; ``False``: another is there. Raises `_UnableError`."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise _UnableError from error
+    return True
+
+
+def _hold(path: str) -> int | None:
+    """A descriptor of the file at `path`, locked; ``None``: there is none. Raises `_UnableError`."""
+    for flags in (READ | os.O_RDWR, READ):  # NFS locks only what is open for writing
+        try:
+            return filelock.acquire(path, flags=flags)
+        except _ABSENT:
+            return None
+        except OSError as error:
+            if flags == READ:
+                raise _UnableError from error
+    return None
+
+
+def _look(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except _ABSENT:
+        return None
+
+
+def _agrees(status: os.stat_result | None, over: Version | None | Any_) -> bool:
+    if over is ANY:
+        return True
+    return over == (version_of(status) if status is not None and stat.S_ISREG(status.st_mode) else None)

@@ -1,0 +1,92 @@
+"""The last step of a replacement or removal of a local file, where links and locks work and where they do not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr.stores import localswap
+from tessarr.stores.base import ANY
+from tessarr.stores.localfile import version_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no flock: locks of keys exclude there")
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    raise OSError(errno.EPERM, "not here")
+
+
+@pytest.fixture(params=["all", "no links", "no locks", "neither", "switched off"])
+def options(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """For `put` and `take_away`, on a system with these abilities."""
+    if request.param in ("no links", "neither"):
+        monkeypatch.setattr(os, "link", refuse)
+    if request.param in ("no locks", "neither"):
+        monkeypatch.setattr("fcntl.flock", refuse)
+    return {"flock": request.param != "switched off"}
+
+
+def new_file(folder: Path) -> str:
+    file = folder / "new"
+    file.write_bytes(b"new")
+    return str(file)
+
+
+def test_a_file_is_put_where_nothing_is_and_over_another(tmp_path: Path, options: dict[str, bool]) -> None:
+    path = tmp_path / "value"
+    for _ in range(2):
+        assert localswap.put(new_file(tmp_path), str(path), **options)
+        assert path.read_bytes() == b"new"
+        assert os.listdir(tmp_path) == ["value"]
+        assert path.stat().st_nlink == 1
+
+
+def test_a_file_is_put_only_over_the_version_that_was_seen(tmp_path: Path, options: dict[str, bool]) -> None:
+    path = tmp_path / "value"
+    assert not localswap.put(new_file(tmp_path), str(path), "1:2:3:4", **options)
+    assert localswap.put(new_file(tmp_path), str(path), None, **options)
+    path.write_bytes(b"another")
+    assert not localswap.put(new_file(tmp_path), str(path), None, **options)
+    assert not localswap.put(new_file(tmp_path), str(path), "1:2:3:4", **options)
+    assert (path.read_bytes(), (tmp_path / "new").read_bytes()) == (b"another", b"new")
+    assert localswap.put(str(tmp_path / "new"), str(path), version_of(path.stat()), **options)
+    assert path.read_bytes() == b"new"
+
+
+def test_a_file_is_taken_away_only_in_the_version_that_was_seen(tmp_path: Path, options: dict[str, bool]) -> None:
+    path = tmp_path / "value"
+    assert localswap.take_away(str(path), None, **options)
+    assert not localswap.take_away(str(path), "1:2:3:4", **options)
+    with pytest.raises(FileNotFoundError):
+        localswap.take_away(str(path), ANY, **options)
+    path.write_bytes(b"1")
+    assert not localswap.take_away(str(path), None, **options)
+    assert not localswap.take_away(str(path), "1:2:3:4", **options)
+    assert localswap.take_away(str(path), version_of(path.stat()), **options)
+    path.write_bytes(b"1")
+    assert localswap.take_away(str(path), ANY, **options)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_link_that_leads_nowhere_is_replaced(tmp_path: Path, engine: str) -> None:
+    """Nothing can be opened there, and nothing new put there."""
+    with tessarr.config.set({"engine": engine}):
+        z = tessarr.create_array(tmp_path, shape=(4,), chunks=(4,), dtype="u1")
+        (tmp_path / "c").mkdir()
+        for values in ([1, 2, 3, 4], [0, 0, 0, 0]):
+            (tmp_path / "c" / "0").symlink_to("nowhere")
+            z[...] = values
+            assert z[...].tolist() == values
+            assert not (tmp_path / "c" / "0").is_symlink()
+            (tmp_path / "c" / "0").unlink(missing_ok=True)
+        (tmp_path / "c").mkdir(exist_ok=True)
+        (tmp_path / "c" / "0").symlink_to("nowhere")
+        z[1] = 7
+        assert z[...].tolist() == [0, 7, 0, 0]
