@@ -8,6 +8,7 @@ ancestors exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,7 +75,8 @@ def reading_with(
 def _reading(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
 ) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
-    wanted = [(path, _names(path, zarr_format, kind if store.is_remote else None)) for path in paths]
+    asked = kind if store.is_remote else None
+    wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
     try:
         (found,) = yield [ask(store, "fetch", [*requests, *map(Fetch, beside)])]
@@ -122,15 +124,16 @@ def _reading_v3_alone(store: Store, requests: Sequence[Fetch], refusal: StoreErr
     return [found.get(request) for request in requests]
 
 
-def _names(path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> list[str]:
+@lru_cache
+def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> tuple[str, ...]:
     """The documents to ask for. Those that v1 keeps beside an array are left for later: v1 is rare, a request is not free."""
     if zarr_format is None and kind is ArrayMetadata:
-        return [_V3.array, _V2.array, str(_V2.attributes), *(() if path else (_V1.array,))]
+        return (_V3.array, _V2.array, str(_V2.attributes), *((_V1.array,) if is_root else ()))
     if zarr_format is None and kind is GroupMetadata:
-        return [*_V3.all[:1], *_V2.all]
-    candidates = (zarr_format,) if zarr_format else (3, 2, 1) if not path else (3, 2)
-    names = list(dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all))
-    return names if zarr_format else [name for name in names if name != _V1.attributes]
+        return (*_V3.all[:1], *_V2.all)
+    candidates = (zarr_format,) if zarr_format else (3, 2, 1) if is_root else (3, 2)
+    names = dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all)
+    return tuple(name for name in names if zarr_format or name != _V1.attributes)
 
 
 def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:

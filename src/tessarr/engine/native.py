@@ -29,6 +29,7 @@ from tessarr import _native
 from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native_description import UnsupportedError, describe, is_local
+from tessarr.engine.processors import processors
 from tessarr.engine.reference import ReferenceEngine
 from tessarr.engine.storing import ChunkWrite, put, store_chunks, store_chunks_async
 from tessarr.engine.waves import read_waves, read_waves_async
@@ -277,7 +278,8 @@ class _Writes:
 def _apply_settings() -> None:
     from tessarr.settings import config
 
-    _native.set_threads(config.get("threading.max_workers", None) or 0)
+    # Rust would find it out by itself (0), but reads the control groups anew each time.
+    _native.set_threads(config.get("threading.max_workers", None) or processors())
     _native.set_cache_bytes(config.get("cache.nbytes", _native.DEFAULT_CACHE_BYTES))
 
 
