@@ -63,7 +63,7 @@ class Selecting:
         if fields:
             return self._get(lambda bound: requests.getitem(selection, bound.shape), None, fields)
         request = requests.getitem(selection, bound.metadata.shape)
-        full = np.empty(request.selection.shape, bound.dtype, self._order)
+        full = np.empty(request.full_shape, bound.dtype, self._order)
         self._engine.read(bound, request.selection, full)
         result = request.result(full)
         return result if request.shape else result[()]

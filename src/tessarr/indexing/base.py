@@ -57,6 +57,11 @@ class Request:
     def __repr__(self) -> str:
         return f"Request({self.selection!r}, shape={self.shape})"
 
+    @property
+    def full_shape(self) -> Shape:
+        """The shape of the full-rank result, which is the selection's."""
+        return self.shape if self._pick is None and self._split is None is self._order else self.selection.shape
+
     def result(self, full: Array) -> Array:
         """The user's array: a view of `full`, which has the selection's shape."""
         if self._pick is not None:
