@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 import tessarr
 from tessarr.stores import localswap
 from tessarr.stores.base import ANY
+from tessarr.stores.local import LocalStore
 from tessarr.stores.localfile import version_of
+from tessarr.types import ByteRange
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no flock: locks of keys exclude there")
 
@@ -72,6 +75,41 @@ def test_a_file_is_taken_away_only_in_the_version_that_was_seen(tmp_path: Path, 
     path.write_bytes(b"1")
     assert localswap.take_away(str(path), ANY, **options)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("method", ["update", "splice"])
+@pytest.mark.parametrize("put_there", [None, b"whole"])
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_whole_value_that_comes_at_the_last_moment_of_an_update_is_not_undone(
+    tmp_path: Path, method: str, put_there: bytes | None, deletes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = LocalStore(tmp_path)
+    store.set("k", b"old")
+    seen: list[bytes | None] = []
+
+    def change(old: Any) -> Any:
+        seen.append(None if old is None else bytes(old.read(ByteRange(0)) if method == "splice" else old))
+        if deletes and len(seen) == 1:
+            return None
+        new = (seen[-1] or b"") + b"+part"
+        return [new] if method == "splice" else new
+
+    def late(step: Callable[..., bool]) -> Callable[..., bool]:
+        def wrapped(*arguments: Any, **options: Any) -> bool:
+            monkeypatch.undo()
+            if put_there is None:
+                store.delete("k")
+            else:
+                store.set("k", put_there)
+            return step(*arguments, **options)
+
+        return wrapped
+
+    monkeypatch.setattr(localswap, "put", late(localswap.put))
+    monkeypatch.setattr(localswap, "take_away", late(localswap.take_away))
+    getattr(store, method)("k", change)
+    assert seen == [b"old", put_there]
+    assert bytes(store.get("k") or b"") == (put_there or b"") + b"+part"
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])

@@ -369,13 +369,13 @@ class CacheStore(ThreadedLayer):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._written(key, 1)
+        begun = self._written(key, 1)
         try:
             version = self.store.set(key, value, if_match=if_match)
         finally:
-            number = self._written(key, -1)
-        if self.cache_set_data:
-            self._keep((key, None), value, version, number)
+            ended = self._written(key, -1)
+        if self.cache_set_data and ended == begun + 1:  # else another write may have come after this one
+            self._keep((key, None), value, version, ended)
         return version
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:

@@ -225,6 +225,12 @@ class LocalStore(Store):
                     if stored is not None:
                         stored.close()
 
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        path = self._writable_path(key)
+        if new is None:
+            return self._remove(key, path, over=before)
+        return self._replace(key, path, [byte_view(new)], over=before)
+
     def _replace(
         self,
         key: str,

@@ -290,6 +290,28 @@ def test_what_is_read_while_a_value_is_written_is_not_kept() -> None:
     assert cache.cache_info().current_size > 0
 
 
+def test_of_two_writes_at_once_the_one_that_is_stored_is_cached() -> None:
+    visible, go_on = threading.Event(), threading.Event()
+
+    class SlowAtFirst(MemoryStore):
+        def set(self, key: str, value: Any, **options: Any) -> Any:
+            version = super().set(key, value, **options)
+            if value == b"first":
+                visible.set()
+                assert go_on.wait(30)
+            return version
+
+    below = SlowAtFirst()
+    cache = CacheStore(below, max_size=1000)
+    writer = threading.Thread(target=lambda: cache.set("k", b"first"))
+    writer.start()
+    assert visible.wait(30)
+    cache.set("k", b"second")
+    go_on.set()
+    writer.join()
+    assert bytes(below.get("k") or b"") == bytes(cache.get("k") or b"") == b"second"
+
+
 def test_parts_that_are_cached_are_of_one_value() -> None:
     below = MemoryStore({"k": b"old value"})
     cache = CacheStore(below, max_size=1000)
