@@ -20,7 +20,6 @@ Source: xarray, "Zarr Encoding Specification"; OGC 21-050r1, "NetCDF data model"
 from __future__ import annotations
 
 import base64
-import binascii
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -157,7 +156,7 @@ def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
     if zarr_format == 3 and isinstance(value, str) and kind in "fcS":
         try:
             data = base64.b64decode(value, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise ValueError(f"_FillValue is not Base64: {value!r}") from error
         if kind == "S":
             return data

@@ -18,7 +18,6 @@ Limits: Parquet needs pyarrow. Source: https://fsspec.github.io/kerchunk/spec.ht
 from __future__ import annotations
 
 import base64
-import binascii
 import functools
 import json
 import os
@@ -412,12 +411,12 @@ def _within(found: Reference, ranges: tuple[ByteRange, ...] | None) -> tuple[Byt
 
 
 def _inline(text: str, key: str) -> bytes:
-    if not text.startswith("base64:"):
-        return text.encode()
+    is_base64 = text.startswith("base64:")
     try:
-        return base64.b64decode(text[7:], validate=True)
-    except binascii.Error as error:
-        raise StoreError("a value is not base64", key=key, got=str(error)) from error
+        return base64.b64decode(text[7:], validate=True) if is_base64 else text.encode()
+    except ValueError as error:
+        what = "a value is not base64" if is_base64 else "a value is text that has no UTF-8"
+        raise StoreError(what, key=key, got=str(error)) from error
 
 
 def _counts(array: Mapping[str, Any]) -> _List[int]:

@@ -144,6 +144,12 @@ def test_a_malformed_reference_is_a_typed_error(found: list[Any]) -> None:
         ReferenceStore({"k": found}).get("k")
 
 
+@pytest.mark.parametrize("text", ["base64:A", "base64:A A=", "base64:é", "base64:\ud800", "\ud800"])
+def test_a_malformed_value_is_a_typed_error(text: str) -> None:
+    with pytest.raises(StoreError, match=r"base64|UTF-8"):
+        ReferenceStore({"k": text}).get("k")
+
+
 def test_a_missing_or_short_file_is_an_error_and_no_missing_chunk(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"123")
     store = ReferenceStore(
