@@ -61,7 +61,8 @@ def test_the_url_of_a_store_opens_the_same_place(name: str, tmp_path: Path) -> N
     assert path or again.url == store.url
     read_only, _ = store_from(store.url, read_only=True)
     assert read_only.read_only
-    store.close()
+    for opened in (store, again, read_only):
+        opened.close()
 
 
 IN_THIS_PROCESS: dict[str, Callable[[], Store]] = {
