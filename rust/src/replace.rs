@@ -56,6 +56,9 @@ fn reflink(_target: &File, _source: &File) -> bool {
 /// How often a directory that other processes keep removing is made again, and a value that they keep replacing looked at.
 const TRIES: usize = 100;
 
+/// Who changes a value notices one that replaces it without the lock.
+pub const REPLACING_IS_SEEN: bool = cfg!(unix);
+
 /// The version that a change is made of (`None`: nothing was there), where that matters.
 pub type Over = Option<Option<Version>>;
 

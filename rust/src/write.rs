@@ -18,7 +18,7 @@ use crate::part::{Part, Spread};
 use crate::pool::{Gate, Job, POLL, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
-use crate::replace::{LARGE, Lock, Over, ROOM, Replacement, remove};
+use crate::replace::{LARGE, Lock, Over, REPLACING_IS_SEEN, ROOM, Replacement, remove};
 use crate::store::{Local, Object, STALE, Source};
 
 thread_local! {
@@ -133,11 +133,14 @@ impl WriteJob {
     fn store(&self, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
         let root = self.root()?;
         let path = self.array.path(&whole.key).ok_or_else(|| Error::new("internal", "no path"))?;
-        if covers {
+        if covers && REPLACING_IS_SEEN {
             return self.replace(whole, &path, None, None, &mut *poll);
         }
         let mut wait = || if self.stopped.load(Ordering::Relaxed) { Err(given_up()) } else { poll() };
         let _lock = Lock::hold(&path, root, &mut wait)?;
+        if covers {
+            return self.replace(whole, &path, None, None, &mut *poll);
+        }
         for attempt in 0.. {
             let old = Local::find(path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);

@@ -5,9 +5,9 @@ not. Both do the last step here, while they hold a ``flock`` of the value's own 
 comes by a link, which fails when another came before. So of a change and a replacement that run at the same time either
 the replacement is the later one, or the change finds another version than it read and is made anew.
 
-Windows can neither replace nor remove a file that is open; there, in a store without file locks, and on a file system
-that has neither links nor ``flock``, a value that comes between the last look and the rename is lost: `Store.replace`
-holds the lock of the key in the first two cases.
+Windows can neither replace nor remove a file that is open. There, in a store without file locks, and on a file system
+that has neither links nor ``flock``, a value that comes between the last look and the rename is lost. In the first two
+cases `Store.update_sees_set` says so, and the engines hold the lock of the key while they replace a chunk whole.
 
 The native engine does the same (``rust/src/replace.rs``).
 """
