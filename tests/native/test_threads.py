@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,15 +128,41 @@ def test_a_chunk_that_is_replaced_is_not_undone_by_one_that_is_updated(
     z.store.close()
 
 
+def test_a_chunk_that_is_replaced_while_an_update_of_it_leaves_nothing_to_store_stays(tmp_path: Path) -> None:
+    """The native engine removes such a chunk; it is large, so that there is time to replace it before that."""
+    made = [tessarr.create_array(tmp_path / name, shape=(1 << 24,), chunks=(1 << 24,), dtype="i4") for name in "ab"]
+    for number, z in enumerate(made):
+        assert z.engine.name == "native"
+        z[number] = 1
+    z, other = made
+    replacement = other.store.get("c/0")
+    assert replacement is not None
+    update = threading.Thread(target=lambda: z.__setitem__(0, 0))
+    update.start()
+    while update.is_alive() and not (tmp_path / "a" / "c" / ".0.tessarr-lock").exists():
+        pass
+    z.store.set("c/0", replacement)
+    update.join()
+    assert z[:3].tolist() == [0, 1, 0]
+
+
 def test_directories_that_come_and_go_are_no_error(tmp_path: Path) -> None:
     """Nothing is stored: the directory is there for the lock alone, and removed by whoever leaves it empty."""
     z = tessarr.create_array(tmp_path, shape=(8, 32), chunks=(8, 32), dtype="i4", fill_value=0)
+    folder = tmp_path / "c"
 
     def work(row: int) -> None:
         for _ in turns():
-            z[row] = 0
+            if row < 2:
+                z[row] = 0
+                continue
+            for _ in range(20):  # as others do that enter and leave
+                with suppress(OSError):
+                    folder.mkdir()
+                with suppress(OSError):
+                    folder.rmdir()
 
-    together(THREADS, work)
+    together(4, work)
     assert [file.name for file in tmp_path.rglob("*")] == ["zarr.json"]
 
 
