@@ -7,7 +7,6 @@ from typing import Any
 
 from tessarr.stores.base import Version
 from tessarr.stores.course import Answer
-from tessarr.stores.partial import byte_view
 from tessarr.stores.waves import PIECE
 from tessarr.types import Buffer, ByteRange
 
@@ -52,8 +51,3 @@ def is_past_the_end(error: Exception) -> bool:
 def is_range_refused(error: Exception) -> bool:
     text = str(error)
     return "non-partial response" in text or "Range request not supported" in text or "CONTENT_RANGE header" in text
-
-
-def readable(value: Buffer) -> Buffer:
-    """What the client accepts: bytes, or a view of bytes."""
-    return value if isinstance(value, bytes) else byte_view(value)
