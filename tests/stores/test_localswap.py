@@ -27,7 +27,7 @@ def refuse(*_: Any, **__: Any) -> None:
 
 @pytest.fixture(params=["all", "no links", "no locks", "neither", "switched off"])
 def options(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
-    """For `put` and `take_away`, on a system with these abilities."""
+    """For `place` and `remove`, on a system with these abilities."""
     if request.param in ("no links", "neither"):
         monkeypatch.setattr(os, "link", refuse)
     if request.param in ("no locks", "neither"):
@@ -44,7 +44,7 @@ def new_file(folder: Path) -> str:
 def test_a_file_is_put_where_nothing_is_and_over_another(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "value"
     for _ in range(2):
-        assert localswap.put(new_file(tmp_path), str(path), **options)
+        assert localswap.place(new_file(tmp_path), str(path), **options)
         assert path.read_bytes() == b"new"
         assert os.listdir(tmp_path) == ["value"]
         assert path.stat().st_nlink == 1
@@ -52,28 +52,28 @@ def test_a_file_is_put_where_nothing_is_and_over_another(tmp_path: Path, options
 
 def test_a_file_is_put_only_over_the_version_that_was_seen(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "value"
-    assert not localswap.put(new_file(tmp_path), str(path), "1:2:3:4", **options)
-    assert localswap.put(new_file(tmp_path), str(path), None, **options)
+    assert not localswap.place(new_file(tmp_path), str(path), "1:2:3:4", **options)
+    assert localswap.place(new_file(tmp_path), str(path), None, **options)
     path.write_bytes(b"another")
-    assert not localswap.put(new_file(tmp_path), str(path), None, **options)
-    assert not localswap.put(new_file(tmp_path), str(path), "1:2:3:4", **options)
+    assert not localswap.place(new_file(tmp_path), str(path), None, **options)
+    assert not localswap.place(new_file(tmp_path), str(path), "1:2:3:4", **options)
     assert (path.read_bytes(), (tmp_path / "new").read_bytes()) == (b"another", b"new")
-    assert localswap.put(str(tmp_path / "new"), str(path), version_of(path.stat()), **options)
+    assert localswap.place(str(tmp_path / "new"), str(path), version_of(path.stat()), **options)
     assert path.read_bytes() == b"new"
 
 
 def test_a_file_is_taken_away_only_in_the_version_that_was_seen(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "value"
-    assert localswap.take_away(str(path), None, **options)
-    assert not localswap.take_away(str(path), "1:2:3:4", **options)
+    assert localswap.remove(str(path), None, **options)
+    assert not localswap.remove(str(path), "1:2:3:4", **options)
     with pytest.raises(FileNotFoundError):
-        localswap.take_away(str(path), ANY, **options)
+        localswap.remove(str(path), ANY, **options)
     path.write_bytes(b"1")
-    assert not localswap.take_away(str(path), None, **options)
-    assert not localswap.take_away(str(path), "1:2:3:4", **options)
-    assert localswap.take_away(str(path), version_of(path.stat()), **options)
+    assert not localswap.remove(str(path), None, **options)
+    assert not localswap.remove(str(path), "1:2:3:4", **options)
+    assert localswap.remove(str(path), version_of(path.stat()), **options)
     path.write_bytes(b"1")
-    assert localswap.take_away(str(path), ANY, **options)
+    assert localswap.remove(str(path), ANY, **options)
     assert os.listdir(tmp_path) == []
 
 
@@ -105,8 +105,8 @@ def test_a_whole_value_that_comes_at_the_last_moment_of_an_update_is_not_undone(
 
         return wrapped
 
-    monkeypatch.setattr(localswap, "put", late(localswap.put))
-    monkeypatch.setattr(localswap, "take_away", late(localswap.take_away))
+    monkeypatch.setattr(localswap, "place", late(localswap.place))
+    monkeypatch.setattr(localswap, "remove", late(localswap.remove))
     getattr(store, method)("k", change)
     assert seen == [b"old", put_there]
     assert bytes(store.get("k") or b"") == (put_there or b"") + b"+part"

@@ -31,7 +31,7 @@ from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.pieces import Piece, Stored
 from tessarr.stores import filelock, localfile, localswap, localtree
 from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version
-from tessarr.stores.localfile import READ, FileValue, version_of
+from tessarr.stores.localfile import ABSENT, READ, FileValue, version_of
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view
 from tessarr.stores.path import (
@@ -46,7 +46,6 @@ from tessarr.types import AccessMode, Buffer, ByteRange
 
 _List = list
 _WINDOWS = os.name == "nt"
-_ABSENT = (FileNotFoundError, NotADirectoryError)
 _WHOLE = ByteRange(0)
 _TRIES = 100
 """How often a directory that other processes keep removing is made again."""
@@ -135,7 +134,7 @@ class LocalStore(Store):
         path = self._path(key)
         try:
             descriptor = os.open(path, READ)
-        except _ABSENT:
+        except ABSENT:
             return None
         except OSError as error:
             if _WINDOWS and os.path.isdir(path):  # which opens directories for nobody
@@ -182,7 +181,7 @@ class LocalStore(Store):
         """What the file system says of a value's file; ``None`` when there is none."""
         try:
             status = os.stat(self._path(key))
-        except _ABSENT:
+        except ABSENT:
             return None
         except OSError as error:
             raise self._trouble("look at", key, error) from error
@@ -252,7 +251,7 @@ class LocalStore(Store):
                 localfile.write_value(descriptor, pieces, source, durable=self.durable)
                 if self._case_blind is not False:
                     self._check_case(key, temporary)
-                if not localswap.put(temporary, path, over, flock=self.file_locks):
+                if not localswap.place(temporary, path, over, flock=self.file_locks):
                     os.unlink(temporary)
                     return False
             except BaseException:
@@ -335,9 +334,9 @@ class LocalStore(Store):
 
     def _remove(self, key: str, path: str, *, over: Version | None | Any_ = ANY) -> bool:
         try:
-            if not localswap.take_away(path, over, flock=self.file_locks):
+            if not localswap.remove(path, over, flock=self.file_locks):
                 return False
-        except _ABSENT:
+        except ABSENT:
             return True
         except OSError as error:
             if os.path.isdir(path):

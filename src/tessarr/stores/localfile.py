@@ -23,6 +23,8 @@ _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # Without O_NONBLOCK the open of a named pipe in the directory would wait for a writer.
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
+ABSENT = (FileNotFoundError, NotADirectoryError)
+"""What the system says when there is no file of that path."""
 ROOM = 128 << 10
 """Files from this many bytes on get their room on the disk before they are written."""
 LARGE = 1 << 20
@@ -71,7 +73,7 @@ class FileValue:
         """The value in the file at `path`; ``None`` where there is no file. Raises `OSError`."""
         try:
             descriptor = os.open(path, READ)
-        except (FileNotFoundError, NotADirectoryError):
+        except ABSENT:
             return None
         status = os.fstat(descriptor)
         if stat.S_ISREG(status.st_mode):

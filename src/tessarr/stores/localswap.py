@@ -20,18 +20,17 @@ import sys
 
 from tessarr.stores import filelock
 from tessarr.stores.base import ANY, Any_, Version
-from tessarr.stores.localfile import READ, version_of
+from tessarr.stores.localfile import ABSENT, READ, version_of
 
 IS_EXACT = sys.platform != "win32"
 _TRIES = 100
-_ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 class _UnableError(Exception):
     """No links, no locks, or no permission to read what is to be replaced."""
 
 
-def put(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
+def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
     """Renames the file `temporary` to `path`; ``False``: what is there is not version `over`, and nothing was done.
 
     Raises `OSError`.
@@ -48,7 +47,7 @@ def put(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: 
                     return False
                 continue
             try:
-                if not _agrees(os.fstat(held), over):
+                if not _agrees(held, over):
                     return False
                 os.replace(temporary, path)
                 return True
@@ -56,13 +55,13 @@ def put(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: 
                 filelock.let_go(held)
     except _UnableError:
         pass
-    if not _agrees(_look(path), over):
+    if not _agrees(path, over):
         return False
     filelock.retry_denied(temporary, path)
     return True
 
 
-def take_away(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
+def remove(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
     """Removes the file at `path`; ``False``: what is there is not version `over`, and nothing was done.
 
     Raises `OSError`, also where there is no file, unless `over` is ``None``.
@@ -72,7 +71,7 @@ def take_away(path: str, over: Version | None | Any_ = ANY, *, flock: bool = Tru
     except _UnableError:
         held = None
     try:
-        if not _agrees(_look(path), over):
+        if not _agrees(path, over):
             return False
         if over is not None:
             filelock.retry_denied(path)
@@ -98,7 +97,7 @@ def _hold(path: str) -> int | None:
     for flags in (READ | os.O_RDWR, READ):  # NFS locks only what is open for writing
         try:
             return filelock.acquire(path, flags=flags)
-        except _ABSENT:
+        except ABSENT:
             return None
         except OSError as error:
             if flags == READ:
@@ -106,14 +105,12 @@ def _hold(path: str) -> int | None:
     return None
 
 
-def _look(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except _ABSENT:
-        return None
-
-
-def _agrees(status: os.stat_result | None, over: Version | None | Any_) -> bool:
+def _agrees(where: str | int, over: Version | None | Any_) -> bool:
+    """Whether version `over` is at a path, or in an open file."""
     if over is ANY:
         return True
-    return over == (version_of(status) if status is not None and stat.S_ISREG(status.st_mode) else None)
+    try:
+        status = os.stat(where)
+    except ABSENT:
+        return over is None
+    return over == (version_of(status) if stat.S_ISREG(status.st_mode) else None)

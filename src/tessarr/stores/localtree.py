@@ -24,7 +24,7 @@ def children(directory: str) -> tuple[list[str], list[str]]:
     folders: list[str] = []
     try:
         entries = os.scandir(directory)
-    except (FileNotFoundError, NotADirectoryError):
+    except localfile.ABSENT:
         return files, folders
     with entries:
         for entry in entries:
@@ -214,7 +214,7 @@ def colliding(base: str, key: str) -> tuple[str, str] | None:
 def _is_directory(path: str) -> bool:
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)
-    except (FileNotFoundError, NotADirectoryError):
+    except localfile.ABSENT:
         return False
 
 
