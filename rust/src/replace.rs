@@ -187,7 +187,7 @@ impl Replacement {
     /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
     /// the error is `STALE`.
     pub fn finish(&self, durable: bool, over: Over) -> Result<()> {
-        let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
+        let failed = |error| self.failed(error);
         // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
         self.file.set_modified(SystemTime::now()).map_err(failed)?;
         if durable {
@@ -202,8 +202,11 @@ impl Replacement {
         Ok(())
     }
 
+    fn failed(&self, error: io::Error) -> Error {
+        Error::store(format!("cannot replace {}", self.path.display()), &error)
+    }
+
     fn place(&self, over: Over) -> Result<()> {
-        let failed = |error: io::Error| Error::store(format!("cannot replace {}", self.path.display()), &error);
         for _ in 0..TRIES {
             // Most values are new ones.
             if !matches!(over, Some(Some(_))) {
@@ -211,13 +214,13 @@ impl Replacement {
                     Ok(true) => return Ok(()),
                     Ok(false) => break,
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(error) => return Err(failed(error)),
+                    Err(error) => return Err(self.failed(error)),
                 }
             }
             match Settling::begin(&self.path) {
                 Ok(Some(held)) => {
                     held.check(over)?;
-                    return fs::rename(&self.temporary, &self.path).map_err(failed);
+                    return fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error));
                 }
                 Ok(None) if matches!(over, Some(Some(_))) => return Err(stale()),
                 Ok(None) => {}
@@ -228,7 +231,7 @@ impl Replacement {
         if over.is_some_and(|over| over != version_at(&self.path)) {
             return Err(stale());
         }
-        fs::rename(&self.temporary, &self.path).map_err(failed)
+        fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error))
     }
 
     /// Writes `bytes` at `offset`; several threads may do so at once.
