@@ -120,12 +120,13 @@ async def _store_async(
             return
         async with gate:
             pieces = await asyncio.to_thread(write.change, None)
+        value = None if pieces is None else whole(pieces)
         if not bound.store.update_sees_set:
-            await asyncio.to_thread(put, bound.store, write.key, None if pieces is None else whole(pieces))
-        elif pieces is None:
+            await asyncio.to_thread(put, bound.store, write.key, value)
+        elif value is None:
             await bound.store.delete_async(write.key)
         else:
-            await bound.store.set_async(write.key, whole(pieces))
+            await bound.store.set_async(write.key, value)
 
 
 @contextmanager
