@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from types import ModuleType
 from typing import Any, cast
@@ -73,13 +72,8 @@ def describe(bound: BoundArray) -> JSONObject:
 
 def is_local(store: Store) -> bool:
     """Whether the store is files that may be read and written as `LocalStore` does."""
-    return _is_kind_local(type(store))  # type: ignore[arg-type]  # types are hashable
-
-
-@lru_cache
-def _is_kind_local(kind: type[Store]) -> bool:
     names = ("get", "get_ranges", "set", "delete", "lock", "update", "splice")
-    return issubclass(kind, LocalStore) and all(getattr(kind, name) is getattr(LocalStore, name) for name in names)
+    return isinstance(store, LocalStore) and all(getattr(type(store), n) is getattr(LocalStore, n) for n in names)
 
 
 def _store(bound: BoundArray) -> JSONObject:
