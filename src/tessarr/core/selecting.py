@@ -261,7 +261,7 @@ class Selecting:
             view = request.view(out) if out.dtype == self._bound.dtype and not fields else None
             if view is not None and view.flags.writeable:
                 return view, True
-        return np.empty(request.selection.shape, self._bound.dtype, self._order), False
+        return np.empty(request.full_shape, self._bound.dtype, self._order), False
 
     def _finish(self, request: Request, full: npt.NDArray[Any], direct: bool, out: Any, fields: Fields) -> Any:
         if direct:
@@ -313,7 +313,7 @@ class Selecting:
         dtype = bound.dtype
         self._check_fields(names)
         self._prepared(request, np.empty((), dtype))  # the checks of every write
-        whole = np.empty(request.selection.shape, dtype)
+        whole = np.empty(request.full_shape, dtype)
         for name in names:
             request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
         write_fields(bound, request.selection, {name: whole[name] for name in names})

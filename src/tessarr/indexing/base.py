@@ -60,7 +60,8 @@ class Request:
     @property
     def full_shape(self) -> Shape:
         """The shape of the full-rank result, which is the selection's."""
-        return self.shape if self._pick is None and self._split is None is self._order else self.selection.shape
+        steps = (self._pick, self._split, self._order)
+        return self.shape if steps == (None, None, None) else self.selection.shape
 
     def result(self, full: Array) -> Array:
         """The user's array: a view of `full`, which has the selection's shape."""

@@ -105,7 +105,7 @@ def pop_fields(selection: Any) -> tuple[str | list[str] | None, Any]:
         return selection, ()
     if _is_names(selection):
         return list(selection), ()
-    if not isinstance(selection, tuple) or (selection and _BASIC.issuperset(map(type, selection))):
+    if not isinstance(selection, tuple) or (len(selection) > 1 and _BASIC.issuperset(map(type, selection))):
         return None, selection
     names: list[str] = []
     rest = []
