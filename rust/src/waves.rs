@@ -24,7 +24,7 @@ use crate::part::{Part, Spread};
 use crate::pool::process;
 use crate::store::{Held, Source};
 
-/// How often a shard that keeps changing is read anew.
+/// How often a shard that keeps changing is read anew by parts; then it is fetched whole, which is of one shard.
 const ROUNDS: usize = 5;
 /// Ranges that lie near each other are joined up to so many bytes.
 const LONGEST: u64 = 16 << 20;
@@ -138,19 +138,19 @@ impl Waves {
         let (waiting, rounds) = (HashMap::new(), HashMap::new());
         let mut waves = Waves { request, small, nodes: Vec::new(), waiting, asked: 0, rounds };
         for number in first..stop {
-            waves.begin(number).map_err(|error| waves.request.placed(number, error))?;
+            waves.begin(number, small).map_err(|error| waves.request.placed(number, error))?;
         }
         Ok(waves)
     }
 
-    fn begin(&mut self, number: usize) -> Result<()> {
+    fn begin(&mut self, number: usize, small: usize) -> Result<()> {
         let (coords, part) = self.request.spread.get(number);
         let chain = self.request.array.chain_at(&coords)?;
         let inside = self.request.array.inside(&coords);
         let mut node =
             Node { number, depth: 0, part, within: None, guards: Vec::new(), known: None, want: Want::Whole };
         match &chain.middle {
-            Middle::Shard(shard) if !wants_whole(self.small, &chain, shard, &node.part, &inside) => {
+            Middle::Shard(shard) if !wants_whole(small, &chain, shard, &node.part, &inside) => {
                 if let Some((index, version)) = self.request.last_seen(number, chain.index_spot(0)) {
                     node.known = Some(Known { version, fresh: false });
                     return self.ask_inner(node, &chain, shard, &index);
@@ -237,14 +237,11 @@ impl Waves {
         self.waiting.retain(|_, node| node.number != number);
         let rounds = self.rounds.entry(number).or_insert(0);
         *rounds += 1;
-        if *rounds >= ROUNDS {
-            let error = Error::new("store", "the shard changed while it was being read");
-            return Err(error.got(format!("{ROUNDS} times")));
-        }
+        let small = if *rounds < ROUNDS { self.small } else { usize::MAX };
         if let Some(name) = self.request.name(number) {
             process().cache.forget(&name);
         }
-        self.begin(number)
+        self.begin(number, small)
     }
 
     /// `false`: the value is not the one that is partly at hand.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.stores.base import Store
+from tessarr import codecs
+from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local import LocalStore
 from tessarr.stores.memory import MemoryStore
+from tessarr.stores.wrappers import WrapperStore
+from tessarr.types import ByteRange
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -44,3 +48,60 @@ def test_index_and_data_of_a_shard_are_of_one_version(
         monkeypatch.undo()
         assert done
         assert got == (0 if deleted else 43)
+
+
+class Busy(WrapperStore):
+    """Whenever something was read, somebody replaces it."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.replace: Callable[[], None] = lambda: None
+        self.asked: list[Fetch] = []
+
+    def _read(self, requests: Sequence[Fetch], found: Any) -> Any:
+        self.asked += requests
+        self.replace()
+        return found
+
+    def get(self, key: str) -> Any:
+        return self._read([Fetch(key)], super().get(key))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Any:
+        return self._read([Fetch(key, tuple(ranges))], super().get_ranges(key, ranges))
+
+    def fetch(self, requests: Sequence[Fetch]) -> Any:
+        return self._read(requests, super().fetch(requests))
+
+
+def shards_in_shards(location: Any) -> dict[str, Any]:
+    inner = [codecs.BytesCodec(), codecs.ZstdCodec()]
+    nested = codecs.ShardingCodec(chunk_shape=(1, 100), codecs=inner, index_location=location)
+    return {"chunks": (4, 200), "serializer": nested, "compressors": None}
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_shard_that_is_always_replaced_is_fetched_whole(engine: str, nested: bool, location: Any) -> None:
+    layout = shards_in_shards(location) if nested else {"chunks": (1, 200)}
+    layout["shards"] = {"shape": (64, 200), "index_location": location}
+    below, random = MemoryStore(), np.random.default_rng(0)
+    store = Busy(below)
+    with tessarr.config.set({"engine": engine}):
+        z = tessarr.create_array(store, shape=(128, 200), dtype="u1", **layout)
+        other = tessarr.open_array(below, mode="r+")
+        seen, whole = [], 0
+
+        def replace() -> None:
+            values = random.integers(0, random.integers(2, 16), (64, 200), dtype="u1")
+            other[64:] = values
+            seen.append(values)
+
+        replace()
+        store.replace = replace
+        for _ in range(10):
+            store.asked.clear()
+            assert (z[70, 3:5] == seen[-2][6, 3:5]).all()
+            assert len(store.asked) < 20
+            whole += store.asked[-1] == Fetch("c/1/0")
+        assert whole  # some readings found a shard whose index had stayed the same

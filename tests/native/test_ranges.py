@@ -14,7 +14,7 @@ import tessarr
 from tessarr.engine import native
 from tessarr.engine.native import NativeEngine
 from tessarr.engine.reference import ReferenceEngine
-from tessarr.errors import ChunkNotFoundError, ShardIndexError, StoreError
+from tessarr.errors import ChunkNotFoundError, ShardIndexError
 from tessarr.indexing.selection import Outer
 from tessarr.stores.base import Fetch
 from tessarr.stores.memory import MemoryStore
@@ -126,21 +126,6 @@ def test_a_shard_that_is_removed_between_two_waves_reads_as_missing() -> None:
     array = make(store, fill_value=9)
     store.meanwhile.append(lambda: inner.delete("c/1/0"))
     assert array[70, :3].tolist() == [9, 9, 9]
-
-
-def test_a_shard_that_never_stays_the_same_is_an_error() -> None:
-    inner = MemoryStore()
-    store = Asked(inner)
-    array = make(store, compressors="zstd")
-    other = tessarr.open_array(inner, mode="r+")
-    generator = np.random.default_rng(0)
-
-    def replace() -> None:
-        other[64:] = generator.integers(0, generator.integers(2, 256), (64, 2000), dtype="u1")
-
-    store.meanwhile += [replace] * 30
-    with pytest.raises(StoreError, match="changed while it was being read"):
-        array[70, 3]
 
 
 def test_a_missing_shard_is_fill_or_an_error() -> None:

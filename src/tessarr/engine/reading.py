@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from tessarr.engine.bound import BoundArray
 from tessarr.engine.indexes import KnownIndex
 from tessarr.engine.inward import inward
 from tessarr.engine.pool import for_each
-from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError, StoreError
+from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
@@ -32,6 +32,7 @@ Answer: TypeAlias = "list[Buffer] | None"
 PartReading: TypeAlias = Generator[Fetch, Answer, None]
 Target = npt.NDArray[Any]
 _ROUNDS = 5
+"""How often a shard that keeps changing is read anew by parts."""
 
 
 class Found(list[Buffer]):
@@ -46,6 +47,23 @@ class _ShardChangedError(Exception):
     """The shard is not the one whose index is at hand."""
 
 
+class _Place(NamedTuple):
+    """Where a shard is, and what must still be there when it is read, as its place was found by that."""
+
+    key: str
+    within: ByteRange | None = None
+    """The range of the value that is the shard, if it is nested in another; else the value is the shard."""
+    known: KnownIndex | None = None
+    """The index that led there, where its version is known."""
+    guards: tuple[tuple[ByteRange, bytes], ...] = ()
+    """The indices that led there, where the version is not known and the store is near: asked for again, with the data."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of a nested shard; ``None`` for one that is the value, which is not known."""
+        return None if self.within is None or self.within.stop is None else self.within.stop - self.within.start
+
+
 def read_part(bound: BoundArray, part: Part, out: Target, *, small: int = 0) -> PartReading:
     """Read `part` of a selection into its place in `out` (the full-rank result of the whole selection).
 
@@ -58,11 +76,13 @@ def read_part(bound: BoundArray, part: Part, out: Target, *, small: int = 0) -> 
         if chain.partial:
             for _ in range(_ROUNDS):
                 with suppress(_ShardChangedError):
-                    yield from _read_shard(key, None, None, chain, part, out, bound, small)
+                    yield from _read_shard(_Place(key), chain, part, out, bound, small=small)
                     return
                 if bound.indexes is not None:
                     bound.indexes.forget(key)
-            raise StoreError("the shard changed while it was being read", got=f"{_ROUNDS} times")
+            # Writers were always faster: what is fetched at once is of one shard.
+            yield from _read_shard(_Place(key), chain, part, out, bound, whole=True)
+            return
         found = yield Fetch(key)
         if found is None:
             _fill(bound, part, out)
@@ -91,28 +111,20 @@ def _view(out: Target, out_sel: Any) -> Target | None:
 
 
 def _read_shard(
-    key: str,
-    within: ByteRange | None,
-    outer: KnownIndex | None,
-    chain: BoundChain,
-    part: Part,
-    out: Target,
-    bound: BoundArray,
-    small: int = 0,
+    at: _Place, chain: BoundChain, part: Part, out: Target, bound: BoundArray, *, small: int = 0, whole: bool = False
 ) -> PartReading:
-    """Read `part` of a shard, which is the whole value of `key` or, nested in the shard of `outer`, the range `within`."""
+    """Read `part` of the shard `at` a place: by parts, or `whole`, as one of at most `small` decoded bytes is."""
     layout = chain.shard
     assert layout is not None
     selection, target = _before_sharding(chain, part, out)
     inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
     parts = list(plan(selection, inner_axes))
-    whole = part.covers or 2 * len(parts) >= prod(layout.grid)
-    known = None if whole else _known_index(bound, key, within, outer, parts)
+    whole = whole or part.covers or 2 * len(parts) >= prod(layout.grid)
+    known = None if whole else _known_index(bound, at, parts)
     whole = whole or (known is None and 0 < (chain.spec.nbytes or 0) <= small)
     found: Answer = []
     if known is None:
-        found = yield Fetch(key, _ranges(within, None if whole else layout.index_range))
-        _same_version(found, outer)
+        found = yield from _ask(at, None if whole else (layout.index_range,))
     if found is None:
         _fill(bound, part, out)
         return
@@ -121,28 +133,17 @@ def _read_shard(
         placed: Sequence[tuple[Part, Buffer | None]] = [(inner, encoded.get(inner.coords)) for inner in parts]
     else:
         index = known.entries if known is not None else layout.parse_index(found[0])
-        known = known or _remember(bound, key, within, index, found)
-        size = None if within is None or within.stop is None else within.stop - within.start
-        entries = [(inner, layout.entry(index, inner.coords, size)) for inner in parts]
+        known = known or _remember(bound, at, index, found)
+        if known is not None:
+            at = at._replace(known=known)
+        elif not bound.store.is_remote:
+            at = at._replace(guards=(*at.guards, (_shift(at.within, layout.index_range), bytes(found[0]))))
+        entries = [(inner, layout.entry(index, inner.coords, at.size)) for inner in parts]
         if layout.inner.partial:
-            yield from _read_nested(key, within, known, layout, entries, target, bound)
+            yield from _read_nested(at, layout, entries, target, bound)
             _scatter(target, part, out, chain)
             return
-        wanted = [entry for _, entry in entries if entry is not None]
-        last = layout.last_byte(wanted) if size is None and wanted and not bound.store.is_remote else None
-        wanted += [] if last is None else [last]
-        # A place that is near is asked for the index again, with the data: if it is another, so is the shard.
-        again = (_ranges(within, layout.index_range) or ()) if wanted and not (known or bound.store.is_remote) else ()
-        answer: Answer = None
-        if wanted:
-            answer = yield Fetch(key, (*(_shift(within, entry) for entry in wanted), *again))
-            _same_version(answer, known)
-        if again and (answer is None or bytes(answer[-1]) != bytes(found[0])):
-            raise _ShardChangedError
-        pieces = iter(answer or ())
-        placed = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
-        if last is not None:
-            _exactly(next(pieces, b""), last)
+        placed = yield from _read_inner(at, layout, entries, bound)
     if len(placed) > 1:
         for_each(lambda item: _place(layout, *item, target, bound.fill), placed)
     else:
@@ -151,23 +152,51 @@ def _read_shard(
     _scatter(target, part, out, chain)
 
 
-def _known_index(
-    bound: BoundArray, key: str, within: ByteRange | None, outer: KnownIndex | None, inners: Sequence[Part]
-) -> KnownIndex | None:
+def _ask(at: _Place, wanted: Sequence[ByteRange] | None) -> Generator[Fetch, Answer, Answer]:
+    """Ranges of the shard `at` a place (``None``: all of it). Raises `_ShardChangedError` if it is not there any more."""
+    if wanted is None and at.within is None:
+        ranges = None
+    else:
+        ranges = tuple(_shift(at.within, item) for item in wanted or (ByteRange(0),))
+        ranges += tuple(guard for guard, _ in at.guards)
+    answer = yield Fetch(at.key, ranges)
+    _same_version(answer, at.known)
+    if at.guards:
+        guarded = [] if answer is None else answer[-len(at.guards) :]
+        if [bytes(now) for now in guarded] != [then for _, then in at.guards]:
+            raise _ShardChangedError
+    return answer
+
+
+def _read_inner(
+    at: _Place, layout: ShardLayout, entries: list[tuple[Part, ByteRange | None]], bound: BoundArray
+) -> Generator[Fetch, Answer, list[tuple[Part, Buffer | None]]]:
+    """The bytes of inner chunks by their `entries` of the index; ``None`` for one that is not stored."""
+    wanted = [entry for _, entry in entries if entry is not None]
+    if not wanted:
+        return [(inner, None) for inner, _ in entries]
+    last = layout.last_byte(wanted) if at.within is None and not bound.store.is_remote else None
+    answer = yield from _ask(at, wanted if last is None else [*wanted, last])
+    pieces = iter(answer or ())
+    found = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
+    if last is not None:
+        _exactly(next(pieces, b""), last)
+    return found
+
+
+def _known_index(bound: BoundArray, at: _Place, inners: Sequence[Part]) -> KnownIndex | None:
     """The index from an earlier read, if some of `inners` are stored by it: their data will tell whether it still holds."""
-    known = None if bound.indexes is None else bound.indexes.get(key, within)
-    if known is None or (outer is not None and outer.version != known.version):
+    known = None if bound.indexes is None else bound.indexes.get(at.key, at.within)
+    if known is None or (at.known is not None and at.known.version != known.version):
         return None
     return known if any(known.entries[inner.coords][0] != MISSING for inner in inners) else None
 
 
-def _remember(
-    bound: BoundArray, key: str, within: ByteRange | None, index: ShardIndex, found: Answer
-) -> KnownIndex | None:
+def _remember(bound: BoundArray, at: _Place, index: ShardIndex, found: Answer) -> KnownIndex | None:
     """Keep an index that was just read, where the store told its version."""
     if bound.indexes is None or not isinstance(found, Found) or found.version is None:
         return None
-    bound.indexes.keep(key, within, KnownIndex(index, found.version))
+    bound.indexes.keep(at.key, at.within, KnownIndex(index, found.version))
     return KnownIndex(index, found.version, fresh=True)
 
 
@@ -182,25 +211,14 @@ def _same_version(answer: Answer, known: KnownIndex | None) -> None:
 
 
 def _read_nested(
-    key: str,
-    within: ByteRange | None,
-    known: KnownIndex | None,
-    layout: ShardLayout,
-    entries: list[tuple[Part, ByteRange | None]],
-    target: Target,
-    bound: BoundArray,
+    at: _Place, layout: ShardLayout, entries: list[tuple[Part, ByteRange | None]], target: Target, bound: BoundArray
 ) -> PartReading:
     for inner, entry in entries:
         if entry is None:
             target[inner.out_sel] = bound.fill
         else:
-            yield from _read_shard(key, _shift(within, entry), known, layout.inner, inner, target, bound)
-
-
-def _ranges(within: ByteRange | None, wanted: ByteRange | None) -> tuple[ByteRange, ...] | None:
-    if wanted is None:
-        return None if within is None else (within,)
-    return (_shift(within, wanted),)
+            there = at._replace(within=_shift(at.within, entry))
+            yield from _read_shard(there, layout.inner, inner, target, bound)
 
 
 def _shift(within: ByteRange | None, wanted: ByteRange) -> ByteRange:
