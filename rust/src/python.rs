@@ -1,12 +1,13 @@
 //! The Python face of the engine.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::buffer::{PyBuffer, PyUntypedBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
@@ -17,6 +18,7 @@ use crate::part::{Ax, Part, Spread};
 use crate::pool;
 use crate::read::ReadJob;
 use crate::region::Memory;
+use crate::store::{Look, read_small};
 use crate::vlen;
 use crate::write::WriteJob;
 
@@ -302,6 +304,18 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
+/// The values of files of at most `most` bytes each: `None` where there is none, `False` where Python must look itself.
+#[pyfunction]
+fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let found: Vec<Look> = py.detach(|| paths.iter().map(|path| read_small(path, most)).collect());
+    let told = |look: Look| match look {
+        Look::Value(value) => PyBytes::new(py, &value).into_any(),
+        Look::Absent => py.None().into_bound(py),
+        Look::Other => PyBool::new(py, false).to_owned().into_any(),
+    };
+    Ok(found.into_iter().map(told).collect())
+}
+
 /// Run by Python in every forked child.
 #[pyfunction]
 fn _after_fork() {
@@ -326,6 +340,7 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_cache_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(clear_cache, module)?)?;
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
+    module.add_function(wrap_pyfunction!(read_files, module)?)?;
     vlen::register(module)?;
     Ok(())
 }

@@ -321,6 +321,33 @@ impl Object {
     }
 }
 
+/// What there is to say of a file without an error.
+pub enum Look {
+    Value(Vec<u8>),
+    /// No file, or none of the regular kind.
+    Absent,
+    /// It is larger than was asked for, or cannot be read.
+    Other,
+}
+
+/// The value at `path`, of at most `most` bytes.
+pub fn read_small(path: &Path, most: u64) -> Look {
+    let read = || -> io::Result<Look> {
+        let file = open_value(path, false)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Ok(Look::Absent);
+        }
+        if metadata.len() > most {
+            return Ok(Look::Other);
+        }
+        let mut value = vec![0; metadata.len() as usize];
+        read_exact_at(&file, &mut value, 0)?;
+        Ok(Look::Value(value))
+    };
+    read().unwrap_or_else(|error| if is_missing(&error) { Look::Absent } else { Look::Other })
+}
+
 /// What is at `path` now; `None` when there is no file.
 pub fn version_at(path: &Path) -> Option<Version> {
     fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| Version::of(&metadata))

@@ -29,6 +29,16 @@ class FloatLiteral(float):
         return FloatLiteral, (self.text,)
 
 
+def _refuse(token: str) -> NoReturn:
+    raise MetadataValidationError(
+        "invalid JSON", got=f"the bare token {token}", hint='Write it as a string, such as "NaN"'
+    )
+
+
+_STRICT = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=_refuse)
+_WITH_NAN = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=float)
+
+
 def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
     """Parse one JSON document.
 
@@ -38,18 +48,16 @@ def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
     Raises `MetadataValidationError` when the bytes are not valid UTF-8 or JSON, or nest deeper than Python's own limit.
     """
 
-    def refuse(token: str) -> NoReturn:
-        raise MetadataValidationError(
-            "invalid JSON", key=key, got=f"the bare token {token}", hint='Write it as a string, such as "NaN"'
-        )
-
     try:
         text = str(memoryview(data), "utf-8")
-        return json.loads(text, parse_float=FloatLiteral, parse_constant=float if allow_nan else refuse)
+        return (_WITH_NAN if allow_nan else _STRICT).decode(text)
+    except MetadataValidationError as error:
+        raise error.at(key=key)  # noqa: B904 - the same error
     except UnicodeDecodeError as error:
         raise MetadataValidationError("invalid JSON: not UTF-8", key=key, got=str(error)) from error
     except json.JSONDecodeError as error:
-        raise MetadataValidationError("invalid JSON", key=key, got=str(error)) from error
+        hint = "Remove the byte-order mark that it begins with" if text.startswith("\ufeff") else None
+        raise MetadataValidationError("invalid JSON", key=key, got=str(error), hint=hint) from error
     except RecursionError as error:
         raise MetadataValidationError("invalid JSON: nested too deeply", key=key) from error
     except ValueError as error:  # an integer of more digits than Python converts

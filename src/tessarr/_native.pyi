@@ -1,7 +1,7 @@
 """The Rust module of the native engine. Private: use `tessarr.engine.native`."""
 
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,10 @@ def clear_cache() -> None:
 
 def cache_info() -> dict[str, int]:
     """What the cache holds and did: capacity, nbytes, entries, hits, misses, evictions."""
+
+def read_files(paths: Sequence[str], most: int) -> list[bytes | Literal[False] | None]:
+    """The values of files of at most `most` bytes each: ``None`` where there is none, ``False`` where Python must look
+    itself, as the file is larger or cannot be read."""
 
 def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
     """`count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.

@@ -130,6 +130,8 @@ _TABLE: dict[str, dict[str, Any]] = {
     "storage_transformer": {},
 }
 _entry_points_read: set[str] = set()
+_extended: set[str] = set()
+"""The points at which others have registered something."""
 _imported: dict[str, Any] = {}
 """``"module:Class"`` → class. Not kept in the table, where another thread may just have registered something else."""
 _NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
@@ -155,6 +157,7 @@ def register(point: Point, name: str, implementation: Any) -> None:
             f"{name!r} cannot name a {point}", expected="two or more of a-z 0-9 - _ . beginning with a letter, or a URI"
         )
     _TABLE[point][name] = implementation
+    _extended.add(point)
 
 
 def _resolve(point: str, name: str) -> Any:
@@ -174,6 +177,7 @@ def _read_entry_points(point: str) -> None:
 
     for entry in entry_points(group=f"tessarr.{point}"):
         _TABLE[point].setdefault(entry.name, entry.value)
+        _extended.add(point)
     _entry_points_read.add(point)  # now, and not before: other threads rely on it
 
 
@@ -184,6 +188,11 @@ def get(point: Point, name: str) -> Any | None:
         _read_entry_points(point)
         found = _resolve(point, name)
     return found
+
+
+def is_extended() -> bool:
+    """Whether anything is registered that is not tessarr's own."""
+    return bool(_extended)
 
 
 def names(point: Point) -> Iterator[str]:

@@ -66,6 +66,8 @@ class Config:
         self._lock = RLock()
         # A tree is replaced, never changed, so that reading needs no lock.
         self._tree: dict[str, Any] = {}
+        self._looked_up: tuple[dict[str, Any], dict[str, Any]] = self._tree, {}
+        """A tree, and values that were found in it by their names."""
         self.reset()
 
     def __repr__(self) -> str:
@@ -76,11 +78,20 @@ class Config:
 
         Raises `KeyError`, with near matches, when nothing sets `name` and no `default` is given.
         """
-        value = _lookup(self._tree, name.split("."))
+        tree = self._tree
+        looked_up, values = self._looked_up
+        if looked_up is not tree:
+            values = {}
+            self._looked_up = tree, values
+        value = values.get(name, _ABSENT)
         if value is _ABSENT:
-            if default is _ABSENT:
-                raise KeyError(_unknown(name, self._tree))
-            return default
+            value = _lookup(tree, name.split("."))
+            if value is not _ABSENT:
+                values[name] = value
+            elif default is _ABSENT:
+                raise KeyError(_unknown(name, tree))
+            else:
+                return default
         return _copy(value) if isinstance(value, dict) else value
 
     def set(self, values: Mapping[str, Any] | None = None, **named: Any) -> Restore:

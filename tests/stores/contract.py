@@ -134,6 +134,11 @@ class ReadContract:
         assert [plain(answer) for answer in seeded.fetch(requests)] == expected
         assert [plain(answer) for answer in asyncio.run(seeded.fetch_async(requests))] == expected
 
+    def test_a_fetch_of_whole_values_answers_every_request_in_order(self, seeded: Store) -> None:
+        requests = [Fetch(key) for key in ("a/c/d", "nothing", "a/b", "a", "empty", "a/c/d", "no/thing/here")]
+        expected = [[b"d"], None, [b"0123456789"], None, [b""], [b"d"], None]
+        assert [plain(answer) for answer in seeded.fetch(requests)] == expected
+
     def test_sizes_are_bytes_and_none_when_missing(self, seeded: Store) -> None:
         assert seeded.getsize("a/b") == 10
         assert seeded.getsize("nothing") is None

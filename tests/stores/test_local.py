@@ -20,6 +20,7 @@ import pytest
 
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError, StoreError
 from tessarr.stores import filelock, localfile, localtree
+from tessarr.stores.base import Fetch
 from tessarr.stores.local import LocalStore
 from tessarr.stores.path import (
     case_collision,
@@ -30,7 +31,7 @@ from tessarr.stores.path import (
     windows_name_problem,
     windows_path,
 )
-from tessarr.types import ByteRange
+from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, child_environment, plain
 
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -56,6 +57,42 @@ class TestDurableLocalStore(StoreContract, ConditionalContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> LocalStore:
         return LocalStore(tmp_path / "not" / "yet there", durable=True)
+
+
+class TestLocalStoreInPython(StoreContract):
+    """As it is where the Rust module is not built."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStore:
+        monkeypatch.setattr(localfile, "reader_of_many", lambda: None)
+        return LocalStore(tmp_path / "not" / "yet there")
+
+
+def test_small_values_are_fetched_by_rust_and_others_as_ever(store: LocalStore, tmp_path: Path) -> None:
+    large = bytes(range(256)) * 4097
+    assert len(large) > localfile.SMALL
+    for key, value in {"a": b"1", "large": large, "d/e": b"2"}.items():
+        store.set(key, value)
+    keys = ["a", "large", "d", "a/b", "zz"]
+    assert [plain(answer) for answer in store.fetch(list(map(Fetch, keys)))] == [[b"1"], [large], None, None, None]
+    asked: list[str] = []
+    read = localfile.reader_of_many()
+    assert read is not None
+    assert read([str(tmp_path / "root" / key) for key in keys], 1) == [b"1", False, None, None, None]
+    with pytest.raises(StoreError, match="ENAMETOOLONG"):
+        store.fetch([Fetch("a"), Fetch("n" * 300)])
+    with pytest.raises(KeyValidationError):
+        store.fetch([Fetch("a"), Fetch("../a")])
+
+    class Asked(LocalStore):
+        """Reads in its own way, which nothing may bypass."""
+
+        def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+            asked.append(key)
+            return super().get(key, byte_range)
+
+    Asked(store.root).fetch([Fetch("a"), Fetch("zz")])
+    assert asked == ["a", "zz"]
 
 
 class TestLocalStoreWithoutFileLocks(StoreContract, ConditionalContract):

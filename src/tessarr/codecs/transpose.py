@@ -10,13 +10,13 @@ they are read (with a warning; not with the setting ``strict``) and never writte
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy.typing as npt
 
+from tessarr import doubts
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ZarrRuntimeWarning
 from tessarr.settings import is_strict
@@ -51,7 +51,7 @@ class TransposeCodec(ArrayToArray):
             if is_strict():
                 problems.append(Problem(("order",), "strict", message))
             else:
-                warnings.warn(f"transpose order {message}", ZarrRuntimeWarning, 2)
+                doubts.tell(f"transpose order {message}", ZarrRuntimeWarning, 2)
         elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
             problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
         elif sorted(order) != list(range(len(order))):

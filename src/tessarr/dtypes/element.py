@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import sys
-import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -16,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import doubts
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ZarrRuntimeWarning
 from tessarr.types import JSON, ZarrFormat
@@ -284,10 +284,10 @@ def is_old_zero(value: JSON) -> bool:
 
 def warn_old_zero(what: str, value: JSON) -> None:
     """Say that a fill value which is not Base64 was read as zeros (CONFORMANCE V2-32)."""
-    warnings.warn(
+    doubts.tell(
         f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 asks; read as zero bytes",
         ZarrRuntimeWarning,
-        stacklevel=4,
+        4,
     )
 
 

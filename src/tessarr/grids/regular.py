@@ -17,13 +17,13 @@ refused with ``strict=True`` or the setting ``strict`` (v3 requires every length
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import doubts
 from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.settings import is_strict
@@ -163,7 +163,7 @@ def read_chunk_shape(
         if type(length) is not int:
             problems.append(Problem((*loc, i), "type", f"expected a positive integer, got {length!r}"))
         elif length == 0 and not (strict or is_strict()) and i < len(shape) and shape[i] == 0:
-            warnings.warn(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning, stacklevel=3)
+            doubts.tell(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning, 3)
             length = 1
         elif length < 1:
             problems.append(Problem((*loc, i), "value", f"expected a positive integer, got {length}"))

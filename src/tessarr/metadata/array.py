@@ -7,12 +7,12 @@ as faithfully as it was read.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from tessarr import doubts
 from tessarr.codecs.base import Codec
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import ZarrRuntimeWarning
@@ -62,7 +62,7 @@ class ArrayMetadata:
             message = (
                 f"Zarr v{self.zarr_format} cannot state the payload or sign of a NaN; the fill value is a plain NaN"
             )
-            warnings.warn(message, ZarrRuntimeWarning, 5)
+            doubts.tell(message, ZarrRuntimeWarning, 5)
             object.__setattr__(self, "fill_value", stated)
 
     @property

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tessarr import doubts
 from tessarr.errors import MetadataValidationError, Problem, TessarrError, ZarrRuntimeWarning
 from tessarr.settings import is_strict
 
@@ -36,7 +36,7 @@ class Document:
         if is_strict():
             self.add(name, "strict", message)
         else:
-            warnings.warn(f"{name} {message}; read as {read_as}", ZarrRuntimeWarning, 3)
+            doubts.tell(f"{name} {message}; read as {read_as}", ZarrRuntimeWarning, 3)
 
     def adopt(self, name: str, error: TessarrError) -> None:
         """Note the problem(s) that `error` tells about the field `name`."""

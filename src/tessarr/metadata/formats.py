@@ -9,10 +9,11 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tessarr import _json
+from tessarr import _json, doubts
 from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.kept import parsed_array
 from tessarr.types import Buffer, JSONObject, ZarrFormat
 
 
@@ -92,8 +93,6 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMe
 
 def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata | None:
     """The node as the rules for legacy documents read it; ``None`` when they do not help."""
-    import warnings
-
     from tessarr.metadata import legacy
     from tessarr.settings import is_strict
 
@@ -108,7 +107,7 @@ def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetada
     except MetadataValidationError:
         return None
     hint = "`tessarr repair` corrects the document"
-    warnings.warn(
+    doubts.tell(
         f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}", ZarrRuntimeWarning, 4
     )
     return node
@@ -119,14 +118,17 @@ def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayM
     parser = module(zarr_format)
     if keys.array != keys.group:
         if keys.array in documents and keys.group in documents:
-            import warnings
-
-            warnings.warn("an array and a group document stand at one path; the array is used", ZarrUserWarning, 2)
-        return parser.parse_array(documents) if keys.array in documents else parser.parse_group(documents)  # type: ignore[no-any-return]
+            doubts.tell("an array and a group document stand at one path; the array is used", ZarrUserWarning, 2)
+        if keys.array not in documents:
+            return parser.parse_group(documents)  # type: ignore[no-any-return]
+        attributes = documents.get(keys.attributes or "", {})
+        return parsed_array(zarr_format, documents[keys.array], attributes, lambda: parser.parse_array(documents))
     document = documents[keys.array]
     kind = document.get("node_type") if isinstance(document, Mapping) else None
     if isinstance(document, Mapping) and kind not in ("array", "group"):
         found = ("value", f"must be 'array' or 'group', got {kind!r}") if "node_type" in document else _NO_NODE_TYPE
         raise MetadataValidationError("invalid v3 metadata", [Problem(("node_type",), *found)], key=keys.array)
-    is_group = kind == "group"
-    return parser.parse_group(documents) if is_group else parser.parse_array(documents)  # type: ignore[no-any-return]
+    if kind == "group":
+        return parser.parse_group(documents)  # type: ignore[no-any-return]
+    attributes = document.get("attributes", {}) if isinstance(document, Mapping) else None
+    return parsed_array(zarr_format, document, attributes, lambda: parser.parse_array(documents))

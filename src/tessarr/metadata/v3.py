@@ -5,11 +5,10 @@ Source: Zarr v3.1 core, "Metadata", with the rules merged into its main branch u
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from tessarr import registry
+from tessarr import doubts, registry
 from tessarr.codecs.base import ChunkSpec, Codec
 from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import BoundChain
@@ -220,9 +219,7 @@ def check_endian(chain: BoundChain) -> None:
     elif isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
         data_type = chain.middle_spec.data_type
         if data_type.has_byteorder and data_type.dtype.names and not is_strict():
-            warnings.warn(
-                "a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning, 2
-            )
+            doubts.tell("a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning, 2)
         elif data_type.has_byteorder:
             raise CodecError(
                 f"the bytes codec must state the byte order of {data_type.name}",

@@ -30,7 +30,7 @@ from typing import Self
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.pieces import Piece, Stored
 from tessarr.stores import filelock, localfile, localswap, localtree
-from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
 from tessarr.stores.localfile import ABSENT, READ, FileValue, version_of
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.partial import byte_view
@@ -162,6 +162,22 @@ class LocalStore(Store):
             raise self._trouble("read", key, error) from error
         finally:
             os.close(descriptor)
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
+        read = localfile.reader_of_many() if len(requests) > 1 and self._is_read_as_here else None
+        if read is None or any(request.ranges is not None for request in requests):
+            return super().fetch(requests)
+        found = read([self._path(request.key) for request in requests], localfile.SMALL)
+        return [
+            self._fetch_one(request) if value is False else None if value is None else [value]
+            for request, value in zip(requests, found, strict=True)
+        ]
+
+    @property
+    def _is_read_as_here(self) -> bool:
+        kind = type(self)
+        return kind.get is LocalStore.get and kind.get_ranges is LocalStore.get_ranges
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""

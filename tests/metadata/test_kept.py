@@ -1,0 +1,185 @@
+"""Documents that were parsed before are not parsed again, and nobody sees a difference."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import registry
+from tessarr.errors import MetadataValidationError, ZarrRuntimeWarning
+from tessarr.metadata import formats, kept
+from tessarr.metadata.array import ArrayMetadata
+
+V3: dict[str, Any] = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4, 6],
+    "data_type": "int32",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 0,
+    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}],
+    "attributes": {"a": [1]},
+    "dimension_names": ["y", None],
+}
+V3["codecs"][1]["configuration"] = {"level": 3, "checksum": False}
+V2: dict[str, Any] = {
+    "zarr_format": 2,
+    "shape": [4, 6],
+    "chunks": [2, 3],
+    "dtype": "<i4",
+    "compressor": {"id": "zlib", "level": 1},
+    "filters": [{"id": "delta", "dtype": "<i4"}],
+    "fill_value": 0,
+    "order": "C",
+}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_kept", {})
+    monkeypatch.setattr(registry, "_extended", set())
+
+
+def parse3(document: Any) -> ArrayMetadata:
+    node = formats.parse_node(3, {"zarr.json": document})
+    assert isinstance(node, ArrayMetadata)
+    return node
+
+
+def parse2(document: Any, attributes: Any = None) -> ArrayMetadata:
+    node = formats.parse_node(2, {".zarray": document} | ({} if attributes is None else {".zattrs": attributes}))
+    assert isinstance(node, ArrayMetadata)
+    return node
+
+
+def test_a_v3_document_that_is_read_again_gives_the_same_with_attributes_of_its_own() -> None:
+    first, second = parse3(V3), parse3(copy.deepcopy(V3))
+    other = parse3({**V3, "attributes": {"b": 2}})
+    assert second.codecs is first.codecs is other.codecs  # not made anew
+    assert first == second != other
+    assert other.attributes == {"b": 2}
+    assert second.dimension_names == other.dimension_names == ("y", None)
+    second.attributes["new"] = 1
+    assert parse3(V3).attributes == first.attributes == {"a": [1]}
+    del (without := dict(V3))["attributes"]
+    assert parse3(without).attributes == {}
+
+
+def test_a_v2_document_that_is_read_again_gives_the_same_with_objects_of_its_own() -> None:
+    first, second = parse2(V2, {"_ARRAY_DIMENSIONS": ["y", "x"]}), parse2(V2)
+    assert second.codecs is first.codecs
+    assert (first.dimension_names, second.dimension_names) == (("y", "x"), None)
+    assert isinstance(second.compressor, dict)
+    second.compressor["level"] = 9
+    assert parse2(V2).compressor == first.compressor == {"id": "zlib", "level": 1}
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("shape", [4, 9]), ("fill_value", 1), ("data_type", "uint32"), ("dimension_names", ["y", "x"])],
+)
+def test_what_differs_in_anything_but_attributes_is_parsed(member: str, value: Any) -> None:
+    parse3(V3)
+    found = parse3({**V3, member: value})
+    assert found.to_dict()[member] == value
+
+
+def test_equal_values_of_another_kind_are_another_document() -> None:
+    parse3({**V3, "fill_value": 1})
+    with pytest.raises(MetadataValidationError):
+        parse3({**V3, "fill_value": True})
+    negative = {**V3, "data_type": "float32", "fill_value": -0.0}
+    assert [bool(np.signbit(parse3(d).fill_value)) for d in ({**negative, "fill_value": 0.0}, negative)] == [
+        False,
+        True,
+    ]
+
+
+def test_floats_are_told_by_their_text() -> None:
+    def read(text: str) -> ArrayMetadata:
+        data = json.dumps({**V3, "data_type": "float32"}).replace('"fill_value": 0', f'"fill_value": {text}').encode()
+        return parse3(formats.loads("zarr.json", data, key="zarr.json"))
+
+    nearly = "0.1" + "0" * 20 + "1"
+    first, same, other = read("0.1"), read("0.1"), read(nearly)
+    assert same.codecs is first.codecs is not other.codecs
+    assert read("-0.0").fill_value.tobytes() != read("0.0").fill_value.tobytes() == read("0").fill_value.tobytes()
+
+
+@pytest.mark.parametrize("wrong", [None, [], 1])
+def test_attributes_are_checked_each_time(wrong: Any) -> None:
+    parse3(V3)
+    with pytest.raises(MetadataValidationError):
+        parse3({**V3, "attributes": wrong})
+    parse2(V2, {})
+    with pytest.raises(MetadataValidationError):
+        parse2(V2, wrong or [])
+
+
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        {"data_type": {"name": "structured", "configuration": {"fields": [["a", "int32"]]}}, "fill_value": "AAAAAA=="},
+        {"dimension_names": None},
+        {"codecs": [{"name": "endian", "configuration": {"endian": "little"}}]},
+        {"codecs": [{"name": "transpose", "configuration": {"order": "F"}}, V3["codecs"][0]]},
+        {"shape": [0, 6], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 3]}}},
+    ],
+)
+def test_a_doubtful_v3_document_is_warned_of_each_time(doubtful: dict[str, Any]) -> None:
+    for _ in range(3):
+        with pytest.warns(ZarrRuntimeWarning):
+            parse3({**V3, **doubtful})
+
+
+@pytest.mark.parametrize("doubtful", [{"filters": []}, {"dtype": "|S4", "fill_value": 0, "filters": None}])
+def test_a_doubtful_v2_document_is_warned_of_each_time(doubtful: dict[str, Any]) -> None:
+    for _ in range(3):
+        with pytest.warns(ZarrRuntimeWarning):
+            parse2({**V2, **doubtful})
+
+
+def test_a_document_that_is_strictly_wrong_is_so_after_it_was_tolerated() -> None:
+    document = {**V3, "dimension_names": None}
+    with pytest.warns(ZarrRuntimeWarning):
+        parse3(document)
+    with tessarr.config.set({"strict": True}), pytest.raises(MetadataValidationError):
+        parse3(document)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse3(V3)
+
+
+def test_nothing_is_kept_once_others_register_extensions() -> None:
+    from tessarr.codecs.zstd import ZstdCodec
+
+    first = parse3(V3)
+
+    class Mine(ZstdCodec):
+        """Registered under a name that documents have already been read with."""
+
+    registry.register("codec", "zstd", Mine)
+    try:
+        assert isinstance(parse3(V3).codecs[1], Mine)
+    finally:
+        registry.register("codec", "zstd", "tessarr.codecs.zstd:ZstdCodec")
+    assert parse3(V3) == first
+    assert parse3(V3).codecs is not first.codecs
+
+
+def test_what_is_kept_is_bounded() -> None:
+    for length in range(kept._MOST + 10):
+        parse3({**V3, "shape": [length + 1, 6]})
+    assert len(kept._kept) <= kept._MOST
+    sizes = [1] * (2 * kept._LONGEST)
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [sizes, [6]]}}
+    before = len(kept._kept)
+    parse3({**V3, "shape": [len(sizes), 6], "chunk_grid": grid})
+    assert len(kept._kept) == before
