@@ -5,6 +5,7 @@ The documents themselves are `tessarr.metadata.consolidated`'s business (pure); 
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -169,11 +170,11 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
     """`_following` in the groups around a directory that was opened by itself: ``data.zarr/x`` is a node of ``data.zarr``."""
     if not isinstance(store, LocalStore):
         return
-    root = top = store.root
-    while any((top.parent / name).is_file() for name in ("zarr.json", ".zgroup")) and top != top.parent:
-        top = top.parent
-    inside = root.relative_to(top).as_posix()
-    if top == root or is_staged(inside):
+    root = top = os.fspath(store.root)
+    while (above := os.path.dirname(top)) != top and _holds_group(above):
+        top = above
+    inside = os.path.relpath(root, top).replace(os.sep, "/") if top != root else ""
+    if not inside or is_staged(inside):
         return
     below = ["/".join(filter(None, (inside, path))) for path in paths]
     left = ["/".join(filter(None, (inside, path))) for path in gone]
@@ -182,6 +183,10 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
     except (OSError, TessarrError) as error:
         message = f"consolidated metadata of {top} could not be kept in step with {root}: {error}"
         warnings.warn(message, ZarrRuntimeWarning, 4)
+
+
+def _holds_group(directory: str) -> bool:
+    return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
 
 
 def _following(
