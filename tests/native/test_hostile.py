@@ -243,6 +243,20 @@ def test_a_store_that_answers_another_number_of_values_is_an_error(many: int) ->
     assert (caught.value.expected, caught.value.got) == ("4", str(many))
 
 
+@pytest.mark.parametrize("many", [0, 2, 9])
+def test_a_store_that_answers_another_number_of_documents_is_an_error(many: int) -> None:
+    class Wrong(LoggingStore):
+        def fetch(self, requests: Any) -> Any:
+            return (super().fetch(requests) * 3)[:many]
+
+    memory = MemoryStore()
+    tessarr.create_array(memory, shape=(8, 8), chunks=(4, 4), dtype="u1")
+    for opened in (tessarr.open, tessarr.open_array, tessarr.open_group):
+        with pytest.raises(StoreError, match="another number of values") as caught:
+            opened(Wrong(memory), mode="r")
+        assert caught.value.got == str(many)
+
+
 def test_damage_in_any_block_of_a_large_blosc_chunk_is_an_error(tmp_path: Path) -> None:
     values = (np.arange(1 << 20).reshape(1024, 1024) // 5 % 300).astype("u4")
     codec = blosc("zstd", "shuffle")

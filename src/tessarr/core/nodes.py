@@ -85,6 +85,13 @@ def _reading(
             raise
         found = yield from _reading_v3_alone(store, requests, error)
         found = [*found, *(None for _ in beside)]
+    if len(found) != len(requests) + len(beside):
+        raise StoreError(
+            "fetch returned another number of values than it was asked for",
+            store=store.url,
+            expected=f"{len(requests) + len(beside)}",
+            got=f"{len(found)}",
+        )
     answers = iter(found)
     nodes: list[NodeMetadata | None] = []
     for path, names in wanted:
