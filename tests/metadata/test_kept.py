@@ -81,6 +81,17 @@ def test_a_v2_document_that_is_read_again_gives_the_same_with_objects_of_its_own
     assert parse2(V2).compressor == first.compressor == {"id": "zlib", "level": 1}
 
 
+def test_members_of_others_are_of_each_document_s_own() -> None:
+    stated = {**V2, "dimension_separator": ".", "other": {"a": 1}}
+    first, second = parse2(stated), parse2(stated)
+    assert second.codecs is first.codecs
+    assert second.documents() == first.documents()
+    second.extra["other"] = None
+    assert parse2(stated).documents() == first.documents()
+    ours = {**V3, "other": {"must_understand": False, "a": [1]}}
+    assert parse3(ours).extra is not parse3(ours).extra
+
+
 @pytest.mark.parametrize(
     ("member", "value"),
     [("shape", [4, 9]), ("fill_value", 1), ("data_type", "uint32"), ("dimension_names", ["y", "x"])],

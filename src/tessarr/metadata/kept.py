@@ -36,7 +36,7 @@ def parsed_array(
         return _own(found).with_attributes(dict(attributes))
     before = doubts.told()
     made = parse()
-    if doubts.told() == before and not made.extra and not made.storage_transformers:
+    if doubts.told() == before and (zarr_format != 3 or not (made.extra or made.storage_transformers)):
         if len(_kept) >= _MOST:
             _kept.clear()
         _kept[key] = _own(made).with_attributes({})
@@ -47,8 +47,8 @@ def _own(metadata: ArrayMetadata) -> ArrayMetadata:
     """`metadata` with objects of its own where v1 and v2 have some that could be changed."""
     if metadata.zarr_format == 3:
         return metadata
-    compressor, filters = deepcopy((metadata.compressor, metadata.filters))
-    return metadata.with_(compressor=compressor, filters=filters)
+    compressor, filters, extra = deepcopy((metadata.compressor, metadata.filters, metadata.extra))
+    return metadata.with_(compressor=compressor, filters=filters, extra=extra)
 
 
 def _key(zarr_format: ZarrFormat, document: Any) -> tuple[ZarrFormat, bool, bytes] | None:
