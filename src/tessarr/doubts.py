@@ -1,4 +1,4 @@
-"""Warnings about stored documents, counted: what was read without one may be kept and read again in silence."""
+"""What is doubtful about stored documents, counted: what was read without a doubt may be kept, and read again in silence."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ class _Count(threading.local):
     number = 0
 
 
-_told = _Count()
+_noted = _Count()
 
 
 def tell(message: str, category: type[Warning], stacklevel: int) -> None:
     """``warnings.warn``, called by all that parse documents."""
-    _told.number += 1
+    note()
     warnings.warn(message, category, stacklevel + 1)
 
 
-def told() -> int:
-    """How many warnings this thread has been told so far."""
-    return _told.number
+def note() -> None:
+    """What this thread parses rests on more than the document, such as what another package has registered."""
+    _noted.number += 1
+
+
+def noted() -> int:
+    """How many doubts there were in this thread so far."""
+    return _noted.number

@@ -12,7 +12,7 @@ import pytest
 
 import tessarr
 from tessarr import registry
-from tessarr.errors import MetadataValidationError, ZarrRuntimeWarning
+from tessarr.errors import MetadataValidationError, UnknownCodecError, ZarrRuntimeWarning
 from tessarr.metadata import formats, kept
 from tessarr.metadata.array import ArrayMetadata
 
@@ -183,6 +183,33 @@ def test_nothing_is_kept_once_others_register_extensions() -> None:
         registry.register("codec", "zstd", "tessarr.codecs.zstd:ZstdCodec")
     assert parse3(V3) == first
     assert parse3(V3).codecs is not first.codecs
+
+
+def test_a_codec_that_another_package_registered_with_numcodecs_is_made_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from numcodecs import Zlib
+    from numcodecs import registry as theirs
+
+    class Theirs(Zlib):  # type: ignore[misc]  # numcodecs has no types
+        """Not one of numcodecs' own."""
+
+        codec_id = "theirs"
+
+    document = {**V2, "compressor": {"id": "theirs", "level": 1}}
+
+    def encodes() -> bool:
+        try:
+            return bool(parse2(document).codecs[-1].encode(b"1"))
+        except UnknownCodecError:
+            return False
+
+    assert not encodes()
+    with monkeypatch.context() as patch:
+        patch.setitem(theirs.codec_registry, "theirs", Theirs)
+        assert encodes()
+        assert parse2(document).codecs is not parse2(document).codecs
+    assert not encodes()
 
 
 def test_what_is_kept_is_bounded() -> None:

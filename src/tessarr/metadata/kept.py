@@ -34,9 +34,9 @@ def parsed_array(
     found = _kept.get(key)
     if found is not None:
         return _own(found).with_attributes(dict(attributes))
-    before = doubts.told()
+    before = doubts.noted()
     made = parse()
-    if doubts.told() == before and (zarr_format != 3 or not (made.extra or made.storage_transformers)):
+    if doubts.noted() == before and (zarr_format != 3 or not (made.extra or made.storage_transformers)):
         if len(_kept) >= _MOST:
             _kept.clear()
         _kept[key] = _own(made).with_attributes({})

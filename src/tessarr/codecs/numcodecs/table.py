@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from tessarr import doubts
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, checked, run
 from tessarr.errors import MetadataValidationError, PickleCodecDisabledError, Problem, UnknownCodecError
 from tessarr.types import Buffer
@@ -96,6 +97,7 @@ class ForeignCoder(Coder):
 
         if codec_id in OBJECT_CODECS or (codec_id not in codec_registry and codec_id not in entries):
             raise unknown(codec_id)
+        doubts.note()
         self.codec_id = codec_id  # type: ignore[misc]  # a constant of every other coder
         self.config = self.members = dict(config)
         try:

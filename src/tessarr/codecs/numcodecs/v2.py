@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import doubts
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.numcodecs.coders import Coder
 from tessarr.codecs.numcodecs.objects import FIXED, FixedObjectCodec, ObjectCodec
@@ -102,6 +103,7 @@ class _Unusable(_FromV2):
     def __init__(self, config: Config, reason: TessarrError | None = None) -> None:
         super().__init__(config)
         self.reason = reason
+        doubts.note()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.config, self.reason)
