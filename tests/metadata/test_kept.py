@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tessarr.errors import MetadataValidationError, UnknownCodecError, ZarrRunti
 from tessarr.metadata import formats, kept
 from tessarr.metadata.array import ArrayMetadata
 
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 V3: dict[str, Any] = {
     "zarr_format": 3,
     "node_type": "array",
@@ -210,6 +212,27 @@ def test_a_codec_that_another_package_registered_with_numcodecs_is_made_each_tim
         assert encodes()
         assert parse2(document).codecs is not parse2(document).codecs
     assert not encodes()
+
+
+@pytest.mark.filterwarnings("ignore::tessarr.errors.ZarrUserWarning")
+def test_documents_of_many_writers_say_the_same_when_they_are_read_again() -> None:
+    def read(name: str, data: bytes) -> Any:
+        try:
+            document = formats.loads(name, data, key=name)
+            node = formats.parse_node(3 if name == "zarr.json" else 2, {name: document})
+        except MetadataValidationError as error:
+            return str(error)
+        return node.documents() if isinstance(node, ArrayMetadata) else None
+
+    count = 0
+    for name in ("zarr.json", ".zarray"):
+        for path in FIXTURES.rglob(name):
+            first, again = read(name, path.read_bytes()), read(name, path.read_bytes())
+            kept._kept.clear()
+            assert again == first == read(name, path.read_bytes()), path
+            count += first is not None
+    assert count > 50
+    assert kept._kept
 
 
 def test_what_is_kept_is_bounded() -> None:
