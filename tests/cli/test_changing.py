@@ -6,7 +6,7 @@ import importlib
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -18,7 +18,9 @@ import pytest
 import tessarr
 from tessarr.cli import doctor
 from tessarr.cli.convert import parse_codec, parse_layout
+from tessarr.codecs import vlen_native
 from tessarr.errors import UnsupportedOperationError
+from tessarr.stores import localfile
 
 Run = Callable[..., Any]
 
@@ -260,6 +262,17 @@ def test_doctor_finds_a_codec_that_does_not_work(run: Run, monkeypatch: pytest.M
     assert ran.json["codecs"]["gzip"]["state"] == "broken"
 
 
+@pytest.fixture
+def _looked_for_anew() -> Iterator[None]:
+    """The Rust module is not remembered from before the test, nor its absence after it."""
+    vlen_native.native.cache_clear()
+    localfile.reader_of_many.cache_clear()
+    yield
+    vlen_native.native.cache_clear()
+    localfile.reader_of_many.cache_clear()
+
+
+@pytest.mark.usefixtures("_looked_for_anew")
 def test_without_the_rust_module_everything_says_so_and_nothing_is_wrong(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -288,8 +301,9 @@ class _OfAnotherBuild(MetaPathFinder, Loader):
     def exec_module(self, module: Any) -> None: ...
 
 
+@pytest.mark.usefixtures("_looked_for_anew")
 def test_a_rust_module_for_another_build_of_python_is_told_and_the_reference_engine_serves(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "meta_path", [_OfAnotherBuild(), *sys.meta_path])
     for name in ("tessarr._native", "tessarr.engine.native"):
@@ -298,6 +312,8 @@ def test_a_rust_module_for_another_build_of_python_is_told_and_the_reference_eng
     array = tessarr.create_array({}, shape=(3,), dtype="i4")
     assert array.engine.name == "reference"
     assert "cannot be loaded" in array.engine.reason
+    assert tessarr.create_array(tmp_path / "files", shape=(3,), dtype="i4")[:].tolist() == [0, 0, 0]
+    assert tessarr.open_array(tmp_path / "files").engine.name == "reference"
     assert "build tessarr for this Python" in " ".join(run("doctor").out.split())
 
 

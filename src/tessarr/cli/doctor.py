@@ -16,8 +16,9 @@ import numpy as np
 
 import tessarr
 from tessarr import registry
+from tessarr._rust import NOT_LOADED
 from tessarr.cli.printing import OK, PROBLEMS, add_verb, human, print_json, table
-from tessarr.engine.choose import NOT_BUILT, NOT_LOADED, why_not_loaded
+from tessarr.engine.choose import NOT_BUILT, why_not_loaded
 from tessarr.engine.chunk_cache import chunk_cache_info
 from tessarr.errors import MissingDependencyError, TessarrError
 from tessarr.settings import DEFAULTS, PREFIXES, config

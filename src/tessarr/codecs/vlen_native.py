@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tessarr import _rust
 from tessarr.codecs.raw import flat_bytes
 from tessarr.types import Buffer
 
@@ -27,12 +28,9 @@ WIDEST = 128
 
 @cache
 def native() -> ModuleType | None:
-    """The Rust module; ``None`` where it is not built, or by an older tessarr."""
-    try:
-        from tessarr import _native
-    except ImportError:
-        return None
-    return _native if hasattr(_native, "vlen_texts") else None
+    """The Rust module; ``None`` where it cannot be loaded, or is of an older tessarr."""
+    rust = _rust.module()
+    return rust if hasattr(rust, "vlen_texts") else None
 
 
 def encode_texts(values: npt.NDArray[Any]) -> bytes | None:

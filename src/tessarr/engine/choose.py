@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tessarr._rust import NOT_LOADED
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.reference import ReferenceEngine
@@ -65,11 +66,6 @@ def _native() -> tuple[Engine | None, str]:
     except NOT_LOADED as error:
         return None, why_not_loaded(error)
     return NativeEngine(), ""
-
-
-NOT_LOADED = (ImportError, SystemError)
-"""What importing the Rust module raises where it is not there, or is one for another build of Python: free-threaded
-interpreters find the module of the others beside their own."""
 
 
 def why_not_loaded(error: BaseException) -> str:

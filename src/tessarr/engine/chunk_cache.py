@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tessarr.engine.choose import NOT_LOADED
+from tessarr._rust import NOT_LOADED, module
 
 
 class ChunkCacheInfo(NamedTuple):
@@ -46,8 +46,6 @@ def clear_chunk_cache() -> None:
     >>> tessarr.chunk_cache_info().entries
     0
     """
-    try:
-        from tessarr import _native
-    except NOT_LOADED:
-        return
-    _native.clear_cache()
+    native = module()
+    if native is not None:
+        native.clear_cache()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Literal
 
+from tessarr import _rust
 from tessarr.errors import StoreError
 from tessarr.pieces import Piece, pieces_nbytes
 from tessarr.stores.partial import byte_view
@@ -53,11 +54,7 @@ SMALL = 1 << 20
 @cache
 def reader_of_many() -> Callable[[Sequence[str], int], list[bytes | Literal[False] | None]] | None:
     """The Rust module's ``read_files``, which looks at a file in a fifth of the time; ``None`` where there is none."""
-    try:
-        from tessarr import _native
-    except ImportError:
-        return None
-    return getattr(_native, "read_files", None)
+    return getattr(_rust.module(), "read_files", None)
 
 
 def rest(descriptor: int, data: bytes, start: int, nbytes: int) -> bytes:
