@@ -307,7 +307,7 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// The values of files of at most `most` bytes each: `None` where there is none, `False` where Python must look itself.
 #[pyfunction]
 fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let found: Vec<Look> = py.detach(|| paths.iter().map(|path| read_small(path, most)).collect());
+    let found: Vec<Look> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());
     let told = |look: Look| match look {
         Look::Value(value) => PyBytes::new(py, &value).into_any(),
         Look::Absent => py.None().into_bound(py),

@@ -331,21 +331,15 @@ pub enum Look {
 }
 
 /// The value at `path`, of at most `most` bytes.
-pub fn read_small(path: &Path, most: u64) -> Look {
-    let read = || -> io::Result<Look> {
-        let file = open_value(path, false)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Ok(Look::Absent);
+pub fn read_small(path: Arc<Path>, most: u64) -> Look {
+    match Local::find(path, false) {
+        Ok(None) => Look::Absent,
+        Ok(Some(local)) if local.version.size <= most => {
+            let mut value = vec![0; local.version.size as usize];
+            local.read_into(0, &mut value).map_or(Look::Other, |()| Look::Value(value))
         }
-        if metadata.len() > most {
-            return Ok(Look::Other);
-        }
-        let mut value = vec![0; metadata.len() as usize];
-        read_exact_at(&file, &mut value, 0)?;
-        Ok(Look::Value(value))
-    };
-    read().unwrap_or_else(|error| if is_missing(&error) { Look::Absent } else { Look::Other })
+        _ => Look::Other,
+    }
 }
 
 /// What is at `path` now; `None` when there is no file.
