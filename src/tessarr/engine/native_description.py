@@ -73,7 +73,7 @@ def describe(bound: BoundArray) -> JSONObject:
 def is_local(store: Store) -> bool:
     """Whether the store is files that may be read and written as `LocalStore` does."""
     names = ("get", "get_ranges", "set", "delete", "lock", "update", "splice")
-    return isinstance(store, LocalStore) and all(getattr(type(store), n) is getattr(LocalStore, n) for n in names)
+    return isinstance(store, LocalStore) and store._has_own(*names)
 
 
 def _store(bound: BoundArray) -> JSONObject:

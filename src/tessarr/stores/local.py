@@ -165,7 +165,7 @@ class LocalStore(Store):
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
-        read = localfile.reader_of_many() if len(requests) > 1 and self._is_read_as_here else None
+        read = localfile.reader_of_many() if len(requests) > 1 and self._has_own("get", "get_ranges") else None
         if read is None or any(request.ranges is not None for request in requests):
             return super().fetch(requests)
         found = read([self._path(request.key) for request in requests], localfile.SMALL)
@@ -174,10 +174,9 @@ class LocalStore(Store):
             for request, value in zip(requests, found, strict=True)
         ]
 
-    @property
-    def _is_read_as_here(self) -> bool:
-        kind = type(self)
-        return kind.get is LocalStore.get and kind.get_ranges is LocalStore.get_ranges
+    def _has_own(self, *methods: str) -> bool:
+        """Whether these methods are those of this class, not of one that is made of it."""
+        return all(getattr(type(self), name) is getattr(LocalStore, name) for name in methods)
 
     def exists(self, key: str) -> bool:
         """See `Store.exists`."""
