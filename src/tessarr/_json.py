@@ -47,7 +47,6 @@ def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
 
     Raises `MetadataValidationError` when the bytes are not valid UTF-8 or JSON, or nest deeper than Python's own limit.
     """
-
     try:
         text = str(memoryview(data), "utf-8")
         return (_WITH_NAN if allow_nan else _STRICT).decode(text)

@@ -26,11 +26,13 @@ V3: dict[str, Any] = {
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
     "chunk_key_encoding": {"name": "default"},
     "fill_value": 0,
-    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}],
+    "codecs": [
+        {"name": "bytes", "configuration": {"endian": "little"}},
+        {"name": "zstd", "configuration": {"level": 3, "checksum": False}},
+    ],
     "attributes": {"a": [1]},
     "dimension_names": ["y", None],
 }
-V3["codecs"][1]["configuration"] = {"level": 3, "checksum": False}
 V2: dict[str, Any] = {
     "zarr_format": 2,
     "shape": [4, 6],

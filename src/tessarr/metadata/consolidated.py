@@ -21,11 +21,10 @@ the result is ``None`` and the store is read instead.
 from __future__ import annotations
 
 import unicodedata
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from tessarr import _json
+from tessarr import _json, doubts
 from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
 from tessarr.types import JSON, JSONObject, ZarrFormat
 
@@ -157,7 +156,7 @@ def parse_v3(obj: object) -> Consolidated | None:
     if obj is None:
         return None
     if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
-        warnings.warn("malformed consolidated_metadata is ignored; the store is read", ZarrRuntimeWarning, 2)
+        doubts.tell("malformed consolidated_metadata is ignored; the store is read", ZarrRuntimeWarning, 2)
         return None
     if obj.get("kind", "inline") != "inline":
         return None

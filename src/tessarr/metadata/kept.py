@@ -1,8 +1,8 @@
 """Array metadata that was parsed before, found by what its document says beside the user's attributes.
 
-To open an array again, or another of the same layout, is then a look-up. Only what was read without a warning is kept, so
-that each reading of a doubtful document tells of it; nothing is kept while extensions of others are registered, whose
-warnings are not counted and whose classes may change.
+To open an array again, or another of the same layout, is then a look-up. Only what was read without a doubt is kept
+(`tessarr.doubts`), so that each reading of a doubtful document tells of it; nothing is kept once others have registered
+extensions, whose warnings are not counted and whose classes may change.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tessarr.settings import is_strict
 from tessarr.types import ZarrFormat
 
 _MOST = 512
+"""Documents that are kept; one more, and all make room."""
 _LONGEST = 4096
 """Bytes of a key: large documents (of rectilinear grids) are not kept."""
 _kept: dict[tuple[ZarrFormat, bool, bytes], ArrayMetadata] = {}
