@@ -17,7 +17,7 @@ def test_a_codec_registered_while_the_built_in_one_is_imported_stays(monkeypatch
     class Other:
         """Not the gzip of the specification."""
 
-    monkeypatch.setitem(registry._TABLE["codec"], "gzip", "tessarr.codecs.gzip:GzipCodec")
+    monkeypatch.setitem(registry._TABLE["codec"], "gzip", "tessarr.codecs.bytes_to_bytes.gzip:GzipCodec")
     monkeypatch.setattr(registry, "_imported", {})
     original = importlib.import_module
 
@@ -34,7 +34,9 @@ def test_a_codec_registered_while_the_built_in_one_is_imported_stays(monkeypatch
 def test_what_a_package_offers_is_known_to_a_thread_that_asks_while_another_looks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    offered = importlib.metadata.EntryPoint("offered.codec", "tessarr.codecs.gzip:GzipCodec", "tessarr.codec")
+    offered = importlib.metadata.EntryPoint(
+        "offered.codec", "tessarr.codecs.bytes_to_bytes.gzip:GzipCodec", "tessarr.codec"
+    )
     looking, go_on = threading.Event(), threading.Event()
     first: list[int] = []
 

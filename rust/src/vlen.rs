@@ -1,6 +1,6 @@
 //! Text and bytes of varying length (`vlen-utf8`, `vlen-bytes`) between a chunk's bytes and what NumPy takes.
 //!
-//! Used by `tessarr.codecs.vlen_native`. A chunk is the number of elements, then for each its length and its bytes;
+//! Used by `tessarr.codecs.array_to_bytes.vlen_native`. A chunk is the number of elements, then for each its length and its bytes;
 //! numbers are 32-bit, unsigned, little-endian. Nothing here reports what is wrong with data or objects: the answer is
 //! `None` then, and the codec in Python, which handles every case, says it.
 

@@ -19,7 +19,9 @@ from tessarr.errors import BaseZarrError
 
 Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer"]
 
-_C = "tessarr.codecs."
+_A2A = "tessarr.codecs.array_to_array."
+_A2B = "tessarr.codecs.array_to_bytes."
+_B2B = "tessarr.codecs.bytes_to_bytes."
 _N = "tessarr.codecs.numcodecs.v3:"
 _D = "tessarr.dtypes."
 _TABLE: dict[str, dict[str, Any]] = {
@@ -88,21 +90,21 @@ _TABLE: dict[str, dict[str, Any]] = {
         "v2": "tessarr.keys.v2:V2KeyEncoding",
     },
     "codec": {
-        "bytes": _C + "bytes:BytesCodec",
-        "endian": _C + "bytes:BytesCodec",
-        "transpose": _C + "transpose:TransposeCodec",
-        "blosc": _C + "blosc:BloscCodec",
-        "gzip": _C + "gzip:GzipCodec",
-        "zstd": _C + "zstd:ZstdCodec",
-        "crc32c": _C + "crc32c:Crc32cCodec",
-        "sharding_indexed": _C + "sharding:ShardingCodec",
-        "vlen-utf8": _C + "vlen:VLenUTF8Codec",
-        "vlen-bytes": _C + "vlen:VLenBytesCodec",
-        "packbits": _C + "packbits:PackBitsCodec",
-        "bitround": _C + "bitround:BitRoundCodec",
-        "scale_offset": _C + "scale_offset:ScaleOffsetCodec",
-        "cast_value": _C + "cast_value:CastValueCodec",
-        "reshape": _C + "reshape:ReshapeCodec",
+        "bytes": _A2B + "bytes:BytesCodec",
+        "endian": _A2B + "bytes:BytesCodec",
+        "transpose": _A2A + "transpose:TransposeCodec",
+        "blosc": _B2B + "blosc:BloscCodec",
+        "gzip": _B2B + "gzip:GzipCodec",
+        "zstd": _B2B + "zstd:ZstdCodec",
+        "crc32c": _B2B + "crc32c:Crc32cCodec",
+        "sharding_indexed": "tessarr.codecs.sharding:ShardingCodec",
+        "vlen-utf8": _A2B + "vlen:VLenUTF8Codec",
+        "vlen-bytes": _A2B + "vlen:VLenBytesCodec",
+        "packbits": _A2B + "packbits:PackBitsCodec",
+        "bitround": _A2A + "bitround:BitRoundCodec",
+        "scale_offset": _A2A + "scale_offset:ScaleOffsetCodec",
+        "cast_value": _A2A + "cast_value:CastValueCodec",
+        "reshape": _A2A + "reshape:ReshapeCodec",
         "numcodecs.blosc": _N + "Blosc",
         "numcodecs.lz4": _N + "LZ4",
         "numcodecs.zstd": _N + "Zstd",

@@ -18,7 +18,7 @@ import pytest
 import tessarr
 from tessarr.cli import doctor
 from tessarr.cli.convert import parse_codec, parse_layout
-from tessarr.codecs import vlen_native
+from tessarr.codecs.array_to_bytes import vlen_native
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores import localfile
 
@@ -250,7 +250,7 @@ def test_doctor_finds_a_setting_that_is_none(run: Run, monkeypatch: pytest.Monke
 
 
 def test_doctor_finds_a_codec_that_does_not_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tessarr.codecs.gzip import GzipCodec
+    from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 
     def broken(*arguments: object, **options: object) -> bytes:
         raise RuntimeError("no gzip today")

@@ -8,9 +8,9 @@ import pytest
 from numcodecs import blosc as numcodecs_blosc
 
 from tessarr.codecs import BloscCodec
+from tessarr.codecs.array_to_array.cast_value import CastValueCodec
 from tessarr.codecs.base import ChunkSpec
-from tessarr.codecs.blosc import _LONGEST_RUN
-from tessarr.codecs.cast_value import CastValueCodec
+from tessarr.codecs.bytes_to_bytes.blosc import _LONGEST_RUN
 from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.parse import codec_from
 from tessarr.errors import CodecError, MetadataValidationError

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
-from tessarr.codecs.bytes import BytesCodec
-from tessarr.codecs.gzip import GzipCodec
+from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 from tessarr.codecs.sharding import MISSING, ShardIndex, ShardingCodec, ShardLayout
 from tessarr.dtypes.numeric import UInt8
 from tessarr.errors import ShardIndexError

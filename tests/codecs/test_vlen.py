@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec, vlen_native
+from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec
+from tessarr.codecs.array_to_bytes import vlen_native
 from tessarr.errors import CodecError, MetadataValidationError
 from tests.codecs.samples import data, spec_of
 

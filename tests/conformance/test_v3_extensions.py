@@ -286,7 +286,7 @@ class Shift(BytesToBytes):
 
 
 PLUGIN = '''
-from tessarr.codecs.bytes import BytesCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.dtypes.numeric import Int32
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.default import DefaultKeyEncoding

@@ -173,7 +173,7 @@ def test_a_document_that_is_strictly_wrong_is_so_after_it_was_tolerated() -> Non
 
 
 def test_nothing_is_kept_once_others_register_extensions() -> None:
-    from tessarr.codecs.zstd import ZstdCodec
+    from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec
 
     first = parse3(V3)
 
@@ -184,7 +184,7 @@ def test_nothing_is_kept_once_others_register_extensions() -> None:
     try:
         assert isinstance(parse3(V3).codecs[1], Mine)
     finally:
-        registry.register("codec", "zstd", "tessarr.codecs.zstd:ZstdCodec")
+        registry.register("codec", "zstd", "tessarr.codecs.bytes_to_bytes.zstd:ZstdCodec")
     assert parse3(V3) == first
     assert parse3(V3).codecs is not first.codecs
 

@@ -249,7 +249,7 @@ def test_registered_names_are_part_of_the_schema() -> None:
     name = "test.model.codec"
     document = {**V3, "codecs": [*V3["codecs"], name]}
     assert not VALIDATORS[3].is_valid(document)
-    registry.register("codec", name, "tessarr.codecs.crc32c:Crc32cCodec")
+    registry.register("codec", name, "tessarr.codecs.bytes_to_bytes.crc32c:Crc32cCodec")
     try:
         schema: Any = model.json_schema(3)
         assert jsonschema.Draft202012Validator(schema).is_valid(document)

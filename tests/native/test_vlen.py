@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import tessarr
 from tessarr import _native
-from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec, vlen_native
+from tessarr.codecs import VLenBytesCodec, VLenUTF8Codec
+from tessarr.codecs.array_to_bytes import vlen_native
 from tests.codecs.samples import data, spec_of
 
 UTF8, BYTES = VLenUTF8Codec(), VLenBytesCodec()

@@ -13,8 +13,8 @@ import zarr
 import zarr.storage
 import zarrista
 
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.numcodecs import v2_compressor, v2_config, v2_filters

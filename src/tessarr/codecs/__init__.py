@@ -1,4 +1,6 @@
-"""Codecs: how a chunk becomes stored bytes and back. One file per name of the specification.
+"""Codecs: how a chunk becomes stored bytes and back. One file per name of the specification, in a folder per kind.
+
+`blosc`, `bytes`, `gzip`, `transpose` and `zstd` are doors under the module names of zarr-python.
 
 The classes are imported on first use, so that looking at this package costs nothing.
 """
@@ -10,48 +12,48 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tessarr.codecs import numcodecs as numcodecs
-    from tessarr.codecs.bitround import BitRoundCodec as BitRoundCodec
-    from tessarr.codecs.blosc import BloscCodec as BloscCodec
-    from tessarr.codecs.bytes import BytesCodec as BytesCodec
-    from tessarr.codecs.cast_value import CastValue as CastValue
-    from tessarr.codecs.cast_value import CastValueCodec as CastValueCodec
-    from tessarr.codecs.crc32c import Crc32cCodec as Crc32cCodec
-    from tessarr.codecs.enums import BloscCname as BloscCname
-    from tessarr.codecs.enums import BloscShuffle as BloscShuffle
-    from tessarr.codecs.enums import Endian as Endian
-    from tessarr.codecs.enums import ShardingCodecIndexLocation as ShardingCodecIndexLocation
-    from tessarr.codecs.gzip import GzipCodec as GzipCodec
-    from tessarr.codecs.packbits import PackBitsCodec as PackBitsCodec
-    from tessarr.codecs.reshape import ReshapeCodec as ReshapeCodec
-    from tessarr.codecs.scale_offset import ScaleOffset as ScaleOffset
-    from tessarr.codecs.scale_offset import ScaleOffsetCodec as ScaleOffsetCodec
+    from tessarr.codecs.array_to_array.bitround import BitRoundCodec as BitRoundCodec
+    from tessarr.codecs.array_to_array.cast_value import CastValue as CastValue
+    from tessarr.codecs.array_to_array.cast_value import CastValueCodec as CastValueCodec
+    from tessarr.codecs.array_to_array.reshape import ReshapeCodec as ReshapeCodec
+    from tessarr.codecs.array_to_array.scale_offset import ScaleOffset as ScaleOffset
+    from tessarr.codecs.array_to_array.scale_offset import ScaleOffsetCodec as ScaleOffsetCodec
+    from tessarr.codecs.array_to_array.transpose import TransposeCodec as TransposeCodec
+    from tessarr.codecs.array_to_bytes.bytes import BytesCodec as BytesCodec
+    from tessarr.codecs.array_to_bytes.bytes import Endian as Endian
+    from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec as PackBitsCodec
+    from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec as VLenBytesCodec
+    from tessarr.codecs.array_to_bytes.vlen import VLenUTF8Codec as VLenUTF8Codec
+    from tessarr.codecs.bytes_to_bytes.blosc import BloscCname as BloscCname
+    from tessarr.codecs.bytes_to_bytes.blosc import BloscCodec as BloscCodec
+    from tessarr.codecs.bytes_to_bytes.blosc import BloscShuffle as BloscShuffle
+    from tessarr.codecs.bytes_to_bytes.crc32c import Crc32cCodec as Crc32cCodec
+    from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec as GzipCodec
+    from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec as ZstdCodec
     from tessarr.codecs.sharding import ShardingCodec as ShardingCodec
-    from tessarr.codecs.transpose import TransposeCodec as TransposeCodec
-    from tessarr.codecs.vlen import VLenBytesCodec as VLenBytesCodec
-    from tessarr.codecs.vlen import VLenUTF8Codec as VLenUTF8Codec
-    from tessarr.codecs.zstd import ZstdCodec as ZstdCodec
+    from tessarr.codecs.sharding import ShardingCodecIndexLocation as ShardingCodecIndexLocation
 
 _HOME = {
-    "BytesCodec": "bytes",
-    "TransposeCodec": "transpose",
+    "BytesCodec": "array_to_bytes.bytes",
+    "TransposeCodec": "array_to_array.transpose",
     "ShardingCodec": "sharding",
-    "BloscCodec": "blosc",
-    "GzipCodec": "gzip",
-    "ZstdCodec": "zstd",
-    "Crc32cCodec": "crc32c",
-    "VLenUTF8Codec": "vlen",
-    "VLenBytesCodec": "vlen",
-    "PackBitsCodec": "packbits",
-    "BitRoundCodec": "bitround",
-    "ScaleOffsetCodec": "scale_offset",
-    "ScaleOffset": "scale_offset",
-    "CastValueCodec": "cast_value",
-    "CastValue": "cast_value",
-    "ReshapeCodec": "reshape",
-    "BloscShuffle": "enums",
-    "BloscCname": "enums",
-    "Endian": "enums",
-    "ShardingCodecIndexLocation": "enums",
+    "BloscCodec": "bytes_to_bytes.blosc",
+    "GzipCodec": "bytes_to_bytes.gzip",
+    "ZstdCodec": "bytes_to_bytes.zstd",
+    "Crc32cCodec": "bytes_to_bytes.crc32c",
+    "VLenUTF8Codec": "array_to_bytes.vlen",
+    "VLenBytesCodec": "array_to_bytes.vlen",
+    "PackBitsCodec": "array_to_bytes.packbits",
+    "BitRoundCodec": "array_to_array.bitround",
+    "ScaleOffsetCodec": "array_to_array.scale_offset",
+    "ScaleOffset": "array_to_array.scale_offset",
+    "CastValueCodec": "array_to_array.cast_value",
+    "CastValue": "array_to_array.cast_value",
+    "ReshapeCodec": "array_to_array.reshape",
+    "BloscShuffle": "bytes_to_bytes.blosc",
+    "BloscCname": "bytes_to_bytes.blosc",
+    "Endian": "array_to_bytes.bytes",
+    "ShardingCodecIndexLocation": "sharding",
 }
 
 __all__ = [*_HOME, "numcodecs"]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.sharding import ShardingCodec, ShardLayout
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.errors import CodecError
 from tessarr.types import Buffer
 

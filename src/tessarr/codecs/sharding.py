@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -27,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.emptiness import is_fill
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
 from tessarr.pieces import Piece, flat, join
@@ -44,8 +45,15 @@ ShardIndex = npt.NDArray[np.uint64]
 """Shape ``chunks per shard + (2,)``: offset and size of each inner chunk, or twice `MISSING`."""
 
 
+class ShardingCodecIndexLocation(StrEnum):
+    """``index_location`` of `ShardingCodec`, as zarr-python enumerates it. Each member is the string that documents hold."""
+
+    start = "start"
+    end = "end"
+
+
 def _default_index_codecs() -> tuple[Codec, ...]:
-    from tessarr.codecs.crc32c import Crc32cCodec
+    from tessarr.codecs.bytes_to_bytes.crc32c import Crc32cCodec
 
     return (BytesCodec("little"), Crc32cCodec())
 

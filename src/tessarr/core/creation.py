@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tessarr import _json
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.parse import codec_from
@@ -276,7 +276,7 @@ def _chain(
     if serializer in ("auto", None):
         serializer = default_serializer(data_type, endian)
     if isinstance(compressors, str) and compressors == "auto":
-        from tessarr.codecs.zstd import ZstdCodec
+        from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec
 
         after: list[Codec] = [ZstdCodec()]
     else:
@@ -301,7 +301,7 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
     """The array → bytes codec that stores a data type when the user names none."""
     if data_type.itemsize is not None:
         return BytesCodec((endian or "little") if data_type.has_byteorder else None)  # type: ignore[arg-type]
-    from tessarr.codecs.vlen import VLenBytesCodec, VLenUTF8Codec
+    from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec, VLenUTF8Codec
 
     if data_type.name == "string":
         return VLenUTF8Codec()

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.indexing.selection import Outer, Points, Selection
 
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import BytesToBytes
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.engine.bound import BoundArray
 from tessarr.grids.base import Axis
 from tessarr.stores.base import Store

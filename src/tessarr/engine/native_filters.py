@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from tessarr.codecs.array_to_array.bitround import MANTISSA, BitRoundCodec
+from tessarr.codecs.array_to_array.cast_value import CastValueCodec, Pairs
+from tessarr.codecs.array_to_array.numbers import is_foreign, limits, number_kind
+from tessarr.codecs.array_to_array.reshape import ReshapeCodec
+from tessarr.codecs.array_to_array.scale_offset import ScaleOffsetCodec
+from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, ChunkSpec
-from tessarr.codecs.bitround import MANTISSA, BitRoundCodec
-from tessarr.codecs.cast_value import CastValueCodec, Pairs
-from tessarr.codecs.numbers import is_foreign, limits, number_kind
 from tessarr.codecs.numcodecs import elements
 from tessarr.codecs.numcodecs import v3 as numcodecs_v3
 from tessarr.codecs.numcodecs.coders import Coder
-from tessarr.codecs.packbits import PackBitsCodec
-from tessarr.codecs.reshape import ReshapeCodec
-from tessarr.codecs.scale_offset import ScaleOffsetCodec
 from tessarr.dtypes.base import DataType
 from tessarr.engine.native_description import UnsupportedError, named
 from tessarr.errors import TessarrError

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessarr import doubts
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.numcodecs import v2_compressor, v2_filters
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_v2
 from tessarr.errors import TessarrError, ZarrRuntimeWarning

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessarr import doubts, registry
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec, Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.parse import named_config, parse_codecs
 from tessarr.dtypes.base import DataType, Scalar

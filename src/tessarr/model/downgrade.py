@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import BytesToBytes, Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.chain import split
 from tessarr.codecs.numcodecs.v2 import config_of_v3
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
-from tessarr.codecs.bytes import BytesCodec
 from tessarr.codecs.fitting import fit_chain
-from tessarr.codecs.transpose import TransposeCodec
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.metadata import formats

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.codecs import blosc, zstd
-from tessarr.codecs.gzip import GzipCodec
+from tessarr.codecs.bytes_to_bytes import blosc, zstd
+from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 from tessarr.codecs.members import Check, boolean, choice, integer, optional, read_members
 from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, checksum_error, corrupt, decompress, flat_bytes, size_error
 from tessarr.errors import CodecError, TessarrError

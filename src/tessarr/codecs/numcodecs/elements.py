@@ -186,7 +186,7 @@ class BitRound(Coder):
 
     def encode(self, data: npt.NDArray[Any]) -> Buffer:
         """See `Coder.encode`. `data` must be floats."""
-        from tessarr.codecs.bitround import MANTISSA, round_floats
+        from tessarr.codecs.array_to_array.bitround import MANTISSA, round_floats
 
         if data.dtype not in MANTISSA or self.members["keepbits"] > MANTISSA[data.dtype.newbyteorder("=")]:
             raise CodecError(

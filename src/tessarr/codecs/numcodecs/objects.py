@@ -1,10 +1,8 @@
 """numcodecs filters for ``|O`` arrays of v2, which turn Python objects into bytes.
 
-``vlen-utf8`` and ``vlen-bytes`` are the codecs of `tessarr.codecs.vlen`. ``vlen-array``, ``json2``, ``msgpack2`` (extra
-``v2``) and ``categorize`` are decoded here: shapes and counts in the data are compared with the chunk before memory is
-taken for them. ``pickle`` is refused.
-
-Source: numcodecs 0.16.
+``vlen-utf8`` and ``vlen-bytes`` are the codecs of `tessarr.codecs.array_to_bytes.vlen`. ``vlen-array``, ``json2``,
+``msgpack2`` (extra ``v2``) and ``categorize`` are decoded here: shapes and counts in the data are compared with the chunk
+before memory is taken for them. ``pickle`` is refused.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec, VLenUTF8Codec
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.numcodecs.coders import run
 from tessarr.codecs.numcodecs.elements import element_dtype
 from tessarr.codecs.raw import corrupt, flat_bytes
-from tessarr.codecs.vlen import VLenBytesCodec, VLenUTF8Codec
 from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
 from tessarr.types import JSON, Buffer, JSONObject

@@ -346,7 +346,7 @@ CLASSES: dict[str, type[NumcodecsCodec]] = {
 def v3_codec(config: Mapping[str, Any]) -> Codec:
     """The v3 codec for a numcodecs configuration with an id; that of the specification where the bytes are the same."""
     from tessarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, VLenBytesCodec, VLenUTF8Codec, ZstdCodec
-    from tessarr.codecs.blosc import SHUFFLES
+    from tessarr.codecs.bytes_to_bytes.blosc import SHUFFLES
 
     codec_id = config["id"]
     refuse_pickle(codec_id)

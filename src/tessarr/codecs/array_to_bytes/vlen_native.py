@@ -1,4 +1,4 @@
-"""The vlen codecs' way through the Rust module, where it is built: several times as fast as `tessarr.codecs.vlen` without it.
+"""The vlen codecs' way through the Rust module, where it is built: several times as fast as `vlen` without it.
 
 NumPy takes text fastest from elements of one width, so Rust pads them, a block at a time. Data that is corrupt, and
 objects that are no text, are not explained here: the answer is ``None`` or ``False``, and the way in Python goes over all of

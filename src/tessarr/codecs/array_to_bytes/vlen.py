@@ -20,11 +20,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.codecs import vlen_native
+from tessarr.codecs.array_to_bytes import vlen_native
+from tessarr.codecs.array_to_bytes.vlen_native import BLOCK
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import read_members
 from tessarr.codecs.raw import corrupt, flat_bytes
-from tessarr.codecs.vlen_native import BLOCK
 from tessarr.errors import CodecError
 from tessarr.types import JSON, Buffer, JSONObject
 

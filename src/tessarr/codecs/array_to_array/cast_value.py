@@ -25,9 +25,9 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs.array_to_array.numbers import holds, is_foreign, largest, limits, number_kind
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import Check, check_members, choice, optional, read_members
-from tessarr.codecs.numbers import holds, is_foreign, largest, limits, number_kind
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, DataTypeValidationError, MetadataValidationError, Problem, TessarrError
 from tessarr.types import JSON, JSONObject

@@ -20,9 +20,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.codecs.array_to_array.numbers import is_foreign, limits, number_kind
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import check_members, read_members
-from tessarr.codecs.numbers import is_foreign, limits, number_kind
 from tessarr.errors import CodecError, TessarrError
 from tessarr.types import JSON, JSONObject
 

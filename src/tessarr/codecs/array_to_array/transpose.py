@@ -1,0 +1,99 @@
+"""The ``transpose`` codec: the axes of a chunk in another order.
+
+Source: Zarr v3.1, "Transpose codec". ``order`` is a permutation of the axes; axis i of the encoded chunk is axis
+``order[i]`` of the decoded one. Before its acceptance the specification also had the constants ``"C"`` and ``"F"``;
+they are read (with a warning; not with the setting ``strict``) and never written.
+
+>>> TransposeCodec.from_json({"order": [1, 0]}).to_json()
+{'name': 'transpose', 'configuration': {'order': [1, 0]}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from tessarr import doubts
+from tessarr.codecs.base import ArrayToArray, ChunkSpec
+from tessarr.errors import CodecError, MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.settings import is_strict
+from tessarr.types import JSON, JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeCodec(ArrayToArray):
+    """A permutation of axes."""
+
+    name = "transpose"
+    order: tuple[int, ...] | str
+    """The permutation, or a legacy constant "C" or "F"."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, str):
+            object.__setattr__(self, "order", tuple(self.order))
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        problems = [
+            Problem((name,), "unknown", "unknown member of the transpose codec")
+            for name in configuration
+            if name != "order"
+        ]
+        order = configuration.get("order")
+        if "order" not in configuration:
+            problems.append(Problem(("order",), "missing", "the order is required"))
+        elif order in ("C", "F"):
+            message = f"{order!r} is from before Zarr v3 was accepted; an order is a list of axes"
+            if is_strict():
+                problems.append(Problem(("order",), "strict", message))
+            else:
+                doubts.tell(f"transpose order {message}", ZarrRuntimeWarning, 2)
+        elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
+            problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
+        elif sorted(order) != list(range(len(order))):
+            problems.append(Problem(("order",), "value", f"must be a permutation of 0..n-1, got {order!r}"))
+        if problems:
+            raise MetadataValidationError("invalid transpose codec", problems)
+        return cls(order if isinstance(order, str) else tuple(order))  # type: ignore[arg-type]
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        order: JSON = self.order if isinstance(self.order, str) else list(self.order)
+        return {"name": "transpose", "configuration": {"order": order}}
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        """With a legacy constant replaced by the permutation it means."""
+        return type(self)(self.permutation(len(spec.shape)))
+
+    def permutation(self, ndim: int) -> tuple[int, ...]:
+        """The order as axis numbers. Raises `CodecError` when it is not for `ndim` axes."""
+        if isinstance(self.order, str):
+            axes = range(ndim)
+            return tuple(axes if self.order == "C" else reversed(axes))
+        if len(self.order) != ndim:
+            raise CodecError(
+                "the transpose order does not fit the chunk",
+                codec="transpose",
+                expected=f"{ndim} axes",
+                got=list(self.order),
+            )
+        return self.order
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """See `ArrayToArray.encoded_spec`."""
+        order = self.permutation(len(spec.shape))
+        return spec.with_(shape=tuple(spec.shape[axis] for axis in order))
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """A view of `chunk`."""
+        return chunk.transpose(self.permutation(chunk.ndim))
+
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """A view of `chunk`."""
+        order = self.permutation(chunk.ndim)
+        inverse = sorted(range(chunk.ndim), key=order.__getitem__)
+        return chunk.transpose(inverse)

@@ -1,0 +1,115 @@
+"""The ``bytes`` codec: elements one after another in C order, in a stated byte order.
+
+Source: Zarr v3.1, "Bytes codec". v3 name ``bytes``; the name ``endian`` (before 2024) is read and never written.
+
+>>> BytesCodec.from_json({"endian": "little"}).to_json()
+{'name': 'bytes', 'configuration': {'endian': 'little'}}
+
+``endian`` is left out for types whose elements are single bytes. ``BytesCodec(None)`` for a wider type stores elements in
+the byte order that the data type declares: that is Zarr v1 and v2, where the order belongs to the dtype. In a v3
+document it is an error, except for structured types, which zarr-python wrote so (little-endian).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToBytes, ChunkSpec
+from tessarr.errors import CodecError, MetadataValidationError, Problem
+from tessarr.settings import is_strict
+from tessarr.types import JSON, Buffer, JSONObject
+
+_BUFFER_KINDS = "biufcSU"
+"""Kinds of NumPy dtypes that every reader of buffers knows; others are given as bytes."""
+_USER_DEFINED = 256
+"""Type numbers of NumPy from here on are of other packages: float8_e5m2 of ml_dtypes says that its kind is f."""
+_ORDERS = {"little": "<", "big": ">"}
+
+
+class Endian(StrEnum):
+    """``endian`` of `BytesCodec`, as zarr-python enumerates it. Each member is the string that documents hold."""
+
+    big = "big"
+    little = "little"
+
+
+@dataclass(frozen=True, slots=True)
+class BytesCodec(ArrayToBytes):
+    """Raw elements in C order."""
+
+    name = "bytes"
+    endian: Literal["little", "big"] | None = "little"
+    """Byte order of multi-byte elements; ``None``: as the data type declares."""
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        problems = [
+            Problem((name,), "unknown", "unknown member of the bytes codec")
+            for name in configuration
+            if name != "endian"
+        ]
+        endian = configuration.get("endian")
+        if endian is not None and endian not in ("little", "big"):
+            problems.append(Problem(("endian",), "value", f"must be 'little' or 'big', got {endian!r}"))
+        if problems:
+            raise MetadataValidationError("invalid bytes codec", problems)
+        return cls(endian)  # type: ignore[arg-type]
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        if self.endian is None:
+            return {"name": "bytes"}
+        return {"name": "bytes", "configuration": {"endian": self.endian}}
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        """Without a byte order where the type has none."""
+        return self if spec.data_type.has_byteorder else type(self)(None)
+
+    def stored_dtype(self, spec: ChunkSpec) -> np.dtype[Any]:
+        """The dtype of elements as they are stored."""
+        if self.endian is None or not spec.data_type.has_byteorder:
+            return spec.dtype
+        return spec.data_type.with_byteorder(_ORDERS[self.endian]).dtype
+
+    def encoded_size(self, spec: ChunkSpec) -> int:
+        """See `ArrayToBytes.encoded_size`."""
+        if spec.nbytes is None:
+            raise CodecError(
+                f"the bytes codec cannot store {spec.data_type.name}, whose elements differ in size",
+                codec="bytes",
+                hint="Use vlen-utf8 for string and vlen-bytes for bytes",
+            )
+        return spec.nbytes
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """A C-contiguous array of the stored dtype (`chunk` itself where it is one), or its bytes."""
+        stored = np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
+        plain = stored.dtype.kind in _BUFFER_KINDS and stored.dtype.num < _USER_DEFINED
+        return stored if plain else stored.reshape(-1).view(np.uint8)
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """A view of `data` as elements of the stored dtype."""
+        view = memoryview(data)
+        if view.nbytes != spec.nbytes:
+            raise CodecError(
+                "a chunk has the wrong size after decompression",
+                codec="bytes",
+                expected=f"{spec.nbytes} bytes for shape {spec.shape} of {spec.data_type.name}",
+                got=f"{view.nbytes} bytes",
+                hint="The stored value is truncated or belongs to another array; run `tessarr check --data`",
+            )
+        if spec.nbytes == 0:
+            return np.empty(spec.shape, spec.dtype)
+        if spec.dtype.kind == "b":  # a byte other than 0 and 1 is true unless strict (V3-BYTES-05)
+            stored = np.frombuffer(view, np.uint8)
+            if is_strict() and stored.max() > 1:
+                raise CodecError("a bool is stored as another byte than 0 or 1", codec="bytes", got=int(stored.max()))
+            return np.not_equal(stored, 0).reshape(spec.shape)
+        return np.frombuffer(view, self.stored_dtype(spec)).reshape(spec.shape)

@@ -1,0 +1,214 @@
+"""The ``zstd`` codec: Zstandard frames.
+
+Source: zarr-extensions, "zstd"; RFC 8878. v3 name ``zstd``, v2 id ``zstd``; ``numcodecs.zstd`` is the same bytes.
+
+>>> ZstdCodec.from_json({"level": 3}).to_json()
+{'name': 'zstd', 'configuration': {'level': 3, 'checksum': False}}
+
+``level`` is −131072 to 22, 0 meaning the library's default. ``checksum`` is written also when false, because older
+zarrs and zarr-python documents have it always and their readers expect it. Reading takes any number of frames,
+skippable ones, and frames that do not state their content size; a frame that needs a dictionary is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import BytesToBytes
+from tessarr.codecs.members import boolean, check_members, integer, read_members
+from tessarr.codecs.raw import MAX_RATIO, UNKNOWN_SIZE_LIMIT, corrupt, flat_bytes, size_error
+from tessarr.types import JSON, Buffer, JSONObject
+
+_CHECKS = {"level": integer(-131072, 22), "checksum": boolean}
+_MAGIC = 0xFD2FB528
+_SKIPPABLE = 0x184D2A50
+"""The first of 16 magic numbers for frames that hold no content."""
+_MAX_BLOCK = 128 << 10
+"""No block decodes to more (RFC 8878, 3.1.1.2.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZstdCodec(BytesToBytes):
+    """Zstandard."""
+
+    name = "zstd"
+    level: int = 0
+    """−131072 (fastest) to 22 (smallest); 0: the library's default, 3."""
+    checksum: bool = False
+    """Whether frames carry a checksum of their content, which readers verify."""
+
+    def __post_init__(self) -> None:
+        check_members(self.name, {"level": self.level, "checksum": self.checksum}, _CHECKS)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`. A missing level is read as 0: it does not matter to a reader."""
+        return cls(**read_members(cls.name, configuration, _CHECKS))
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name, "configuration": {"level": self.level, "checksum": self.checksum}}
+
+    def encoded_size(self, nbytes: int) -> None:
+        """See `BytesToBytes.encoded_size`."""
+        return
+
+    def encode(self, data: Buffer) -> Buffer:
+        """One frame that states its content size."""
+        from numcodecs import zstd
+
+        encoded: bytes = zstd.compress(flat_bytes(data), self.level, self.checksum)
+        return encoded
+
+    def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
+        """See `BytesToBytes.decode`."""
+        return decode(data, nbytes)
+
+    def decode_into(self, data: Buffer, out: memoryview) -> bool:
+        """See `BytesToBytes.decode_into`."""
+        source = flat_bytes(data)
+        _check_size(source, len(out))
+        _decompress(source, flat_bytes(out))
+        return True
+
+
+def decode(data: Buffer, nbytes: int | None) -> Buffer:
+    """All frames of `data`, as `BytesToBytes.decode`."""
+    source = flat_bytes(data)
+    if nbytes is not None:
+        _check_size(source, nbytes)
+        out = np.empty(nbytes, np.uint8)
+        _decompress(source, out)
+        return out
+    extent = _walk(source.data)
+    if extent.bound > UNKNOWN_SIZE_LIMIT:
+        raise size_error("zstd", None, f"up to {extent.bound} bytes")
+    if extent.exact is not None:
+        return decode(source, extent.exact)
+    from numcodecs import zstd
+
+    try:
+        decoded: bytes = zstd.decompress(source)
+    except (RuntimeError, ValueError) as error:
+        raise corrupt("zstd", error) from error
+    return decoded
+
+
+def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
+    """Refuse frames that say, or by their blocks cannot but, decode to another size than `nbytes`."""
+    view = source.data
+    if nbytes > len(source) * MAX_RATIO:
+        raise corrupt("zstd", f"{len(source)} bytes cannot decode to {nbytes}")
+    if nbytes and _frame_header(view, 0).content == nbytes:
+        return  # further frames, if any, are added up by numcodecs, which refuses more than the output holds
+    extent = _walk(view)
+    if extent.exact is not None and extent.exact != nbytes:
+        raise size_error("zstd", nbytes, f"{extent.exact} bytes")
+    if extent.bound < nbytes:
+        raise size_error("zstd", nbytes, f"at most {extent.bound} bytes")
+
+
+def _decompress(source: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8]) -> None:
+    """Decode `source`, whose size was checked, to exactly ``len(out)`` bytes."""
+    from numcodecs import zstd
+
+    if len(out) == 0 and _walk(source.data).exact == 0:
+        return  # numcodecs takes no content for an error
+    try:
+        zstd.decompress(source, out)
+    except (RuntimeError, ValueError) as error:
+        raise corrupt("zstd", error) from error
+
+
+class _Header(NamedTuple):
+    content: int | None
+    """Stated content size in bytes; 0 for a skippable frame."""
+    end: int
+    """Where the blocks begin; for a skippable frame where it ends."""
+    checksum: bool
+    skippable: bool
+
+
+class _Extent(NamedTuple):
+    exact: int | None
+    """Content of all frames in bytes, when every frame states it."""
+    bound: int
+    """Most bytes the frames can decode to."""
+
+
+def _uint(source: memoryview, at: int, width: int) -> int:
+    if at + width > len(source):
+        raise corrupt("zstd", f"the data ends at byte {len(source)}, inside a frame")
+    return int.from_bytes(source[at : at + width], "little")
+
+
+def _frame_header(source: memoryview, at: int) -> _Header:
+    """Source: RFC 8878, 3.1.1 and 3.1.2."""
+    magic = _uint(source, at, 4)
+    if magic & ~0xF == _SKIPPABLE:
+        end = at + 8 + _uint(source, at + 4, 4)
+        if end > len(source):
+            raise corrupt("zstd", "a skippable frame reaches past the end")
+        return _Header(0, end, False, True)
+    if magic != _MAGIC:
+        raise corrupt("zstd", f"no frame begins at byte {at} (found {magic:#010x})")
+    descriptor = _uint(source, at + 4, 1)
+    if descriptor & 0x08:
+        raise corrupt("zstd", "a reserved bit of the frame header is set")
+    single = bool(descriptor & 0x20)
+    at += 5 + (not single)  # the window descriptor says nothing about the size
+    dictionary_width = (0, 1, 2, 4)[descriptor & 3]
+    if _uint(source, at, dictionary_width):
+        raise corrupt("zstd", "the frame needs a dictionary")
+    at += dictionary_width
+    width = (1 if single else 0, 2, 4, 8)[descriptor >> 6]
+    content = _uint(source, at, width) + (256 if width == 2 else 0) if width else None
+    return _Header(content, at + width, bool(descriptor & 0x04), False)
+
+
+def _walk(source: memoryview) -> _Extent:
+    """What the frames can decode to, from frame and block headers alone.
+
+    A bound is kept for frames that do not state their size: raw and run-length blocks count exactly, compressed ones
+    as 128 KiB, which is the most a block may hold.
+    """
+    exact: int | None = 0
+    bound = at = 0
+    while at < len(source) or at == 0:
+        header = _frame_header(source, at)
+        at = header.end
+        if header.skippable:
+            continue
+        frame_bound, at = _walk_blocks(source, at)
+        at += 4 if header.checksum else 0
+        if at > len(source):
+            raise corrupt("zstd", "the data ends inside a frame's checksum")
+        if header.content is None:
+            exact = None
+        elif header.content > frame_bound:
+            raise corrupt("zstd", f"a frame states {header.content} bytes, its blocks hold at most {frame_bound}")
+        elif exact is not None:
+            exact += header.content
+        bound += frame_bound if header.content is None else header.content
+    return _Extent(exact, bound)
+
+
+def _walk_blocks(source: memoryview, at: int) -> tuple[int, int]:
+    """The bound of one frame's blocks, and where they end."""
+    bound = 0
+    last = False
+    while not last:
+        header = _uint(source, at, 3)
+        last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        if kind == 3 or size > _MAX_BLOCK:
+            raise corrupt("zstd", f"the block at byte {at} is malformed")
+        bound += size if kind < 2 else _MAX_BLOCK
+        at += 3 + (1 if kind == 1 else size)
+        if at > len(source):
+            raise corrupt("zstd", "the data ends inside a block")
+    return bound, at
