@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-import warnings
+
+from tessarr._warn import warn
 
 
 class _Count(threading.local):
@@ -13,10 +14,10 @@ class _Count(threading.local):
 _noted = _Count()
 
 
-def tell(message: str, category: type[Warning], stacklevel: int) -> None:
-    """``warnings.warn``, called by all that parse documents."""
+def tell(message: str, category: type[Warning]) -> None:
+    """Warn of a document, called by all that parse documents."""
     note()
-    warnings.warn(message, category, stacklevel + 1)
+    warn(message, category)
 
 
 def note() -> None:

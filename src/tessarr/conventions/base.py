@@ -6,11 +6,11 @@ what is not there or cannot be understood, and only `check` says what is wrong.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
+from tessarr._warn import warn
 from tessarr.conventions.rules import RULES, Severity
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.metadata.array import ArrayMetadata
@@ -210,7 +210,7 @@ def _offered() -> Iterator[Convention]:
                 yield made
                 continue
             message = f"the entry point {entry.name!r} ({entry.value}) is no tessarr.conventions.Convention: {made!r}"
-        warnings.warn(message, ZarrRuntimeWarning, stacklevel=2)
+        warn(message, ZarrRuntimeWarning)
 
 
 def node_of(node: Any) -> Node:

@@ -6,11 +6,11 @@ The documents themselves are `tessarr.metadata.consolidated`'s business (pure); 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tessarr._warn import warn
 from tessarr.core import nodes
 from tessarr.core.twins import Steps, ask, finish
 from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
@@ -182,7 +182,7 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
         finish(_following(LocalStore(top), below, None, left))
     except (OSError, TessarrError) as error:
         message = f"consolidated metadata of {top} could not be kept in step with {root}: {error}"
-        warnings.warn(message, ZarrRuntimeWarning, 4)
+        warn(message, ZarrRuntimeWarning)
 
 
 def _holds_group(directory: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessarr import _json
+from tessarr._warn import warn
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
@@ -167,7 +167,7 @@ def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
     bound = BoundChain(chain, spec)
     if bound.shard is not None and not bound.partial:
         message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
-        warnings.warn(message, ZarrUserWarning, 5)
+        warn(message, ZarrUserWarning)
 
 
 def _older_metadata(
@@ -337,7 +337,7 @@ def _dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str
         raise BaseZarrError("invalid dimension names", expected=f"{ndim} strings or None", got=given)
     named = [name for name in given if name is not None]
     if len(set(named)) < len(named):
-        warnings.warn(f"dimension names should be distinct, got {given}", ZarrUserWarning, 4)
+        warn(f"dimension names should be distinct, got {given}", ZarrUserWarning)
     return given
 
 

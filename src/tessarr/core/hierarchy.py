@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 from tessarr import _json
+from tessarr._warn import warn
 from tessarr.core import nodes
 from tessarr.core.array import Array
 from tessarr.core.consolidation import key_of_consolidated
@@ -316,11 +317,7 @@ def _separator_of(store: Store, zarr_format: int) -> str | None:
 
 
 def _warn_v1() -> None:
-    import warnings
-
-    warnings.warn(
-        "Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning, 3
-    )
+    warn("Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning)
 
 
 def _create(

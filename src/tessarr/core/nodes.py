@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from tessarr._warn import warn
 from tessarr.core.twins import Steps, ask, finish
 from tessarr.errors import (
     ArrayInsteadError,
@@ -153,10 +154,8 @@ def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
     if not found:
         return None
     if len(found) > 1 and found[0] == 3:
-        import warnings
-
         message = f"{prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
-        warnings.warn(message, ZarrUserWarning, 5)
+        warn(message, ZarrUserWarning)
     documents = {
         name: formats.loads(name, stored[name], key=prefix + name)
         for name in formats.KEYS[found[0]].all
@@ -185,10 +184,8 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
     """
     root = getattr(store, "root", None)
     if len(metadata.shape) > 1 and _unseparated(metadata) and isinstance(root, Path) and (root / path / "0").is_dir():
-        import warnings
-
         message = f"/{path} has no dimension_separator, so its chunks are 0.0, 0.1, …; yet there is a directory 0"
-        warnings.warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning, 4)
+        warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning)
 
 
 def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:

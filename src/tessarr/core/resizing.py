@@ -8,13 +8,13 @@ Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 
 from __future__ import annotations
 
-import warnings
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tessarr._warn import warn
 from tessarr.core import nodes
 from tessarr.core.selecting import as_elements
 from tessarr.core.twins import Call, Steps, ask, held
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _FEW = 10_000
 """Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
-_OF_THE_CALLER = 7
-"""Frames from here to who called `Array.resize`: two of steps, and four that drive them."""
 
 
 def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
@@ -66,7 +64,7 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
             yield from _delete_outside(array, old_bound)
         else:
             message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
-            warnings.warn(message, ZarrUserWarning, _OF_THE_CALLER)
+            warn(message, ZarrUserWarning)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
         yield from _clear_gained(array, old_shape)
 

@@ -17,8 +17,10 @@ import functools
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+from tessarr._warn import context_with_caller
 
 if TYPE_CHECKING:
     from tessarr.stores.base import LockContext, Store
@@ -164,7 +166,7 @@ async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[],
     import asyncio
 
     given_up = threading.Event()
-    context = copy_context()
+    context = context_with_caller()
     context.run(_given_up.set, given_up)
     try:
         return await asyncio.get_running_loop().run_in_executor(None, context.run, run, given_up)

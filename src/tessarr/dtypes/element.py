@@ -287,7 +287,6 @@ def warn_old_zero(what: str, value: JSON) -> None:
     doubts.tell(
         f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 asks; read as zero bytes",
         ZarrRuntimeWarning,
-        4,
     )
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextvars import copy_context
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from tessarr._warn import context_with_caller
 from tessarr.engine.processors import processors
 from tessarr.stores.locks import PATIENCE, Moment
 
@@ -84,7 +84,8 @@ def for_each(work: Callable[[Item], object], items: Items[Item], *, waiting: int
     executor = _waiting_executor() if waiting else _executor()
     # Each in what the caller's context says (NumPy's errstate, and filters of warnings from Python 3.14 on): the result
     # does not depend on who took an item. Threads of free-threaded Python would keep that of who began them.
-    futures = [executor.submit(copy_context().run, batch.run) for _ in range(helpers)]
+    context = context_with_caller()
+    futures = [executor.submit(context.copy().run, batch.run) for _ in range(helpers)]
     try:
         batch.run()
         _join(futures)

@@ -163,7 +163,7 @@ def read_chunk_shape(
         if type(length) is not int:
             problems.append(Problem((*loc, i), "type", f"expected a positive integer, got {length!r}"))
         elif length == 0 and not (strict or is_strict()) and i < len(shape) and shape[i] == 0:
-            doubts.tell(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning, 3)
+            doubts.tell(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning)
             length = 1
         elif length < 1:
             problems.append(Problem((*loc, i), "value", f"expected a positive integer, got {length}"))

@@ -62,7 +62,7 @@ class ArrayMetadata:
             message = (
                 f"Zarr v{self.zarr_format} cannot state the payload or sign of a NaN; the fill value is a plain NaN"
             )
-            doubts.tell(message, ZarrRuntimeWarning, 5)
+            doubts.tell(message, ZarrRuntimeWarning)
             object.__setattr__(self, "fill_value", stated)
 
     @property

@@ -156,7 +156,7 @@ def parse_v3(obj: object) -> Consolidated | None:
     if obj is None:
         return None
     if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
-        doubts.tell("malformed consolidated_metadata is ignored; the store is read", ZarrRuntimeWarning, 2)
+        doubts.tell("malformed consolidated_metadata is ignored; the store is read", ZarrRuntimeWarning)
         return None
     if obj.get("kind", "inline") != "inline":
         return None

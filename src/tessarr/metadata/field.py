@@ -36,7 +36,7 @@ class Document:
         if is_strict():
             self.add(name, "strict", message)
         else:
-            doubts.tell(f"{name} {message}; read as {read_as}", ZarrRuntimeWarning, 3)
+            doubts.tell(f"{name} {message}; read as {read_as}", ZarrRuntimeWarning)
 
     def adopt(self, name: str, error: TessarrError) -> None:
         """Note the problem(s) that `error` tells about the field `name`."""

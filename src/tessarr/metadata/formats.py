@@ -107,9 +107,7 @@ def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetada
     except MetadataValidationError:
         return None
     hint = "`tessarr repair` corrects the document"
-    doubts.tell(
-        f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}", ZarrRuntimeWarning, 4
-    )
+    doubts.tell(f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}", ZarrRuntimeWarning)
     return node
 
 
@@ -118,7 +116,7 @@ def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayM
     parser = module(zarr_format)
     if keys.array != keys.group:
         if keys.array in documents and keys.group in documents:
-            doubts.tell("an array and a group document stand at one path; the array is used", ZarrUserWarning, 2)
+            doubts.tell("an array and a group document stand at one path; the array is used", ZarrUserWarning)
         if keys.array not in documents:
             return parser.parse_group(documents)  # type: ignore[no-any-return]
         attributes = documents.get(keys.attributes or "", {})

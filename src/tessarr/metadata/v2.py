@@ -64,7 +64,7 @@ def _filters(doc: Document) -> tuple[JSONObject, ...] | None:
         doc.add("filters", "type", f"must be null or a list of objects, got {value!r}")
         return None
     if not value:
-        doubts.tell("an empty list of filters should be null; read as null", ZarrRuntimeWarning, 2)
+        doubts.tell("an empty list of filters should be null; read as null", ZarrRuntimeWarning)
         return None
     return tuple(config for item in value if (config := _codec_config(doc, "filters", item or {})) is not None)
 
@@ -150,7 +150,7 @@ def _warn_of_orders(dtype: Any) -> None:
 
     meant = plain_orders(dtype)
     if meant != dtype:
-        doubts.tell(f"single bytes have no byte order: {dtype!r} is read as {meant!r}", ZarrRuntimeWarning, 2)
+        doubts.tell(f"single bytes have no byte order: {dtype!r} is read as {meant!r}", ZarrRuntimeWarning)
 
 
 def chain_from_v2(
@@ -174,7 +174,7 @@ def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | N
         return None
     if not isinstance(names, list | tuple) or len(names) != ndim or not all(isinstance(n, str) for n in names):
         message = f"attribute {DIMENSIONS} is ignored: expected {ndim} strings, got {names!r}"
-        doubts.tell(message, ZarrRuntimeWarning, 2)
+        doubts.tell(message, ZarrRuntimeWarning)
         return None
     return tuple(names)
 
@@ -208,7 +208,7 @@ def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
         for name in extra:
             doc.add(name, "unknown", "no other member may be in .zgroup")
     elif extra:
-        doubts.tell(f"unknown members {sorted(extra)} in .zgroup are ignored", ZarrRuntimeWarning, 2)
+        doubts.tell(f"unknown members {sorted(extra)} in .zgroup are ignored", ZarrRuntimeWarning)
     doc.finish()
     attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
     return GroupMetadata(zarr_format=2, attributes=attributes, extra=extra)

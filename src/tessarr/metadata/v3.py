@@ -219,7 +219,7 @@ def check_endian(chain: BoundChain) -> None:
     elif isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
         data_type = chain.middle_spec.data_type
         if data_type.has_byteorder and data_type.dtype.names and not is_strict():
-            doubts.tell("a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning, 2)
+            doubts.tell("a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning)
         elif data_type.has_byteorder:
             raise CodecError(
                 f"the bytes codec must state the byte order of {data_type.name}",

@@ -7,11 +7,11 @@ Source: ZEP 6, "Motivation and Scope": create a hierarchy from a definition; eva
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
+from tessarr._warn import warn
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,
@@ -213,7 +213,7 @@ def _mixed(path: str, other: int, zarr_format: int, strict: bool) -> None:
         hint = f"Give zarr_format={zarr_format} to leave it out, or migrate it"
         raise MetadataValidationError(f"a v{other} node stands in a v{zarr_format} group", path=f"/{path}", hint=hint)
     message = f"/{path} has metadata of Zarr v{other}, not v{zarr_format}; it is left out"
-    warnings.warn(message, ZarrUserWarning, 4)
+    warn(message, ZarrUserWarning)
 
 
 def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:

@@ -21,10 +21,10 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, final
 
+from tessarr._warn import warn
 from tessarr.errors import KeyValidationError, NodeNameError, ZarrUserWarning
 from tessarr.types import ZarrFormat
 
@@ -160,10 +160,9 @@ def check_node_name(name: str, zarr_format: ZarrFormat = 3) -> None:
     if problem is not None:
         raise NodeNameError(f"node name {_short(name)!r} is not allowed: {problem} (Zarr v{zarr_format})")
     if zarr_format != 3 and not name.isascii():
-        warnings.warn(
+        warn(
             f"node name {name!r} is not ASCII, as Zarr v{zarr_format} keys should be; other readers may not find it",
             ZarrUserWarning,
-            stacklevel=2,
         )
 
 

@@ -51,7 +51,7 @@ class TransposeCodec(ArrayToArray):
             if is_strict():
                 problems.append(Problem(("order",), "strict", message))
             else:
-                doubts.tell(f"transpose order {message}", ZarrRuntimeWarning, 2)
+                doubts.tell(f"transpose order {message}", ZarrRuntimeWarning)
         elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
             problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
         elif sorted(order) != list(range(len(order))):

@@ -1,0 +1,77 @@
+"""Warn at the line that called the package.
+
+The warnings of this package name the file and line of the first frame outside of it, however deep the call is that
+found something to warn of. So the ``default`` filter shows each warning once per line of the user's program, and
+Python's own filters show deprecations to scripts. ``stacklevel`` cannot say that: the depth differs from call to call,
+and a worker thread has no frame of the caller at all. `context_with_caller` carries the location to such threads.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextvars import Context, ContextVar, copy_context
+from types import FrameType
+from typing import Any, NamedTuple
+
+
+class Location(NamedTuple):
+    """A line of Python code, as `warnings.warn_explicit` wants it."""
+
+    filename: str
+    lineno: int
+    module: str
+    registry: dict[Any, Any]
+    """What the module has already been warned of: its ``__warningregistry__``, which `warnings` fills."""
+
+
+_caller: ContextVar[Location | None] = ContextVar("tessarr_caller", default=None)
+"""Set only in contexts made by `context_with_caller`, for threads that do not have the caller on their stack."""
+
+_OURS = __name__.partition(".")[0]
+_DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threading"))
+"""Modules of the standard library that call functions on behalf of someone else, whose line is the one of interest."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the caller's line."""
+    place = caller()
+    warnings.warn_explicit(
+        message, category, place.filename, place.lineno, module=place.module, registry=place.registry
+    )
+
+
+def caller() -> Location:
+    """Find the line that called the package.
+
+    That is the innermost frame outside of the package and of the standard library's event loops and thread pools, or
+    what `context_with_caller` carried here. In a task that the user's program did not await on this stack it is the line
+    that runs the event loop; without any such frame, the innermost one outside of the package.
+    """
+    carried = _caller.get()
+    if carried is not None:
+        return carried
+    frame: FrameType | None = sys._getframe(1)
+    fallback: FrameType | None = None
+    while frame is not None:
+        # Not by file: methods that `dataclasses` makes have none.
+        root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if root != _OURS:
+            if root not in _DRIVERS:
+                return _location(frame)
+            fallback = fallback or frame
+        frame = frame.f_back
+    return _location(fallback or sys._getframe(1))
+
+
+def _location(frame: FrameType) -> Location:
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    return Location(frame.f_code.co_filename, frame.f_lineno, str(names.get("__name__", "<string>")), registry)
+
+
+def context_with_caller() -> Context:
+    """Copy the present context for another thread, in which `warn` then names the line that `caller` finds here."""
+    context = copy_context()
+    context.run(_caller.set, caller())
+    return context

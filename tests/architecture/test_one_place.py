@@ -1,0 +1,27 @@
+"""What only one module of the package does, so that it is done in one way."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
+
+
+def uses(module: str, names: set[str]) -> list[str]:
+    """``file:line`` of every use of `names` of `module` in the package, imported one by one or through the module."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            by_attribute = isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) == module
+            by_import = (
+                isinstance(node, ast.ImportFrom) and node.module == module and names & {a.name for a in node.names}
+            )
+            if by_attribute or by_import:
+                found.append(f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}")
+    return found
+
+
+def test_only_one_module_issues_warnings() -> None:
+    """Because it knows the caller's line; ``warnings.warn`` would name one of ours."""
+    assert {place.partition(":")[0] for place in uses("warnings", {"warn", "warn_explicit"})} == {"_warn.py"}

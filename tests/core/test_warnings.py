@@ -1,0 +1,431 @@
+"""Every warning of the package names the line that called it, from whatever thread, and has the category it promises.
+
+`CASES` provokes each of them; `test_every_place_that_warns_has_a_case` finds a new one without a case here.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import importlib.metadata
+import linecache
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import _warn, conventions, model
+from tessarr._json import dumps
+from tessarr.conventions import base
+from tessarr.engine.pool import for_each
+from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.stores.local import LocalStore
+from tessarr.stores.memory import MemoryStore
+
+SOURCE = Path(tessarr.__file__).parent
+V3: dict[str, Any] = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [4, 6],
+    "data_type": "int32",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+    "chunk_key_encoding": {"name": "default"},
+    "fill_value": 0,
+    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    "attributes": {},
+}
+V2: dict[str, Any] = {
+    "zarr_format": 2,
+    "shape": [4, 6],
+    "chunks": [2, 3],
+    "dtype": "<i4",
+    "compressor": None,
+    "filters": None,
+    "fill_value": 0,
+    "order": "C",
+}
+STRUCTURED = {"name": "structured", "configuration": {"fields": [["a", "int32"]]}}
+STRUCT = {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int32"}]}}
+GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+
+
+class Distant(MemoryStore):
+    """A store that is awaited, as one behind a network is."""
+
+    is_remote = True
+
+
+class Case(NamedTuple):
+    """One warning, and how to provoke it."""
+
+    site: str
+    """The module that warns, and the function there."""
+    category: type[Warning]
+    message: str
+    provoke: Callable[[Path, pytest.MonkeyPatch], object]
+    """Leads to the warning; ``open`` may be a coroutine, which is awaited."""
+
+
+def stored(documents: dict[str, Any]) -> MemoryStore:
+    """A store that holds `documents`."""
+    store = MemoryStore()
+    for key, document in documents.items():
+        store.set(key, dumps(document, indent=None, sort_keys=False))
+    return store
+
+
+def reading(documents: dict[str, Any]) -> Callable[[Path, pytest.MonkeyPatch], object]:
+    """Open the node that `documents` describe."""
+    return lambda *_: tessarr.open(stored(documents), mode="r")
+
+
+def reading_later(documents: dict[str, Any]) -> Callable[[Path, pytest.MonkeyPatch], object]:
+    """Await the node that `documents` describe, of a local and of a remote store."""
+
+    async def both(*_: object) -> None:
+        store = stored(documents)
+        distant = Distant()
+        for key in store.list():
+            value = store.get(key)
+            assert value is not None
+            distant.set(key, value)
+        await tessarr.open_async(store, mode="r")
+        await asyncio.create_task(tessarr.open_async(distant, mode="r"))
+
+    return both
+
+
+def v3(**members: Any) -> dict[str, Any]:
+    return {"zarr.json": {**V3, **members}}
+
+
+def v2(**members: Any) -> dict[str, Any]:
+    return {".zarray": {**V2, **members}}
+
+
+DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
+    (
+        "core/nodes.py:_parse",
+        ZarrUserWarning,
+        "metadata of Zarr formats",
+        {**v3(), ".zarray": V2},
+    ),
+    (
+        "metadata/formats.py:_parse_node",
+        ZarrUserWarning,
+        "an array and a group document",
+        {**v2(), ".zgroup": {"zarr_format": 2}},
+    ),
+    (
+        "metadata/formats.py:_meant",
+        ZarrRuntimeWarning,
+        "breaks its specification and is read as meant",
+        v3(chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2, [3, 3]]}}),
+    ),
+    (
+        "metadata/v3.py:_old_names",
+        ZarrRuntimeWarning,
+        "is called structured",
+        v3(data_type=STRUCTURED, fill_value="AAAAAA=="),
+    ),
+    (
+        "metadata/v3.py:_old_names",
+        ZarrRuntimeWarning,
+        "a codec called endian",
+        v3(codecs=[{"name": "endian", "configuration": {"endian": "little"}}]),
+    ),
+    ("metadata/v3.py:_dimension_names", ZarrRuntimeWarning, "dimension_names is null", v3(dimension_names=None)),
+    (
+        "metadata/v3.py:_storage_transformers",
+        ZarrRuntimeWarning,
+        "storage_transformers is null",
+        v3(storage_transformers=None),
+    ),
+    (
+        "metadata/v3.py:check_endian",
+        ZarrRuntimeWarning,
+        "without a stated byte order",
+        v3(data_type=STRUCT, fill_value={"a": 0}, codecs=["bytes"]),
+    ),
+    (
+        "metadata/consolidated.py:parse_v3",
+        ZarrRuntimeWarning,
+        "malformed consolidated_metadata",
+        {"zarr.json": {**GROUP, "consolidated_metadata": {"must_understand": False, "metadata": 1}}},
+    ),
+    ("metadata/v2.py:_filters", ZarrRuntimeWarning, "an empty list of filters", v2(filters=[])),
+    ("metadata/v2.py:_warn_of_orders", ZarrRuntimeWarning, "single bytes have no byte order", v2(dtype="<i1")),
+    (
+        "metadata/v2.py:stated_dimensions",
+        ZarrRuntimeWarning,
+        "_ARRAY_DIMENSIONS is ignored",
+        {**v2(), ".zattrs": {"_ARRAY_DIMENSIONS": ["y"]}},
+    ),
+    (
+        "metadata/v2.py:parse_group",
+        ZarrRuntimeWarning,
+        "unknown members",
+        {".zgroup": {"zarr_format": 2, "other": 1}},
+    ),
+    (
+        "grids/regular.py:read_chunk_shape",
+        ZarrRuntimeWarning,
+        "chunk length 0",
+        v3(shape=[0, 6], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [0, 3]}}),
+    ),
+    (
+        "codecs/array_to_array/transpose.py:from_json",
+        ZarrRuntimeWarning,
+        "transpose order",
+        v3(codecs=[{"name": "transpose", "configuration": {"order": "F"}}, *V3["codecs"]]),
+    ),
+    ("dtypes/element.py:warn_old_zero", ZarrRuntimeWarning, "is not Base64", v2(dtype="|S4", fill_value=0)),
+]
+
+
+def nested(place: Path) -> Path:
+    """A v2 array that may be nested."""
+    tessarr.create_array(place / "n", shape=(4, 4), chunks=(2, 2), dtype="u1", zarr_format=2)
+    (place / "n" / "0").mkdir()
+    return place / "n"
+
+
+def above(place: Path, monkeypatch: pytest.MonkeyPatch) -> tessarr.Array:
+    """An array below a consolidated group that cannot be written."""
+    root = tessarr.create_group(place / "g")
+    root.create_array("a", shape=(2,), dtype="u1")
+    tessarr.consolidate_metadata(place / "g")
+    update = LocalStore.update
+
+    def refused(self: Any, key: str, change: Any) -> Any:
+        if self.root == place / "g":
+            raise PermissionError(key)
+        return update(self, key, change)
+
+    monkeypatch.setattr(LocalStore, "update", refused)
+    return tessarr.open_array(place / "g" / "a", mode="r+")
+
+
+def around(**given: Any) -> dict[str, Any]:
+    """Arguments for an array with a codec around sharding."""
+    return {"shape": (4,), "chunks": (2,), "dtype": "u1", "codecs": AROUND_SHARDING, **given}
+
+
+AROUND_SHARDING = [
+    {
+        "name": "sharding_indexed",
+        "configuration": {
+            "chunk_shape": [1],
+            "codecs": ["bytes"],
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        },
+    },
+    "crc32c",
+]
+MIXED = {"zarr.json": GROUP, "a/.zgroup": {"zarr_format": 2}}
+PAYLOAD = np.array(0x7FC00001, dtype="u4").view("f4")[()]
+SMALL: dict[str, Any] = {"shape": (4,), "dtype": "u1"}
+
+
+def offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an installed package offer what is not a convention."""
+    point = SimpleNamespace(name="other", value="other:thing", load=lambda: 1)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [point])
+    monkeypatch.setattr(base, "_TABLES", {})
+
+
+async def _resized_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = await tessarr.create_array_async({}, **SMALL)
+    await array.resize_async((2,), delete_outside_chunks=False)
+
+
+async def _nested_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = await tessarr.open_array_async(nested(place))
+    await array.read_async((0, 0))
+
+
+CASES = [
+    *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
+    *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
+    *(
+        Case("core/hierarchy.py:_warn_v1", ZarrDeprecationWarning, "Zarr v1 is deprecated", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, **SMALL, zarr_format=1),
+            lambda *_: tessarr.create(4, store={}, zarr_format=1),
+            lambda *_: tessarr.create_array_async({}, **SMALL, zarr_format=1),
+            lambda *_: tessarr.create_array_async(Distant(), **SMALL, zarr_format=1),
+        )
+    ),
+    *(
+        Case("core/nodes.py:warn_of_nested_chunks", ZarrRuntimeWarning, "yet there is a directory 0", provoke)
+        for provoke in (lambda place, _: tessarr.open_array(nested(place))[0, 0], _nested_later)
+    ),
+    *(
+        Case("core/consolidation.py:_follow_outside", ZarrRuntimeWarning, "could not be kept in step", provoke)
+        for provoke in (
+            lambda place, patch: above(place, patch).attrs.update({"n": 1}),
+            lambda place, patch: above(place, patch).attrs.update_async({"n": 1}),
+        )
+    ),
+    *(
+        Case("core/creation.py:_check_chain", ZarrUserWarning, "codecs around sharding", provoke)
+        for provoke in (
+            lambda *_: tessarr.create(**around(store={})),
+            lambda *_: tessarr.create_async(**around(store={})),
+        )
+    ),
+    *(
+        Case("core/creation.py:_dimension_names", ZarrUserWarning, "should be distinct", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, shape=(2, 2), dtype="u1", dimension_names=("x", "x")),
+            lambda *_: tessarr.create_array_async(Distant(), shape=(2, 2), dtype="u1", dimension_names=("x", "x")),
+        )
+    ),
+    *(
+        Case("core/resizing.py:resizing", ZarrUserWarning, "outside the new shape are kept", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, **SMALL).resize((2,), delete_outside_chunks=False),
+            _resized_later,
+        )
+    ),
+    *(
+        Case("stores/path.py:check_node_name", ZarrUserWarning, "is not ASCII", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, name="ä", **SMALL, zarr_format=2),
+            lambda *_: tessarr.create_group_async(Distant(), path="ä", zarr_format=2),
+        )
+    ),
+    Case(
+        "conventions/base.py:_offered",
+        ZarrRuntimeWarning,
+        "is no tessarr.conventions.Convention",
+        lambda _, patch: (offered(patch), conventions.conventions()),
+    ),
+    *(
+        Case("model/storing.py:_mixed", ZarrUserWarning, "it is left out", provoke)
+        for provoke in (
+            lambda *_: model.from_store(stored(MIXED), zarr_format=3),
+            lambda *_: asyncio.to_thread(lambda: model.from_store(stored(MIXED), zarr_format=3)),
+        )
+    ),
+    *(
+        Case("metadata/array.py:__post_init__", ZarrRuntimeWarning, "payload or sign of a NaN", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, shape=4, dtype="f4", fill_value=PAYLOAD, zarr_format=2),
+            lambda *_: tessarr.create_array_async({}, shape=4, dtype="f4", fill_value=PAYLOAD, zarr_format=2),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)
+def test_a_warning_names_the_caller_and_has_its_category(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def awaited(call: Coroutine[Any, Any, object]) -> None:
+        await call
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = case.provoke(tmp_path, monkeypatch)
+        if asyncio.iscoroutine(result):
+            asyncio.run(awaited(result))
+    (found, *_) = matching = [item for item in caught if case.message in str(item.message)]
+    assert found.category is case.category
+    for item in caught:  # what else there is to warn of must be as right
+        assert issubclass(item.category, ZarrUserWarning | ZarrDeprecationWarning), item
+        assert item.filename == __file__, item
+    for item in matching:
+        line = linecache.getline(item.filename, item.lineno)
+        assert any(
+            word in line for word in ("tessarr.", "model.", "conventions.", "await ", "asyncio.run", ".attrs")
+        ), line
+
+
+def sites() -> Counter[str]:
+    """``file:function`` of every call that issues a warning, or notes that there is something to warn of."""
+    found: Counter[str] = Counter()
+    for path in SOURCE.rglob("*.py"):
+        if path.name in ("_warn.py", "doubts.py"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call):
+                    called = ast.unparse(node.func)
+                    if called in ("warn", "doubts.tell", "doc.tolerate"):
+                        found[f"{path.relative_to(SOURCE).as_posix()}:{function.name}"] += 1
+    return found
+
+
+def test_every_place_that_warns_has_a_case() -> None:
+    ours = sites()
+    del ours["metadata/field.py:tolerate"]  # the cases are those that call it
+    messages = {(case.site, case.message) for case in CASES}
+    assert Counter(site for site, _ in messages) == ours
+
+
+def test_a_line_is_warned_once_and_another_line_again() -> None:
+    store = stored(v3(dimension_names=None))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            tessarr.open(store, mode="r")
+        tessarr.open(store, mode="r")
+    first, second = (item.lineno for item in caught)
+    assert second == first + 1
+
+
+def test_a_worker_thread_of_ours_warns_at_the_caller_s_line() -> None:
+    met = threading.Barrier(2, timeout=60)
+
+    def work(_: int) -> None:
+        met.wait()  # so that one of the two is in a worker thread
+        _warn.warn("from a thread", ZarrUserWarning)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for_each(_as_ours(work), range(2), waiting=2)
+    assert [Path(item.filename).name for item in caught] == [Path(__file__).name] * 2
+
+
+def _as_ours(work: Callable[[int], None]) -> Callable[[int], None]:
+    """`work` as if it were written in a module of the package."""
+    from types import FunctionType
+
+    assert isinstance(work, FunctionType)
+    names = {**work.__globals__, "__name__": "tessarr.core.somewhere"}
+    return FunctionType(work.__code__, names, work.__name__, None, work.__closure__)
+
+
+@pytest.mark.parametrize("call", ["tessarr.create({shape})", "asyncio.run(tessarr.create_async({shape}))"])
+def test_python_s_own_filters_show_the_deprecation_of_v1_to_a_script(call: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    line = call.format(shape="4, store={}, zarr_format=1")
+    script.write_text(f"import asyncio\nimport tessarr\n{line}\n")
+    done = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True)
+    assert f"{script}:3: ZarrDeprecationWarning: Zarr v1 is deprecated" in done.stderr
+    assert line in done.stderr
+
+
+def test_a_package_that_uses_this_one_is_not_told_of_deprecations_by_python_s_own_filters(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import tessarr\ntessarr.create(4, store={}, zarr_format=1)\n")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent("import sys; sys.path.insert(0, sys.argv[1]); import other"), tmp_path],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
