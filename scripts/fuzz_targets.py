@@ -23,11 +23,11 @@ from fixtures import cases
 
 import tessarr
 from tessarr import registry
-from tessarr.cli.doctor import sample
+from tessarr.cli.verbs.doctor import sample
 from tessarr.errors import TessarrError
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.reference import ReferenceStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.virtual.reference import ReferenceStore
+from tessarr.stores.zip.store import ZipStore
 
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 LARGEST = 200_000

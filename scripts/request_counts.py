@@ -17,7 +17,7 @@ import numpy as np
 from obstore.store import MemoryStore
 
 import tessarr
-from tessarr.stores.object import ObjectStore
+from tessarr.stores.remote.obstore.store import ObjectStore
 
 LATENCY_S = 0.1
 SIDE = 2048

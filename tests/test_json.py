@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessarr import _json
+from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError
 
 
@@ -23,11 +23,11 @@ from tessarr.errors import MetadataValidationError
 )
 def test_what_is_no_json_is_an_error_that_names_the_key(data: bytes, says: str) -> None:
     with pytest.raises(MetadataValidationError, match=says) as raised:
-        _json.loads(data, key="g/zarr.json")
+        strict_json.loads(data, key="g/zarr.json")
     assert raised.value.key == "g/zarr.json"
 
 
 def test_floats_keep_their_text_and_bare_nan_may_be_allowed() -> None:
-    found = _json.loads(b'{"a": 1.50, "b": [NaN, -Infinity, 2]}', key="k", allow_nan=True)
+    found = strict_json.loads(b'{"a": 1.50, "b": [NaN, -Infinity, 2]}', key="k", allow_nan=True)
     assert found["a"].text == "1.50"
     assert str(found["b"]) == "[nan, -inf, 2]"

@@ -13,7 +13,7 @@ import pytest
 
 import tessarr
 from tessarr import storage
-from tessarr.stores.local import LocalStore
+from tessarr.stores.local.store import LocalStore
 from tests.stores.contract import child_environment
 
 

@@ -1,4 +1,4 @@
-//! An array as the engine knows it: made once, from the JSON that `tessarr.engine.native` describes it with.
+//! An array as the engine knows it: made once, from the JSON that `tessarr.engine.native.engine` describes it with.
 //!
 //! ```json
 //! {"shape": [100, 100], "axes": [{"size": 64}, {"offsets": [0, 10, 100]}], "item": 2, "fill": [0, 0],

@@ -1,6 +1,6 @@
 //! The engine's one error type, and how it reaches Python.
 //!
-//! Python sees `tessarr._native.NativeError(kind, what, facts)`; `tessarr.engine.native` turns it into the typed class
+//! Python sees `tessarr._native.NativeError(kind, what, facts)`; `tessarr.engine.native.engine` turns it into the typed class
 //! of `tessarr.errors` that has the same `kind`.
 
 use pyo3::exceptions::PyException;

@@ -1,6 +1,6 @@
 //! The native engine of tessarr: chunks between a store and NumPy memory, without the GIL.
 //!
-//! `tessarr.engine.native` describes a bound array once as JSON (`array`); every request is then one call.
+//! `tessarr.engine.native.engine` describes a bound array once as JSON (`array`); every request is then one call.
 
 // A selection or source of no length is never asked whether it is empty.
 #![allow(clippy::len_without_is_empty)]

@@ -214,7 +214,7 @@ impl PyArray {
         Ok(Part::Points { ndim, at, out: (0..n as isize).map(|i| i * stride).collect() })
     }
 
-    /// What the binding side drives where it serves the store: see `tessarr.engine.waves`.
+    /// What the binding side drives where it serves the store: see `tessarr.engine.remote_read`.
     fn begun(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, buffer: PyUntypedBuffer) -> PyResult<Begun> {
         let part = self.part(py, at, points, &buffer)?;
         let spread = py.detach(|| Arc::new(Spread::new(&part, &self.array.cuts)));

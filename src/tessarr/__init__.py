@@ -20,25 +20,25 @@ __version__ = "3.4.0"
 _HOME = {
     "core.array": "Array",
     "core.group": "Group",
-    "core.aio": "AsyncArray AsyncGroup",
+    "core.asynchronous.classes": "AsyncArray AsyncGroup",
     "settings": "config",
-    "core.hierarchy": (
+    "core.open": (
         "open open_array open_group open_consolidated create create_array create_group group "
         "open_async open_array_async open_group_async open_consolidated_async create_async create_array_async "
         "create_group_async group_async"
     ),
-    "core.convenience": (
+    "core.creation.shorthands": (
         "array empty zeros ones full empty_like zeros_like ones_like full_like open_like from_array save save_array "
         "save_group load tree create_hierarchy consolidate_metadata "
         "array_async empty_async zeros_async ones_async full_async empty_like_async zeros_like_async ones_like_async "
         "full_like_async open_like_async from_array_async save_async save_array_async save_group_async load_async "
         "tree_async create_hierarchy_async consolidate_metadata_async"
     ),
-    "core.copying": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
-    "core.together": "read_many read_many_async",
-    "engine.chunk_cache": "chunk_cache_info clear_chunk_cache",
+    "core.copy": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
+    "core.read_many": "read_many read_many_async",
+    "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
     "core.diagnostics": "print_debug_info set_format",
-    "core.oldnames": "init_store ThreadSynchronizer ProcessSynchronizer",
+    "core.zarr2": "init_store ThreadSynchronizer ProcessSynchronizer",
     "storage": (
         "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
         "DBMStore LMDBStore RedisStore MongoDBStore FSStore ABSStore N5Store N5FSStore"
@@ -55,7 +55,7 @@ __all__ = sorted(
     [
         name
         for module, names in _HOME.items()
-        if module not in ("core.oldnames", "storage", "oldcodecs")
+        if module not in ("core.zarr2", "storage", "oldcodecs")
         for name in names.split()
     ]
     + ["__version__"]
@@ -79,19 +79,19 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from tessarr.core.aio import AsyncArray as AsyncArray
-    from tessarr.core.aio import AsyncGroup as AsyncGroup
     from tessarr.core.array import Array as Array
-    from tessarr.core.convenience import *  # noqa: F403
-    from tessarr.core.copying import copy as copy
-    from tessarr.core.copying import copy_all as copy_all
-    from tessarr.core.copying import copy_store as copy_store
+    from tessarr.core.asynchronous.classes import AsyncArray as AsyncArray
+    from tessarr.core.asynchronous.classes import AsyncGroup as AsyncGroup
+    from tessarr.core.copy import copy as copy
+    from tessarr.core.copy import copy_all as copy_all
+    from tessarr.core.copy import copy_store as copy_store
+    from tessarr.core.creation.shorthands import *  # noqa: F403
     from tessarr.core.diagnostics import print_debug_info as print_debug_info
     from tessarr.core.diagnostics import set_format as set_format
     from tessarr.core.group import Group as Group
-    from tessarr.core.hierarchy import *  # noqa: F403
-    from tessarr.core.together import read_many as read_many
-    from tessarr.core.together import read_many_async as read_many_async
-    from tessarr.engine.chunk_cache import chunk_cache_info as chunk_cache_info
-    from tessarr.engine.chunk_cache import clear_chunk_cache as clear_chunk_cache
+    from tessarr.core.open import *  # noqa: F403
+    from tessarr.core.read_many import read_many as read_many
+    from tessarr.core.read_many import read_many_async as read_many_async
+    from tessarr.engine.native.chunk_cache import chunk_cache_info as chunk_cache_info
+    from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config

@@ -1,4 +1,4 @@
-"""The Rust module of the native engine. Private: use `tessarr.engine.native`."""
+"""The Rust module of the native engine. Private: use `tessarr.engine.native.engine`."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Self, TypeAlias
@@ -18,7 +18,7 @@ class NativeError(Exception):
 _At: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
 
 class Array:
-    """A bound array, described as JSON (see `tessarr.engine.native_description`). Immutable; safe to share by threads."""
+    """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
     def __new__(
         cls, binding: str, near: tuple[Any, int] | None = None, scratch: npt.NDArray[Any] | None = None

@@ -1,8 +1,8 @@
 """zarr-python 2's ``zarr.convenience``: opening, saving, loading and copying."""
 
-from tessarr.core.convenience import consolidate_metadata, load, save, save_array, save_group, tree
-from tessarr.core.copying import copy, copy_all, copy_store
-from tessarr.core.hierarchy import open, open_consolidated  # noqa: A004 - zarr-python's name
+from tessarr.core.copy import copy, copy_all, copy_store
+from tessarr.core.creation.shorthands import consolidate_metadata, load, save, save_array, save_group, tree
+from tessarr.core.open import open, open_consolidated  # noqa: A004 - zarr-python's name
 
 __all__ = [
     "consolidate_metadata",

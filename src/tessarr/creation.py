@@ -1,6 +1,6 @@
 """zarr-python 2's ``zarr.creation``: makers of arrays."""
 
-from tessarr.core.convenience import (
+from tessarr.core.creation.shorthands import (
     array,
     empty,
     empty_like,
@@ -12,7 +12,7 @@ from tessarr.core.convenience import (
     zeros,
     zeros_like,
 )
-from tessarr.core.hierarchy import create, open_array
+from tessarr.core.open import create, open_array
 
 __all__ = [
     "array",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tessarr._warn import warn
+from tessarr.common.warn import warn
 
 
 class _Count(threading.local):

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.core.oldnames import (
+    from tessarr.core.zarr2 import (
         contains_array,
         contains_group,
         getsize,
@@ -28,27 +28,26 @@ if TYPE_CHECKING:
         rmdir,
     )
     from tessarr.stores.base import Store
-    from tessarr.stores.consolidated import ConsolidatedMetadataStore
-    from tessarr.stores.dbm import DBMStore
-    from tessarr.stores.directories import DirectoryStore, NestedDirectoryStore, TempStore, atexit_rmtree
-    from tessarr.stores.fsspec import FsspecStore
-    from tessarr.stores.layers import CacheStore, LRUStoreCache
-    from tessarr.stores.lmdb import LMDBStore
-    from tessarr.stores.local import LocalStore
-    from tessarr.stores.mapping import DictStore, KVStore, MappingStore
-    from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
-    from tessarr.stores.mongodb import MongoDBStore
-    from tessarr.stores.object import ObjectStore
+    from tessarr.stores.compare_and_swap import ConditionalStore
+    from tessarr.stores.database.dbm import DBMStore
+    from tessarr.stores.database.lmdb import LMDBStore
+    from tessarr.stores.database.mongodb import MongoDBStore
+    from tessarr.stores.database.redis import RedisStore
+    from tessarr.stores.database.sqlite import SQLiteStore
+    from tessarr.stores.local.store import LocalStore
+    from tessarr.stores.local.zarr2 import DirectoryStore, NestedDirectoryStore, TempStore, atexit_rmtree
+    from tessarr.stores.memory.mapping import DictStore, KVStore, MappingStore
+    from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
     from tessarr.stores.path import StorePath
-    from tessarr.stores.redis import RedisStore
-    from tessarr.stores.reference import ReferenceStore
-    from tessarr.stores.remote_zip import RemoteZipStore
-    from tessarr.stores.retrying import RetryStore
-    from tessarr.stores.sqlite import SQLiteStore
-    from tessarr.stores.swapping import ConditionalStore
-    from tessarr.stores.unsupported import GpuMemoryStore, N5FSStore, N5Store
+    from tessarr.stores.remote.fsspec import FsspecStore
+    from tessarr.stores.remote.obstore.store import ObjectStore
     from tessarr.stores.url import StoreLike, same_place, store_from
-    from tessarr.stores.wrappers import (
+    from tessarr.stores.virtual.reference import ReferenceStore
+    from tessarr.stores.virtual.unsupported import GpuMemoryStore, N5FSStore, N5Store
+    from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+    from tessarr.stores.wrappers.cache import CacheStore, LRUStoreCache
+    from tessarr.stores.wrappers.consolidated import ConsolidatedMetadataStore
+    from tessarr.stores.wrappers.plain import (
         CountingStore,
         LatencyStore,
         LoggingStore,
@@ -56,35 +55,36 @@ if TYPE_CHECKING:
         ReadOnlyStore,
         WrapperStore,
     )
-    from tessarr.stores.zarr_python import ZarrPythonStore
-    from tessarr.stores.zip import ZipStore
+    from tessarr.stores.wrappers.retry import RetryStore
+    from tessarr.stores.zip.remote import RemoteZipStore
+    from tessarr.stores.zip.store import ZipStore
 
 _HOMES = {
     "stores.base": "Store",
     "stores.path": "StorePath",
     "stores.url": "StoreLike store_from same_place",
-    "stores.local": "LocalStore",
-    "stores.memory": "MemoryStore ManagedMemoryStore",
-    "stores.zip": "ZipStore",
-    "stores.mapping": "MappingStore KVStore DictStore",
-    "stores.wrappers": "WrapperStore LoggingStore CountingStore LatencyStore PrefixStore ReadOnlyStore",
-    "stores.directories": "DirectoryStore NestedDirectoryStore TempStore atexit_rmtree",
-    "stores.fsspec": "FsspecStore",
-    "stores.object": "ObjectStore",
-    "stores.layers": "CacheStore LRUStoreCache",
-    "stores.retrying": "RetryStore",
-    "stores.reference": "ReferenceStore",
-    "stores.remote_zip": "RemoteZipStore",
-    "stores.zarr_python": "ZarrPythonStore",
-    "stores.sqlite": "SQLiteStore",
-    "stores.swapping": "ConditionalStore",
-    "stores.lmdb": "LMDBStore",
-    "stores.dbm": "DBMStore",
-    "stores.redis": "RedisStore",
-    "stores.mongodb": "MongoDBStore",
-    "stores.consolidated": "ConsolidatedMetadataStore",
-    "stores.unsupported": "GpuMemoryStore N5FSStore N5Store",
-    "core.oldnames": "listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2",
+    "stores.local.store": "LocalStore",
+    "stores.memory.store": "MemoryStore ManagedMemoryStore",
+    "stores.zip.store": "ZipStore",
+    "stores.memory.mapping": "MappingStore KVStore DictStore",
+    "stores.wrappers.plain": "WrapperStore LoggingStore CountingStore LatencyStore PrefixStore ReadOnlyStore",
+    "stores.local.zarr2": "DirectoryStore NestedDirectoryStore TempStore atexit_rmtree",
+    "stores.remote.fsspec": "FsspecStore",
+    "stores.remote.obstore.store": "ObjectStore",
+    "stores.wrappers.cache": "CacheStore LRUStoreCache",
+    "stores.wrappers.retry": "RetryStore",
+    "stores.virtual.reference": "ReferenceStore",
+    "stores.zip.remote": "RemoteZipStore",
+    "stores.virtual.zarr_python": "ZarrPythonStore",
+    "stores.database.sqlite": "SQLiteStore",
+    "stores.compare_and_swap": "ConditionalStore",
+    "stores.database.lmdb": "LMDBStore",
+    "stores.database.dbm": "DBMStore",
+    "stores.database.redis": "RedisStore",
+    "stores.database.mongodb": "MongoDBStore",
+    "stores.wrappers.consolidated": "ConsolidatedMetadataStore",
+    "stores.virtual.unsupported": "GpuMemoryStore N5FSStore N5Store",
+    "core.zarr2": "listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -145,7 +145,7 @@ def ABSStore(  # noqa: N802 - the name in zarr-python 2
     storage_options: Mapping[str, Any] | None = None,
 ) -> Store:
     """The store in an Azure container, called as zarr-python 2's ``ABSStore``."""
-    from tessarr.stores.remote import open_url
+    from tessarr.stores.remote.open import open_url
 
     options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}
     given = {name: value for name, value in options.items() if value is not None}

@@ -58,7 +58,7 @@ def arrives(step: str) -> bool:
     folder, stem = PurePosixPath(file).parts[0], PurePosixPath(file).stem
     if folder == "stores":
         return function.startswith(("get", "set"))
-    if file == "engine/native.py":
+    if file == "engine/native/engine.py":
         return function in {"read", "write"}
     return folder == "codecs" and stem not in PARTS_OF_THE_PATH and function.startswith(("encode", "decode"))
 

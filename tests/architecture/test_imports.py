@@ -12,14 +12,14 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
 
 FLOORS = {
-    0: {"errors", "doubts", "types", "config", "settings", "registry", "pieces", "_json", "_rust", "_warn", "_native"},
+    0: {"errors", "doubts", "types", "config", "settings", "registry", "common", "_native"},
     1: {"dtypes", "grids", "keys", "codecs"},  # what metadata documents resolve to
     2: {"metadata"},
     3: {"indexing", "model", "stores"},
     4: {"engine"},
     5: {"core", "abc", "api", "buffer", "experimental"},  # the last four are zarr-python's names for what is here
     6: {"conventions", "tools"},
-    7: {"integrations", "cli", "server", "testing", "__init__", "__main__"},
+    7: {"cli", "server", "testing", "__init__", "__main__"},
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 # Single modules that are named nowhere above make up the floor of arrays and groups, and its doors.

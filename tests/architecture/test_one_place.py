@@ -24,4 +24,4 @@ def uses(module: str, names: set[str]) -> list[str]:
 
 def test_only_one_module_issues_warnings() -> None:
     """Because it knows the caller's line; ``warnings.warn`` would name one of ours."""
-    assert {place.partition(":")[0] for place in uses("warnings", {"warn", "warn_explicit"})} == {"_warn.py"}
+    assert {place.partition(":")[0] for place in uses("warnings", {"warn", "warn_explicit"})} == {"common/warn.py"}

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.cli import doctor
-from tessarr.cli.convert import parse_codec, parse_layout
+from tessarr.cli.verbs import doctor
+from tessarr.cli.verbs.convert import parse_codec, parse_layout
 from tessarr.codecs.array_to_bytes import vlen_native
 from tessarr.errors import UnsupportedOperationError
-from tessarr.stores import localfile
+from tessarr.stores.local import file as localfile
 
 Run = Callable[..., Any]
 
@@ -278,7 +278,7 @@ def test_without_the_rust_module_everything_says_so_and_nothing_is_wrong(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tessarr._native", None)
     monkeypatch.delattr(tessarr, "_native", raising=False)
-    monkeypatch.delitem(sys.modules, "tessarr.engine.native", raising=False)
+    monkeypatch.delitem(sys.modules, "tessarr.engine.native.engine", raising=False)
     ran = run("doctor")
     assert "not built" in " ".join(ran.out.split())
     assert "PROBLEM" not in ran.out
@@ -306,7 +306,7 @@ def test_a_rust_module_for_another_build_of_python_is_told_and_the_reference_eng
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "meta_path", [_OfAnotherBuild(), *sys.meta_path])
-    for name in ("tessarr._native", "tessarr.engine.native"):
+    for name in ("tessarr._native", "tessarr.engine.native.engine"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.delattr(tessarr, "_native", raising=False)
     array = tessarr.create_array({}, shape=(3,), dtype="i4")
@@ -355,7 +355,7 @@ def test_pyramid_makes_levels_beside_the_array(run: Run, tmp_path: Path) -> None
 
 
 def test_pyramid_takes_scale_name_and_size_and_works_in_an_archive(run: Run, tmp_path: Path) -> None:
-    from tessarr.stores.zip import ZipStore
+    from tessarr.stores.zip.store import ZipStore
 
     with ZipStore(tmp_path / "image.zip", mode="w") as store:
         group = tessarr.create_group(store)

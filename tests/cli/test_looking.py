@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.cli.cat import parse_selection, shown
+from tessarr.cli.verbs.cat import parse_selection, shown
 
 Run = Callable[..., Any]
 

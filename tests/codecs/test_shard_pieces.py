@@ -13,9 +13,9 @@ from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 from tessarr.codecs.sharding import MISSING, ShardIndex, ShardingCodec, ShardLayout
+from tessarr.common.segments import StoredBytes, join
 from tessarr.dtypes.numeric import UInt8
 from tessarr.errors import ShardIndexError
-from tessarr.pieces import StoredBytes, join
 from tessarr.types import ByteRange, Coords
 
 _COORDS = [(i, j) for i in range(3) for j in range(4)]

@@ -10,7 +10,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import KeyValidationError, NodeNotFoundError
-from tessarr.stores.local import LocalStore
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import file_url, path_of_file_url
 from tessarr.stores.url import is_url, store_from
 from tests.conformance.documents import Place, array_document

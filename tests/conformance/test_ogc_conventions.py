@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.conventions import cf, crs, hierarchy_of, multiscales, nczarr, xarray
+from tessarr.conventions import cf, crs, hierarchy_of, multiscales, xarray
+from tessarr.conventions.recognised import nczarr
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.model import from_store
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.convert import convert
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

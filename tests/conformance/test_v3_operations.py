@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.core import nodes
+from tessarr.core import metadata_io
 from tessarr.errors import BoundsCheckError, NodeNotFoundError, StoreError
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.wrappers import CountingStore, WrapperStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import CountingStore, WrapperStore
 from tests.conformance.documents import GROUP, array_document, store_of, stored_json
 from tests.conformance.test_v3_stores import WholeStore
 
@@ -119,7 +119,7 @@ def test_erasing_a_node_erases_all_below_it_and_nothing_else() -> None:
     with pytest.raises(KeyError):
         del root["a"]
     store["stray/key"] = b"1"
-    nodes.delete_node(root.store, "")
+    metadata_io.delete_node(root.store, "")
     assert store == {}
 
 

@@ -14,9 +14,9 @@ import pytest
 import tessarr
 from tessarr.errors import ReadOnlyError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Store, Version
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
+from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.url import store_from
 from tessarr.types import Buffer, ByteRange

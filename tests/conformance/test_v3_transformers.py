@@ -15,10 +15,10 @@ import tessarr
 from tessarr import registry
 from tessarr.errors import MetadataValidationError
 from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
-from tessarr.stores.layers import CacheStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.partial import byte_view
-from tessarr.stores.wrappers import PrefixStore
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.cache import CacheStore
+from tessarr.stores.wrappers.plain import PrefixStore
 from tessarr.types import Buffer, ByteRange
 from tests.conformance.documents import array_document, sharding, store_of, stored_json
 

@@ -12,9 +12,9 @@ import pytest
 
 import tessarr
 from tessarr import conventions, model
-from tessarr.conventions import anndata, nczarr
 from tessarr.conventions.base import Node
-from tessarr.stores.memory import MemoryStore
+from tessarr.conventions.recognised import anndata, nczarr
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.check import check
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

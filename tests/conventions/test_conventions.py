@@ -16,22 +16,21 @@ import xarray
 import tessarr
 from tessarr import conventions, model
 from tessarr.conventions import (
-    anndata,
     cf,
     cftime,
     crs,
     framework,
     layout,
     multiscales,
-    nczarr,
     proj,
     pyproj,
     spatial,
 )
 from tessarr.conventions import xarray as names
 from tessarr.conventions.base import Convention, Node, Problem
+from tessarr.conventions.recognised import anndata, nczarr
 from tessarr.errors import UnsupportedOperationError
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SCHEMAS = FIXTURES / "schemas" / "zarr-conventions"

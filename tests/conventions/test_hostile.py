@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tessarr.conventions import (
-    anndata,
     cf,
     check_hierarchy,
     crs,
@@ -21,15 +20,14 @@ from tessarr.conventions import (
     framework,
     layout,
     multiscales,
-    nczarr,
     ome,
-    plates,
     proj,
-    registered,
     spatial,
     xarray,
 )
 from tessarr.conventions.base import Node
+from tessarr.conventions.ome import plates
+from tessarr.conventions.recognised import anndata, nczarr, registered
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FOLDERS = [("zarr-conventions", "*.json"), ("ngff-spec", "*.json"), ("ome-zarr-models", "*_example*.json"), ("gdal", ".zattrs"),

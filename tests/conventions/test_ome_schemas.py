@@ -17,9 +17,10 @@ from referencing.jsonschema import DRAFT202012
 
 import tessarr
 from tessarr import conventions
-from tessarr.conventions import ome, plates
+from tessarr.conventions import ome
 from tessarr.conventions.base import Node
-from tessarr.stores.memory import MemoryStore
+from tessarr.conventions.ome import plates
+from tessarr.stores.memory.store import MemoryStore
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 AXES = [ome.Axis("t", "time", "second"), ome.Axis("y", "space", "micrometer"), ome.Axis("x", "space", "micrometer")]

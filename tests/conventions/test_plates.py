@@ -11,8 +11,9 @@ import pytest
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-from tessarr.conventions import check_hierarchy, ome, plates
+from tessarr.conventions import check_hierarchy, ome
 from tessarr.conventions.base import Node
+from tessarr.conventions.ome import plates
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 VERSIONS = ["0.4", "0.5"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tessarr.conventions import check_hierarchy, check_node, detect, framework, registered
+from tessarr.conventions import check_hierarchy, check_node, detect, framework
 from tessarr.conventions.base import Node
+from tessarr.conventions.recognised import registered
 
 CASES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("license", registered.LICENSE, {"license": {"spdx": "CC-BY-4.0"}}, {"license": {"name": "?"}}),

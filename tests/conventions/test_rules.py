@@ -15,7 +15,7 @@ from typing import Any
 import tessarr
 from tessarr import conventions
 from tessarr.conventions import RULES, Convention, Node, Problem
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.check import Report, check
 
 SOURCE = Path(conventions.__file__).parent
@@ -23,7 +23,7 @@ SOURCE = Path(conventions.__file__).parent
 
 def test_every_problem_names_a_rule_of_the_table_and_every_rule_is_used() -> None:
     named = set()
-    for file in sorted(SOURCE.glob("*.py")):
+    for file in sorted(SOURCE.rglob("*.py")):
         if file.name not in ("rules.py", "base.py"):
             named |= set(re.findall(r'"([A-Z]+-[A-Z]+)"', file.read_text(encoding="utf-8")))
     assert named - {"NZ-NAMES"} <= RULES.keys()
@@ -116,7 +116,7 @@ def test_an_installed_package_offers_a_convention_by_an_entry_point(tmp_path: Pa
             names = conventions.conventions()
         print(*sorted(str(item.message).split("(")[0] for item in caught), sep="|")
         print("owner" in names, "broken" in names, "other" in names)
-        from tessarr.stores.memory import MemoryStore
+        from tessarr.stores.memory.store import MemoryStore
         store = MemoryStore()
         group = tessarr.create_group(store)
         print(*[(item.rule, item.severity, item.fix) for item in check(store).findings])

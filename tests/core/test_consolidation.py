@@ -12,12 +12,12 @@ import pytest
 
 import tessarr
 from tessarr import model
-from tessarr.core.oldnames import rmdir
+from tessarr.core.zarr2 import rmdir
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.stores.base import Fetch
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.wrappers import WrapperStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.tools.check import check
 from tessarr.tools.convert import convert
 from tessarr.tools.rechunk import rechunk

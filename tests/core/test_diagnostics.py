@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import tessarr
-from tessarr import _rust
+from tessarr.common import extension
 from tessarr.core import diagnostics
 
 
@@ -48,6 +48,6 @@ def test_print_debug_info_leaves_out_what_is_not_installed(
 def test_print_debug_info_says_whether_the_native_engine_is_built(
     built: object, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_rust, "module", lambda: built)
+    monkeypatch.setattr(extension, "module", lambda: built)
     tessarr.print_debug_info()
     assert f"native engine: {said}" in capsys.readouterr().out.splitlines()

@@ -18,7 +18,7 @@ from tessarr.errors import (
     NodeNotFoundError,
     ReadOnlyError,
 )
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 
 MODES = ("r", "r+", "a", "w", "w-", "x")
 NEW = {"shape": (3,), "dtype": "f4", "chunks": (3,)}

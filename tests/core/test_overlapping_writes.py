@@ -9,9 +9,9 @@ import pytest
 
 import tessarr
 from tessarr.stores.base import Store
-from tessarr.stores.local import LocalStore
-from tessarr.stores.localfile import FileValue
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.local.file import FileValue
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 
 
 @pytest.fixture(params=["local", "memory"])

@@ -12,9 +12,9 @@ import pytest
 import tessarr
 from tessarr import codecs
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.wrappers import WrapperStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.types import ByteRange
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import tessarr
 from tessarr.core import array as array_module
-from tessarr.core import nodes
+from tessarr.core import metadata_io
 from tessarr.stores.base import Store
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.wrappers import WrapperStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import WrapperStore
 from tests.threads import together
 
 PATIENCE_S = 20.0
@@ -228,8 +228,8 @@ def test_many_threads_set_attributes_of_one_object() -> None:
 
 def test_reading_a_node_asks_for_documents_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    requiring = nodes.requiring
+    requiring = metadata_io.requiring
     _, z = make("update")
-    monkeypatch.setattr(nodes, "requiring", lambda *args: calls.append(1) or requiring(*args))
+    monkeypatch.setattr(metadata_io, "requiring", lambda *args: calls.append(1) or requiring(*args))
     z.refresh()
     assert calls == [1]

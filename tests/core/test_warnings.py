@@ -24,13 +24,14 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr import _warn, conventions, model
-from tessarr._json import dumps
+from tessarr import conventions, model
+from tessarr.common import warn as warning
+from tessarr.common.strict_json import dumps
 from tessarr.conventions import base
 from tessarr.engine.pool import for_each
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 
 SOURCE = Path(tessarr.__file__).parent
 V3: dict[str, Any] = {
@@ -115,7 +116,7 @@ def v2(**members: Any) -> dict[str, Any]:
 
 DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
     (
-        "core/nodes.py:_parse",
+        "core/metadata_io.py:_parse",
         ZarrUserWarning,
         "metadata of Zarr formats",
         {**v3(), ".zarray": V2},
@@ -258,7 +259,7 @@ CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
     *(
-        Case("core/hierarchy.py:_warn_v1", ZarrDeprecationWarning, "Zarr v1 is deprecated", provoke)
+        Case("core/open.py:_warn_v1", ZarrDeprecationWarning, "Zarr v1 is deprecated", provoke)
         for provoke in (
             lambda *_: tessarr.create_array({}, **SMALL, zarr_format=1),
             lambda *_: tessarr.create(4, store={}, zarr_format=1),
@@ -267,32 +268,32 @@ CASES = [
         )
     ),
     *(
-        Case("core/nodes.py:warn_of_nested_chunks", ZarrRuntimeWarning, "yet there is a directory 0", provoke)
+        Case("core/metadata_io.py:warn_of_nested_chunks", ZarrRuntimeWarning, "yet there is a directory 0", provoke)
         for provoke in (lambda place, _: tessarr.open_array(nested(place))[0, 0], _nested_later)
     ),
     *(
-        Case("core/consolidation.py:_follow_outside", ZarrRuntimeWarning, "could not be kept in step", provoke)
+        Case("core/consolidated.py:_follow_outside", ZarrRuntimeWarning, "could not be kept in step", provoke)
         for provoke in (
             lambda place, patch: above(place, patch).attrs.update({"n": 1}),
             lambda place, patch: above(place, patch).attrs.update_async({"n": 1}),
         )
     ),
     *(
-        Case("core/creation.py:_check_chain", ZarrUserWarning, "codecs around sharding", provoke)
+        Case("core/creation/metadata.py:_check_chain", ZarrUserWarning, "codecs around sharding", provoke)
         for provoke in (
             lambda *_: tessarr.create(**around(store={})),
             lambda *_: tessarr.create_async(**around(store={})),
         )
     ),
     *(
-        Case("core/creation.py:_dimension_names", ZarrUserWarning, "should be distinct", provoke)
+        Case("core/creation/metadata.py:_dimension_names", ZarrUserWarning, "should be distinct", provoke)
         for provoke in (
             lambda *_: tessarr.create_array({}, shape=(2, 2), dtype="u1", dimension_names=("x", "x")),
             lambda *_: tessarr.create_array_async(Distant(), shape=(2, 2), dtype="u1", dimension_names=("x", "x")),
         )
     ),
     *(
-        Case("core/resizing.py:resizing", ZarrUserWarning, "outside the new shape are kept", provoke)
+        Case("core/array_parts/resize.py:resizing", ZarrUserWarning, "outside the new shape are kept", provoke)
         for provoke in (
             lambda *_: tessarr.create_array({}, **SMALL).resize((2,), delete_outside_chunks=False),
             _resized_later,
@@ -356,7 +357,7 @@ def sites() -> Counter[str]:
     """``file:function`` of every call that issues a warning, or notes that there is something to warn of."""
     found: Counter[str] = Counter()
     for path in SOURCE.rglob("*.py"):
-        if path.name in ("_warn.py", "doubts.py"):
+        if path.name in ("common/warn.py", "doubts.py"):
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for function in ast.walk(tree):
@@ -393,7 +394,7 @@ def test_a_worker_thread_of_ours_warns_at_the_caller_s_line() -> None:
 
     def work(_: int) -> None:
         met.wait()  # so that one of the two is in a worker thread
-        _warn.warn("from a thread", ZarrUserWarning)
+        warning.warn("from a thread", ZarrUserWarning)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr import _json
+from tessarr.common import strict_json
 from tessarr.dtypes import floats
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.element import from_bits
@@ -40,8 +40,8 @@ SMALL = [
 
 
 def through_json(data_type: DataType, fill: np.ndarray, version: int) -> np.ndarray:
-    written = _json.dumps(data_type.dump_fill(fill, version))  # type: ignore[arg-type]
-    return data_type.parse_fill(_json.loads(written, key="k"), version)  # type: ignore[arg-type]
+    written = strict_json.dumps(data_type.dump_fill(fill, version))  # type: ignore[arg-type]
+    return data_type.parse_fill(strict_json.loads(written, key="k"), version)  # type: ignore[arg-type]
 
 
 @pytest.mark.spec("V3-FILL-10")
@@ -107,7 +107,7 @@ def test_a_double_rounds_as_numpy_rounds_it(name: str, number: float) -> None:
 @pytest.mark.spec("V3-FILL-05")
 @given(digits=st.integers(0, 10**40), power=st.integers(-70, 10), sign=st.sampled_from(["", "-"]))
 def test_decimal_text_rounds_to_the_nearest_float32(digits: int, power: int, sign: str) -> None:
-    literal = _json.FloatLiteral(f"{sign}{digits}e{power}")
+    literal = strict_json.FloatLiteral(f"{sign}{digits}e{power}")
     exact = Fraction(literal.text)
     try:
         bits = floats.FLOAT32.parse(literal)
@@ -125,7 +125,9 @@ def test_decimal_text_rounds_to_the_nearest_float32(digits: int, power: int, sig
 
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
 def test_decimal_text_of_a_double_gives_this_double(number: float) -> None:
-    assert floats.FLOAT64.parse(_json.FloatLiteral(repr(number))) == int.from_bytes(struct.pack(">d", number), "big")
+    assert floats.FLOAT64.parse(strict_json.FloatLiteral(repr(number))) == int.from_bytes(
+        struct.pack(">d", number), "big"
+    )
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tessarr import _json
+from tessarr.common import strict_json
 from tessarr.dtypes.numeric import Bool, Complex64, Float32, Float64, Int32, UInt64
 from tessarr.dtypes.parse import from_v2
 from tessarr.dtypes.raw import FixedLengthUTF32, NullTerminatedBytes, RawBytes
@@ -36,8 +36,8 @@ def test_floats_that_json_lacks_are_written_as_words(value: float, text: str) ->
     for data_type in (Float32(), Float64(endianness="big")):
         fill = data_type.cast_fill(value)
         document = data_type.dump_fill(fill, 2)
-        assert _json.dumps(document) == text.encode()
-        assert bits(data_type.parse_fill(_json.loads(text.encode(), key="k"), 2)) == bits(fill)
+        assert strict_json.dumps(document) == text.encode()
+        assert bits(data_type.parse_fill(strict_json.loads(text.encode(), key="k"), 2)) == bits(fill)
 
 
 def test_v2_cannot_tell_nans_apart_and_says_nan_for_all_of_them() -> None:
@@ -52,7 +52,7 @@ def test_other_forms_of_floats_are_refused(value: object) -> None:
 
 
 def test_the_bare_nan_of_v1_documents_is_read() -> None:
-    loaded = _json.loads(b"NaN", key="meta", allow_nan=True)
+    loaded = strict_json.loads(b"NaN", key="meta", allow_nan=True)
     assert bits(Float32().parse_fill(loaded, 1)) == "7fc00000"
 
 
@@ -173,14 +173,14 @@ def test_booleans_are_written_as_booleans_and_read_from_0_and_1_too() -> None:
 @pytest.mark.parametrize("number", [18446744073709551615, 2**53 + 1, 2**63])
 def test_large_integers_stay_exact(number: int) -> None:
     data_type = UInt64(endianness="little")
-    fill = data_type.parse_fill(_json.loads(str(number).encode(), key="k"), 2)
+    fill = data_type.parse_fill(strict_json.loads(str(number).encode(), key="k"), 2)
     assert int(fill) == number
-    assert _json.dumps(data_type.dump_fill(fill, 2)) == str(number).encode()
+    assert strict_json.dumps(data_type.dump_fill(fill, 2)) == str(number).encode()
 
 
 def test_an_integer_written_as_a_float_is_read_and_written_as_an_integer() -> None:
-    fill = Int32().parse_fill(_json.FloatLiteral("-9999.0"), 2)
-    assert _json.dumps(Int32().dump_fill(fill, 2)) == b"-9999"
+    fill = Int32().parse_fill(strict_json.FloatLiteral("-9999.0"), 2)
+    assert strict_json.dumps(Int32().dump_fill(fill, 2)) == b"-9999"
     for wrong in (0.5, "0", float("nan"), float("inf"), 2**31, True, None):
         with pytest.raises(MetadataValidationError):
             Int32().parse_fill(wrong, 2)

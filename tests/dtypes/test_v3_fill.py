@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tessarr import _json
+from tessarr.common import strict_json
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_v3
 from tessarr.errors import MetadataValidationError
@@ -14,7 +14,7 @@ from tessarr.types import JSON
 
 def parse(name: JSON, text: str) -> np.ndarray:
     """The fill value of a document that holds `text`."""
-    fill = from_v3(name).parse_fill(_json.loads(text.encode(), key="zarr.json"), 3)
+    fill = from_v3(name).parse_fill(strict_json.loads(text.encode(), key="zarr.json"), 3)
     assert fill.shape == ()
     assert fill.dtype == from_v3(name).dtype
     return fill
@@ -26,7 +26,7 @@ def bits(scalar: np.ndarray) -> str:
 
 
 def dump(name: JSON, text: str) -> bytes:
-    return _json.dumps(from_v3(name).dump_fill(parse(name, text), 3), indent=None)
+    return strict_json.dumps(from_v3(name).dump_fill(parse(name, text), 3), indent=None)
 
 
 def refused(name: JSON, text: str) -> None:
@@ -394,8 +394,8 @@ def test_every_type_has_a_default_that_can_be_written_and_read_back(document: JS
     assert fill.shape == ()
     assert fill.dtype == data_type.dtype
     for version in (2, 3):
-        written = _json.dumps(data_type.dump_fill(fill, version))
-        again = data_type.parse_fill(_json.loads(written, key="k"), version)
+        written = strict_json.dumps(data_type.dump_fill(fill, version))
+        again = data_type.parse_fill(strict_json.loads(written, key="k"), version)
         assert again.tobytes() == fill.tobytes() if data_type.itemsize else again.item() == fill.item()
     assert np.full((2,), fill, dtype=data_type.dtype).shape == (2,)
     if data_type.itemsize:

@@ -18,7 +18,7 @@ from tessarr.errors import MetadataValidationError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model import downgrade, upgrade
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 
 
 def v2(**changes: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tessarr import _json, model, registry
+from tessarr import model, registry
+from tessarr.common import strict_json
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tests.model import zep6
@@ -88,7 +89,7 @@ RELATIONS = (
     "expected a positive integer, got 0",
     "Base64",
 )
-"""What the parser says about relations between members, which no JSON Schema can express (tessarr.model.schema)."""
+"""What the parser says about relations between members, which no JSON Schema can express (tessarr.model.schema.schema)."""
 
 
 def complaint(document: dict[str, Any]) -> str | None:
@@ -234,7 +235,7 @@ def test_every_document_of_other_writers_is_judged_as_the_parser_judges_it() -> 
         if file.name not in ("zarr.json", ".zarray", ".zgroup") or not file.is_file():
             continue
         try:
-            document = _json.loads(file.read_bytes(), key=str(file), allow_nan=True)
+            document = strict_json.loads(file.read_bytes(), key=str(file), allow_nan=True)
         except TessarrError:
             continue
         if isinstance(document, dict) and document.get("zarr_format") in (2, 3):

@@ -24,8 +24,8 @@ from tessarr.errors import (
     ZarrUserWarning,
 )
 from tessarr.stores.base import Store
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 from tests.model import zep6
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Version
-from tessarr.stores.budget import budget_for
-from tessarr.stores.course import Answer
-from tessarr.stores.network import NetworkStore
-from tessarr.stores.partial import byte_view
-from tessarr.stores.retry import Fault
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.remote.base import NetworkStore
+from tessarr.stores.remote.course import Answer
+from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.retry import Fault
 from tessarr.types import Buffer, ByteRange
 
 _number = itertools.count()

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tessarr
-from tessarr.engine.native import NativeEngine
-from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.native.engine import NativeEngine
+from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.indexing.selection import Outer, Points, Selection
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 
 REFERENCE = ReferenceEngine()
 DTYPES = [

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tessarr.engine.native import NativeEngine
-from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.native.engine import NativeEngine
+from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import TessarrError
 from tests.native.test_equality import layouts, make, put, random_values, selections, v1_documents, v3_documents
 

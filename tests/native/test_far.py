@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tessarr
-from tessarr.engine.native import NativeEngine
-from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.native.engine import NativeEngine
+from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import ChunkNotFoundError, CodecError, ShardIndexError, StoreError
 from tessarr.types import ByteRange
 

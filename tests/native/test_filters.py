@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tessarr
-from tessarr.engine.native import NativeEngine
-from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.native.engine import NativeEngine
+from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import TessarrError
 from tessarr.indexing.selection import Outer
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 
 REFERENCE = ReferenceEngine()
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]

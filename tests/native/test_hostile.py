@@ -12,11 +12,11 @@ import pytest
 
 import tessarr
 from tessarr import _native
-from tessarr.engine.native import NativeEngine
+from tessarr.engine.native.engine import NativeEngine
 from tessarr.errors import BaseZarrError, ChecksumError, ChunkNotFoundError, CodecError, ShardIndexError, StoreError
 from tessarr.indexing.selection import Outer
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.wrappers import LoggingStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import LoggingStore
 
 VALUES = (np.arange(4096).reshape(64, 64) // 5 % 300).astype("u4")
 

@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tessarr
-from tessarr.engine import native
-from tessarr.engine.native import NativeEngine
-from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.native import engine as native
+from tessarr.engine.native.engine import NativeEngine
+from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import ChunkNotFoundError, ShardIndexError
 from tessarr.indexing.selection import Outer
 from tessarr.stores.base import Fetch
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.sqlite import SQLiteStore
-from tessarr.stores.wrappers import WrapperStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.database.sqlite import SQLiteStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import WrapperStore
+from tessarr.stores.zip.store import ZipStore
 from tessarr.types import Buffer, ByteRange
 
 from .test_equality import put, random_values, selections, v3_documents
@@ -164,7 +164,7 @@ def test_damaged_shards_are_the_same_errors_as_of_the_reference_engine(damage: s
 def test_database_and_archive_stores_give_the_same_values(kind: str, tmp_path: Any) -> None:
     if kind == "lmdb":
         pytest.importorskip("lmdb", reason="the extra kv is not installed")
-        from tessarr.stores.lmdb import LMDBStore
+        from tessarr.stores.database.lmdb import LMDBStore
 
         store: Any = LMDBStore(tmp_path / "a.lmdb")
     else:

@@ -19,15 +19,15 @@ import pytest
 
 import tessarr
 from tessarr import _native
+from tessarr.common.segments import StoredBytes
 from tessarr.errors import ArrayIndexError
-from tessarr.pieces import StoredBytes
 from tessarr.stores.base import Store
-from tessarr.stores.dbm import DBMStore
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
-from tessarr.stores.sqlite import SQLiteStore
-from tessarr.stores.wrappers import CountingStore, LatencyStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.database.dbm import DBMStore
+from tessarr.stores.database.sqlite import SQLiteStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
+from tessarr.stores.wrappers.plain import CountingStore, LatencyStore
+from tessarr.stores.zip.store import ZipStore
 from tessarr.types import ByteRange
 from tests.stores.contract import child_environment
 from tests.threads import together
@@ -65,7 +65,7 @@ def make_store(kind: str, tmp_path: Path) -> Store:
 
         return DBMStore(tmp_path / "store.dbm", open=dbm.dumb.open)
     if kind == "cache":
-        from tessarr.stores.layers import CacheStore
+        from tessarr.stores.wrappers.cache import CacheStore
 
         return CacheStore(LocalStore(tmp_path / "below"), max_size=4000)
     return ZipStore(tmp_path / "store.zip", mode="w")
@@ -390,7 +390,7 @@ def test_settings_that_several_threads_change() -> None:
 FIRST_USE = """
 import numpy as np, tessarr
 from tests.threads import together
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.conventions.base import conventions
 from tessarr.registry import get, names
 

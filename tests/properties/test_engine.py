@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tessarr
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 
 from .strategies import boxes, layouts, values
 

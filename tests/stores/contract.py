@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr.engine.storing import put
+from tessarr.common.segments import Piece, Stored
+from tessarr.engine.write_chunks import put
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
-from tessarr.pieces import Piece, Stored
 from tessarr.stores.base import Fetch, Listing, Store
 from tessarr.types import Buffer, ByteRange
 

@@ -13,20 +13,20 @@ import zarr.abc.store
 import zarr.storage
 
 from tessarr.stores.base import Store
-from tessarr.stores.dbm import DBMStore
-from tessarr.stores.fsspec import FsspecStore
-from tessarr.stores.layers import CacheStore
-from tessarr.stores.lmdb import LMDBStore
-from tessarr.stores.local import LocalStore
-from tessarr.stores.mapping import MappingStore
-from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
-from tessarr.stores.object import ObjectStore
-from tessarr.stores.reference import ReferenceStore
-from tessarr.stores.sqlite import SQLiteStore
+from tessarr.stores.database.dbm import DBMStore
+from tessarr.stores.database.lmdb import LMDBStore
+from tessarr.stores.database.sqlite import SQLiteStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.mapping import MappingStore
+from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
+from tessarr.stores.remote.fsspec import FsspecStore
+from tessarr.stores.remote.obstore.store import ObjectStore
 from tessarr.stores.url import store_from
-from tessarr.stores.wrappers import PrefixStore
-from tessarr.stores.zarr_python import ZarrPythonStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.virtual.reference import ReferenceStore
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+from tessarr.stores.wrappers.cache import CacheStore
+from tessarr.stores.wrappers.plain import PrefixStore
+from tessarr.stores.zip.store import ZipStore
 
 NAME = "we ird#ü%41"
 STORES: dict[str, Callable[[Path], Store]] = {

@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError, StoreError
-from tessarr.stores import filelock, localfile, localtree
 from tessarr.stores.base import Fetch
-from tessarr.stores.local import LocalStore
+from tessarr.stores.local import file as localfile
+from tessarr.stores.local import lock as filelock
+from tessarr.stores.local import tree as localtree
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import (
     case_collision,
     file_url,
@@ -409,7 +411,7 @@ def test_an_interrupted_set_leaves_the_old_value(store: LocalStore, monkeypatch:
 
 _WRITER = """
 import sys
-from tessarr.stores.local import LocalStore
+from tessarr.stores.local.store import LocalStore
 store = LocalStore(sys.argv[1])
 values = [bytes([number]) * 1_000_000 for number in (1, 2)]
 print("ready", flush=True)
@@ -609,7 +611,7 @@ def test_no_lock_file_stays_behind(store: LocalStore) -> None:
 
 def test_a_lock_excludes_other_processes(store: LocalStore) -> None:
     code = (
-        "import sys; from tessarr.stores.local import LocalStore\n"
+        "import sys; from tessarr.stores.local.store import LocalStore\n"
         "with LocalStore(sys.argv[1]).lock('a/k'):\n"
         "    print('held', flush=True); sys.stdin.readline()"
     )

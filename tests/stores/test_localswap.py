@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import tessarr
-from tessarr.stores import localswap
 from tessarr.stores.base import ANY
-from tessarr.stores.local import LocalStore
-from tessarr.stores.localfile import version_of
+from tessarr.stores.local import replace as localswap
+from tessarr.stores.local.file import version_of
+from tessarr.stores.local.store import LocalStore
 from tessarr.types import ByteRange
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no flock: locks of keys exclude there")

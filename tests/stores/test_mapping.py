@@ -8,7 +8,7 @@ import pytest
 
 from tessarr.errors import UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Store, Version
-from tessarr.stores.mapping import DictStore, KVStore, MappingStore
+from tessarr.stores.memory.mapping import DictStore, KVStore, MappingStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import StoreContract, plain
 
@@ -100,7 +100,7 @@ class OnlyParts(FourMethods):
         return [FourMethods.get(self, key, part) for key, part in key_ranges]
 
     def set_partial_values(self, key_start_values):  # type: ignore[no-untyped-def]
-        from tessarr.stores.partial import merge_parts, parts_by_key
+        from tessarr.stores.buffers import merge_parts, parts_by_key
 
         self._check_writable("")
         for key, parts in parts_by_key(key_start_values).items():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
+from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
 from tessarr.stores.url import store_from
 from tessarr.types import ByteRange
 from tests.stores.contract import ConditionalContract, StoreContract, child_environment, plain

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.errors import KeyValidationError, NodeNameError, ZarrUserWarning
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import (
     StorePath,
     check_key,

@@ -14,7 +14,7 @@ import tessarr
 from tessarr.errors import ConflictError, StoreError
 from tessarr.storage import ConditionalStore, WrapperStore
 from tessarr.stores.base import ANY, Any_, Version
-from tessarr.stores.partial import byte_view
+from tessarr.stores.buffers import byte_view
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, StoreContract, increment, plain
 
@@ -134,7 +134,7 @@ def test_who_is_always_slower_is_told() -> None:
         def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
             raise ConflictError("changed", key=key)
 
-    import tessarr.stores.swapping as swapping
+    import tessarr.stores.compare_and_swap as swapping
 
     before, swapping.ROUNDS = swapping.ROUNDS, 3
     try:

@@ -13,13 +13,13 @@ import pytest
 
 from tessarr.errors import StoreError
 from tessarr.stores import url
-from tessarr.stores.local import LocalStore
-from tessarr.stores.mapping import MappingStore
-from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.mapping import MappingStore
+from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
 from tessarr.stores.path import StorePath
 from tessarr.stores.url import is_url, overlaps, same_place, store_from
-from tessarr.stores.wrappers import PrefixStore, WrapperStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.wrappers.plain import PrefixStore, WrapperStore
+from tessarr.stores.zip.store import ZipStore
 from tests.stores.contract import child_environment
 
 
@@ -150,7 +150,7 @@ def test_other_urls_go_to_the_module_of_remote_stores(monkeypatch: pytest.Monkey
             calls.append((text, storage_options, read_only))
             return MemoryStore()
 
-    monkeypatch.setattr(url, "_module", lambda name: {"tessarr.stores.remote": Remote}[name])
+    monkeypatch.setattr(url, "_module", lambda name: {"tessarr.stores.remote.open": Remote}[name])
     for text in ("s3://bucket/x", "simplecache::memory://x", "sqlite:x.db", "zip::file:///x.zip"):
         assert isinstance(store_from(text, mode="r", storage_options={"a": 1})[0], MemoryStore)
         assert calls.pop() == (text, {"a": 1}, True)
@@ -182,7 +182,7 @@ def test_local_stores_load_nothing_remote() -> None:
     code = (
         "import sys; from tessarr.stores.url import store_from; s = store_from(sys.argv[1])[0]; s.get('a'); s.set('a', b'')\n"
         "store_from('memory://x'); store_from({})\n"
-        "print([m for m in ('asyncio', 'zipfile', 'fsspec', 'obstore', 'tessarr.stores.remote') if m in sys.modules])"
+        "print([m for m in ('asyncio', 'zipfile', 'fsspec', 'obstore', 'tessarr.stores.remote.open') if m in sys.modules])"
     )
     with __import__("tempfile").TemporaryDirectory() as folder:
         done = subprocess.run(

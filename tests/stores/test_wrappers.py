@@ -14,9 +14,9 @@ import pytest
 
 from tessarr.errors import KeyValidationError, ReadOnlyError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.wrappers import (
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import (
     CountingStore,
     LatencyStore,
     LoggingStore,

@@ -25,10 +25,10 @@ from tessarr.errors import (
     StoreError,
     UnsupportedOperationError,
 )
-from tessarr.stores import zipformat
 from tessarr.stores.base import Listing, Store
-from tessarr.stores.local import LocalStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.zip import format as zipformat
+from tessarr.stores.zip.store import ZipStore
 from tessarr.types import ByteRange
 from tests.stores.contract import (
     SEED,
@@ -333,7 +333,7 @@ def test_what_was_written_is_published_when_the_store_is_forgotten(tmp_path: Pat
 
 
 def test_what_was_written_is_published_when_the_interpreter_ends(tmp_path: Path) -> None:
-    code = "import sys; from tessarr.stores.zip import ZipStore; s = ZipStore(sys.argv[1], mode='w'); s.set('k', b'1')"
+    code = "import sys; from tessarr.stores.zip.store import ZipStore; s = ZipStore(sys.argv[1], mode='w'); s.set('k', b'1')"
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.zip")], env=child_environment(), check=True)
     assert os.listdir(tmp_path) == ["x.zip"]
     assert names(tmp_path / "x.zip") == ["k"]
@@ -341,7 +341,7 @@ def test_what_was_written_is_published_when_the_interpreter_ends(tmp_path: Path)
 
 _WRITER = """
 import sys
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.zip.store import ZipStore
 store = ZipStore(sys.argv[1], mode="a")
 print("ready", flush=True)
 number = 0

@@ -15,8 +15,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, ReadOnlyError
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.check import RULES, Finding, Report, check
 from tessarr.tools.check.legacy import RULES as LEGACY
 from tessarr.tools.repair import repair, restore

@@ -12,8 +12,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import MetadataValidationError
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools import digest as digests
 from tessarr.tools.diff import diff, equal_elements
 from tessarr.tools.digest import Digest, blocks, digest

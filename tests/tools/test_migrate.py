@@ -16,8 +16,8 @@ import zarr
 import tessarr
 from tessarr import model
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, StoreError
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.migrate import migrate, remove_metadata, undo
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -27,7 +27,7 @@ from tessarr.errors import (
     ReadOnlyError,
     UnsupportedOperationError,
 )
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.pyramid import Level, build_pyramid
 from tessarr.tools.pyramid.reduce import reduce
 from tests.tools.stopping import StoppedError, stop_after

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.pyramid import build_pyramid
 from tessarr.tools.pyramid.reduce import reduce
 

@@ -18,10 +18,10 @@ import pytest
 import tessarr
 from tessarr.conventions import multiscales
 from tessarr.errors import ContainsArrayError
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.sqlite import SQLiteStore
-from tessarr.stores.wrappers import WrapperStore
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.database.sqlite import SQLiteStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.wrappers.plain import WrapperStore
+from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid import build_pyramid
 from tessarr.tools.pyramid.grid import lengths
 from tessarr.tools.pyramid.reduce import reduce

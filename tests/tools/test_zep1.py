@@ -17,8 +17,8 @@ import tessarr
 from tessarr import conventions, registry
 from tessarr.errors import MetadataValidationError, PickleCodecDisabledError
 from tessarr.stores.base import Store
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.partial import byte_view
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.types import Buffer, ByteRange
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any
 
 from tessarr.api import synchronous
-from tessarr.core.aio import AsyncArray, AsyncGroup, wrapped
-from tessarr.core.convenience import create_hierarchy_async
+from tessarr.core.asynchronous.classes import AsyncArray, AsyncGroup, wrapped
+from tessarr.core.creation.shorthands import create_hierarchy_async
 
 
 def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:

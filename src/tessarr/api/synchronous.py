@@ -1,7 +1,8 @@
 """Every top-level function, under the path that zarr-python documents."""
 
 from tessarr.core.array import Array
-from tessarr.core.convenience import (
+from tessarr.core.copy import copy, copy_all, copy_store
+from tessarr.core.creation.shorthands import (
     array,
     consolidate_metadata,
     create_hierarchy,
@@ -21,9 +22,8 @@ from tessarr.core.convenience import (
     zeros,
     zeros_like,
 )
-from tessarr.core.copying import copy, copy_all, copy_store
 from tessarr.core.group import Group
-from tessarr.core.hierarchy import (
+from tessarr.core.open import (
     create,
     create_array,
     create_group,

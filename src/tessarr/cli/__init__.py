@@ -1,4 +1,4 @@
-"""The command ``tessarr``: one verb per file of this package.
+"""The command ``tessarr``: one verb per file of `tessarr.cli.verbs`.
 
 Exit codes: 0 all is well, 1 problems were found in data, 2 wrong use or an error. With ``--json`` a verb prints one JSON
 document on standard output, which is ``{"error": …}`` when there was one; messages, warnings and progress go to standard
@@ -20,7 +20,7 @@ from tessarr.cli.printing import ERROR, OK, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
 
 VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff", "pyramid", "doctor")
-"""In the order of the help; each is a module here with ``add(verbs)`` and ``run(arguments) -> int``."""
+"""In the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) -> int``."""
 
 _EXAMPLES = """\
 examples:
@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"tessarr {tessarr.__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     for name in VERBS:
-        import_module(f"tessarr.cli.{name}").add(verbs)
+        import_module(f"tessarr.cli.verbs.{name}").add(verbs)
     return top
 
 
@@ -75,7 +75,7 @@ def _attached(argv: Sequence[str]) -> list[str]:
 
     And the reverse: what follows the ``--data`` of ``check`` is taken for its level only when it is one.
     """
-    from tessarr.cli.check import LEVELS
+    from tessarr.cli.verbs.check import LEVELS
 
     words: list[str] = []
     for word, after in zip(argv, [*argv[1:], ""], strict=False):

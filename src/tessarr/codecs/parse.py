@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessarr import _json, registry
+from tessarr import registry
 from tessarr.codecs.base import Codec
+from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
 
 Loc = tuple[str | int, ...]
@@ -129,7 +130,7 @@ def codec_from(value: Any) -> Codec:
 
 def _told_by(codec: Any) -> Any:
     """The JSON of a codec object of zarr-python, without what that has left open (blosc's typesize)."""
-    told = _json.plain(codec.to_dict())
+    told = strict_json.plain(codec.to_dict())
     for name in getattr(codec, "_tunable_attrs", ()):
         told.get("configuration", {}).pop(name, None)
     return told

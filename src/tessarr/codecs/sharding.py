@@ -31,8 +31,8 @@ import numpy.typing as npt
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
 from tessarr.codecs.emptiness import is_fill
+from tessarr.common.segments import Piece, flat, join
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
-from tessarr.pieces import Piece, flat, join
 from tessarr.types import JSON, Buffer, ByteRange, Coords, JSONObject, Shape
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from tessarr._warn import warn
+from tessarr.common.warn import warn
 from tessarr.conventions.rules import RULES, Severity
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.metadata.array import ArrayMetadata
@@ -138,7 +138,8 @@ class Convention:
 
 
 _BUILT_IN = (
-    "xarray", "cf", "crs", "multiscales", "framework", "layout", "proj", "spatial", "registered", "ome", "anndata", "nczarr",
+    "xarray", "cf", "crs", "multiscales", "framework", "layout", "proj", "spatial",
+    "recognised.registered", "ome", "recognised.anndata", "recognised.nczarr",
 )  # fmt: skip
 
 

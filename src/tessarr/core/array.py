@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core import nodes
+from tessarr.core import metadata_io
+from tessarr.core.array_parts.chunk_properties import Layout
+from tessarr.core.array_parts.selection_methods import Selecting
+from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
+from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
 from tessarr.core.attributes import Attributes
-from tessarr.core.layout import Layout
 from tessarr.core.node import CHANGING, Node
-from tessarr.core.selecting import Selecting
-from tessarr.core.twins import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
-from tessarr.core.views import Blocks, OIndex, VIndex
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
@@ -26,7 +26,7 @@ from tessarr.types import Shape
 if TYPE_CHECKING:
     from functools import cached_property as served
 
-    from tessarr.core.aio import AsyncArray
+    from tessarr.core.asynchronous.classes import AsyncArray
     from tessarr.core.info import ArrayInfo
 else:
     from tessarr.core.node import served
@@ -55,7 +55,7 @@ class Array(Node, Selecting, Layout):
         self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any
     ) -> None:
         """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
-        from tessarr.core.hierarchy import open_array
+        from tessarr.core.open import open_array
 
         held = getattr(store, "_node", store)  # of an `AsyncArray`
         if isinstance(held, Array):
@@ -146,7 +146,7 @@ class Array(Node, Selecting, Layout):
 
     @fill_value.setter
     def fill_value(self, value: Any) -> None:
-        from tessarr.core.legacy import set_fill_value
+        from tessarr.core.creation.zarr2_keywords import set_fill_value
 
         set_fill_value(self, value)
 
@@ -181,7 +181,7 @@ class Array(Node, Selecting, Layout):
 
     @served
     def _bound(self) -> BoundArray:
-        nodes.warn_of_nested_chunks(self._store, self._path, self._metadata)
+        metadata_io.warn_of_nested_chunks(self._store, self._path, self._metadata)
         return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
 
     @served
@@ -215,7 +215,7 @@ class Array(Node, Selecting, Layout):
     @property
     def config(self) -> Any:
         """The runtime options: ``order``, ``write_empty_chunks``, ``read_missing_chunks``."""
-        from tessarr.core.creation import ArrayConfig
+        from tessarr.core.creation.metadata import ArrayConfig
 
         return ArrayConfig(
             order=self.order,
@@ -225,7 +225,7 @@ class Array(Node, Selecting, Layout):
 
     def with_config(self, config: Any) -> Array:
         """The same array with other runtime options."""
-        from tessarr.core.creation import array_config
+        from tessarr.core.creation.metadata import array_config
 
         new = array_config(config, self.config)
         return Array._make(
@@ -286,16 +286,16 @@ class Array(Node, Selecting, Layout):
 
     @stepwise
     def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> Steps[None]:
-        """Change the shape in place. See `tessarr.core.resizing.resizing`."""
-        from tessarr.core.resizing import resizing
+        """Change the shape in place. See `tessarr.core.array_parts.resize.resizing`."""
+        from tessarr.core.array_parts.resize import resizing
 
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
         yield from resizing(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
 
     @stepwise
     def append(self, data: npt.ArrayLike, axis: int = 0) -> Steps[Shape]:
-        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.resizing.appending`."""
-        from tessarr.core.resizing import appending
+        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.array_parts.resize.appending`."""
+        from tessarr.core.array_parts.resize import appending
 
         return (yield from appending(self, data, axis))
 
@@ -321,7 +321,7 @@ class Array(Node, Selecting, Layout):
         done = False
         while not done:
             state = self._state
-            node = yield from nodes.requiring(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
+            node = yield from metadata_io.requiring(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
             assert isinstance(node, ArrayMetadata)
             done = self._become(node, state)
 
@@ -407,21 +407,21 @@ class Array(Node, Selecting, Layout):
     @classmethod
     def open(cls, store: Any, *, config: Any = None) -> Array:
         """Open the array at `store`; see `tessarr.open_array`."""
-        from tessarr.core.hierarchy import open_array
+        from tessarr.core.open import open_array
 
         return open_array(store, config=config)
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
         """An array with the metadata `data` (one document, attributes included); nothing is read or written."""
-        from tessarr.core.documents import array_from_document
+        from tessarr.core.creation.from_metadata import array_from_document
 
         return array_from_document(store_path, data)
 
     @property
     def async_array(self) -> AsyncArray:
         """The same array with an asynchronous surface."""
-        from tessarr.core.aio import AsyncArray
+        from tessarr.core.asynchronous.classes import AsyncArray
 
         return AsyncArray(self)
 
@@ -434,8 +434,8 @@ class Array(Node, Selecting, Layout):
     def view(
         self, shape: Any = None, chunks: Any = None, dtype: Any = None, fill_value: Any = None, read_only: Any = None
     ) -> Array:
-        """The same stored chunks under other metadata, which is not stored; for v1 and v2. See `tessarr.core.legacy.view`."""
-        from tessarr.core.legacy import view
+        """The same stored chunks under other metadata, which is not stored; for v1 and v2."""
+        from tessarr.core.creation.zarr2_keywords import view
 
         return view(self, {"shape": shape, "chunks": chunks, "dtype": dtype, "fill_value": fill_value}, read_only)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tessarr.buffer.cpu import BufferPrototype, buffer_prototype
 from tessarr.codecs.base import ChunkSpec
-from tessarr.core.creation import ArrayConfig
+from tessarr.core.creation.metadata import ArrayConfig
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_numpy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from tessarr import _json
-from tessarr.core.twins import Steps, finish, steps_of, stepwise, twin
+from tessarr.common import strict_json
+from tessarr.core.asynchronous.sans_io import Steps, finish, steps_of, stepwise, twin
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -58,13 +58,13 @@ class Attributes(MutableMapping[str, Any]):
     @stepwise
     def update(self, *args: Any, **kwargs: Any) -> Steps[None]:
         """Set several attributes in one write."""
-        new = _json.plain(dict(*args, **kwargs))
+        new = strict_json.plain(dict(*args, **kwargs))
         yield from self._node._changing_attributes(lambda old: {**old, **new})
 
     @stepwise
     def put(self, attributes: Mapping[str, Any]) -> Steps[None]:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
-        new = _json.plain(dict(attributes))
+        new = strict_json.plain(dict(attributes))
         yield from self._node._changing_attributes(lambda old: new)
 
     @stepwise
@@ -74,7 +74,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def asdict(self) -> dict[str, Any]:
         """A copy as plain dicts and lists."""
-        copy: dict[str, Any] = _json.plain(self._values)
+        copy: dict[str, Any] = strict_json.plain(self._values)
         return copy
 
     @stepwise
@@ -108,7 +108,7 @@ def _live(value: Any, save: Save) -> Any:
         return _LiveDict(value, save)
     if isinstance(value, list | tuple):
         return _LiveList(value, save)
-    return float(value) if isinstance(value, _json.FloatLiteral) else value
+    return float(value) if isinstance(value, strict_json.FloatLiteral) else value
 
 
 class _LiveDict(dict[str, Any]):
@@ -120,7 +120,7 @@ class _LiveDict(dict[str, Any]):
         self._save_whole(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (_json.plain(self),)
+        return dict, (strict_json.plain(self),)
 
 
 class _LiveList(list[Any]):
@@ -132,7 +132,7 @@ class _LiveList(list[Any]):
         self._save_whole(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return list, (_json.plain(self),)
+        return list, (strict_json.plain(self),)
 
 
 def _saving(name: str, base: type[Any]) -> Callable[..., Any]:

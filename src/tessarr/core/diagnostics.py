@@ -20,7 +20,7 @@ def print_debug_info() -> None:
     >>> tessarr.print_debug_info()
     platform: ...
     """
-    from tessarr._rust import module
+    from tessarr.common.extension import module
 
     lines = [
         f"platform: {platform.platform()}",

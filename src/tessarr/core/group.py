@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core import nodes
+from tessarr.core import metadata_io
+from tessarr.core.asynchronous.sans_io import Steps, ask, finish, steps_of, stepwise, twin
 from tessarr.core.attributes import Attributes
-from tessarr.core.creation import array_config
-from tessarr.core.grouping import Grouping
-from tessarr.core.making import Making
+from tessarr.core.creation.metadata import array_config
+from tessarr.core.group_parts.array_creation import Making
+from tessarr.core.group_parts.group_methods import Grouping
+from tessarr.core.metadata_io import NodeMetadata
 from tessarr.core.node import CHANGING, Node
-from tessarr.core.nodes import NodeMetadata
-from tessarr.core.twins import Steps, ask, finish, steps_of, stepwise, twin
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -28,8 +28,8 @@ from tessarr.stores.path import join, normalize_path, prefix_of
 from tessarr.types import Buffer
 
 if TYPE_CHECKING:
-    from tessarr.core.aio import AsyncGroup
     from tessarr.core.array import Array
+    from tessarr.core.asynchronous.classes import AsyncGroup
     from tessarr.core.info import GroupInfo
 
 
@@ -50,7 +50,7 @@ class Group(Node, Making, Grouping):
 
     def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, **legacy: Any) -> None:
         """Open the group at `path` of `store` (any store-like value). v2-era keywords are accepted, without effect."""
-        from tessarr.core.hierarchy import open_group
+        from tessarr.core.open import open_group
 
         mode = "r" if read_only else None if getattr(store, "read_only", False) else "r+"
         held = getattr(store, "_node", store)  # of an `AsyncGroup`
@@ -131,7 +131,7 @@ class Group(Node, Making, Grouping):
             relative = path[len(prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.parsed(relative)
             return node
-        return (yield from nodes.reading(self._store, [path], self._metadata.zarr_format))[0]
+        return (yield from metadata_io.reading(self._store, [path], self._metadata.zarr_format))[0]
 
     def _getting(self, path: str) -> Steps[Array | Group | None]:
         """The member at `path`, or ``None``."""
@@ -187,7 +187,7 @@ class Group(Node, Making, Grouping):
         self._will_change()
         if not (yield from steps_of(Group.__contains__)(self, path)):
             raise KeyError(f"no member {path!r} in group {self.name}")
-        yield from nodes.deleting(self._store, self._join(path))
+        yield from metadata_io.deleting(self._store, self._join(path))
 
     @stepwise
     def __setitem__(self, name: str, value: Any) -> Steps[None]:
@@ -278,7 +278,7 @@ class Group(Node, Making, Grouping):
         done = False
         while not done:
             state, before = self._state, self._metadata
-            node = yield from nodes.requiring(self._store, self._path, before.zarr_format, GroupMetadata)
+            node = yield from metadata_io.requiring(self._store, self._path, before.zarr_format, GroupMetadata)
             assert isinstance(node, GroupMetadata)
             with CHANGING:
                 if done := self._state is state:
@@ -291,7 +291,7 @@ class Group(Node, Making, Grouping):
 
         `known`: values that were read already, by key.
         """
-        from tessarr.core.consolidation import read_consolidated
+        from tessarr.core.consolidated import read_consolidated
 
         if use is False or (use is None and not self._store.supports_consolidated_metadata):
             return self
@@ -311,7 +311,7 @@ class Group(Node, Making, Grouping):
         self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
     ) -> Steps[Group]:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
-        from tessarr.core.hierarchy import create_group
+        from tessarr.core.open import create_group
 
         self._will_change()
         place: dict[str, Any] = {"path": self._join(name), "zarr_format": self.zarr_format}
@@ -329,7 +329,7 @@ class Group(Node, Making, Grouping):
 
     def move(self, source: str, dest: str) -> None:
         """Move a member to another path below this group; its keys are copied, then the old ones removed."""
-        from tessarr.core.copying import move_node
+        from tessarr.core.copy import move_node
 
         self._will_change()
         move_node(self._store, self._join(source), self._join(dest))
@@ -352,14 +352,14 @@ class Group(Node, Making, Grouping):
     @classmethod
     def open(cls, store: Any, zarr_format: int | None = None) -> Group:
         """Open the group at `store`; see `tessarr.open_group`."""
-        from tessarr.core.hierarchy import open_group
+        from tessarr.core.open import open_group
 
         return open_group(store, mode="r+", zarr_format=zarr_format)
 
     @classmethod
     def from_dict(cls, store_path: Any, data: Any) -> Group:
         """A group with the metadata `data` (`GroupMetadata` or one document); nothing is read or written."""
-        from tessarr.core.documents import group_from_document
+        from tessarr.core.creation.from_metadata import group_from_document
 
         return group_from_document(store_path, data if isinstance(data, Mapping) else data.to_dict())
 
@@ -368,14 +368,14 @@ class Group(Node, Making, Grouping):
         cls, store: Any, *, attributes: Mapping[str, Any] | None = None, zarr_format: int = 3, overwrite: bool = False
     ) -> Group:
         """Create a group at `store`; see `tessarr.create_group`."""
-        from tessarr.core.hierarchy import create_group
+        from tessarr.core.open import create_group
 
         return create_group(store, attributes=attributes, zarr_format=zarr_format, overwrite=overwrite)
 
     @property
     def async_group(self) -> AsyncGroup:
         """The same group with an asynchronous surface."""
-        from tessarr.core.aio import AsyncGroup
+        from tessarr.core.asynchronous.classes import AsyncGroup
 
         return AsyncGroup(self)
 
@@ -422,7 +422,7 @@ def _children_of(groups: Sequence[Group]) -> Steps[list[list[tuple[str, NodeMeta
         for path in (prefix[:-1] for prefix in listing.prefixes)
         if (name := path[len(prefix_of(group.path)) :]) and not name.startswith(hidden)
     ]
-    read = yield from nodes.reading(store, paths, zarr_format)
+    read = yield from metadata_io.reading(store, paths, zarr_format)
     found: dict[str, list[tuple[str, NodeMetadata]]] = {group.path: [] for group in asked}
     for path, metadata in zip(paths, read, strict=True):
         above, _, name = path.rpartition("/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tessarr.core.twins import Steps, ask
+from tessarr.core.asynchronous.sans_io import Steps, ask
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -118,7 +118,7 @@ def digesting(array: Array, hashname: str) -> Steps[bytes]:
     import hashlib
 
     from tessarr.metadata import formats
-    from tessarr.stores.partial import byte_view
+    from tessarr.stores.buffers import byte_view
     from tessarr.stores.path import prefix_of
 
     total: Any = hashlib.new(hashname)

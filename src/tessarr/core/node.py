@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core import nodes
-from tessarr.core.twins import Steps, twin
+from tessarr.core import metadata_io
+from tessarr.core.asynchronous.sans_io import Steps, twin
 from tessarr.stores.base import Store
 from tessarr.stores.locks import Moment
 
@@ -58,7 +58,7 @@ class Node:
             order = next(_ORDER)  # under the store's lock
             return change(old)
 
-        changed = yield from nodes.changing_attributes(self._store, self._path, self._metadata, change_in_order)
+        changed = yield from metadata_io.changing_attributes(self._store, self._path, self._metadata, change_in_order)
         with CHANGING:
             if order > self._attributes_order:
                 self._metadata = self._metadata.with_attributes(changed.attributes)

@@ -45,7 +45,7 @@ def synchronous(store: Store) -> Store:
     code = getattr(type(store).get, "__code__", None)
     if code is None or not code.co_flags & _COROUTINE:
         return store
-    from tessarr.core.foreign_stores import caller_of
+    from tessarr.core.asynchronous.stores import caller_of
 
     return caller_of(store)
 

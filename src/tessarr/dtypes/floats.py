@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tessarr._json import FloatLiteral
+from tessarr.common.strict_json import FloatLiteral
 from tessarr.types import JSON
 
 _DIGITS = 800

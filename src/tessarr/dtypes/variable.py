@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tessarr._json import plain
+from tessarr.common.strict_json import plain
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.element import (
     Element,

@@ -1,7 +1,7 @@
 """The contract of an engine: it moves elements between a bound array's store and NumPy memory.
 
-Two engines implement it: `tessarr.engine.reference` (Python, complete, the executable specification) and
-`tessarr.engine.native` (Rust). The engine is chosen when an array is opened (`tessarr.engine.choose`).
+Two engines implement it: `tessarr.engine.reference.engine` (Python, complete, the executable specification) and
+`tessarr.engine.native.engine` (Rust). The engine is chosen when an array is opened (`tessarr.engine.choose`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tessarr.engine.bound import BoundArray
 from tessarr.indexing.selection import Selection
-from tessarr.stores.asking import Asker
+from tessarr.stores.fetch import Asker
 
 
 class Reading(Protocol):
@@ -47,7 +47,7 @@ class Engine(Protocol):
         """
 
     def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
-        """`read` for `tessarr.engine.waves` to carry out, together with others."""
+        """`read` for `tessarr.engine.remote_read` to carry out, together with others."""
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """Call `read` without blocking the event loop."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tessarr._rust import NOT_LOADED
+from tessarr.common.extension import NOT_LOADED
 from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.reference import ReferenceEngine
+from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import UnsupportedOperationError
 
 _REFERENCE = ReferenceEngine()
@@ -62,7 +62,7 @@ def _native() -> tuple[Engine | None, str]:
     try:
         # Where it was not built that shows before the larger module below is loaded in vain, once for every array.
         import tessarr._native  # noqa: F401
-        from tessarr.engine.native import NativeEngine
+        from tessarr.engine.native.engine import NativeEngine
     except NOT_LOADED as error:
         return None, why_not_loaded(error)
     return NativeEngine(), ""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from tessarr._warn import context_with_caller
+from tessarr.common.warn import context_with_caller
 from tessarr.engine.processors import processors
 from tessarr.stores.locks import PATIENCE, Moment
 

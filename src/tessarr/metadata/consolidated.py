@@ -24,7 +24,8 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from tessarr import _json, doubts
+from tessarr import doubts
+from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
 from tessarr.types import JSON, JSONObject, ZarrFormat
 
@@ -311,4 +312,4 @@ def _unwrap(value: Any, path: str, name: str) -> Any:
     """Very old ``.zmetadata`` holds documents as JSON text."""
     if not isinstance(value, str):
         return value
-    return _json.loads(value.encode(), key=f"{path}/{name}" if path else name, allow_nan=True)
+    return strict_json.loads(value.encode(), key=f"{path}/{name}" if path else name, allow_nan=True)

@@ -9,7 +9,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tessarr import _json, doubts
+from tessarr import doubts
+from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -46,15 +47,15 @@ def module(zarr_format: int) -> Any:
 
 def loads(name: str, data: Buffer, *, key: str) -> Any:
     """Parse one stored document called `name` (relative), naming `key` (full) in errors."""
-    return _json.loads(data, key=key, allow_nan=name != "zarr.json")
+    return strict_json.loads(data, key=key, allow_nan=name != "zarr.json")
 
 
 def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
     """Serialise documents as their format does: v3 in its order, v1 and v2 sorted and indented by four."""
     return {
-        name: _json.dumps(document, indent=_indent(), sort_keys=False)
+        name: strict_json.dumps(document, indent=_indent(), sort_keys=False)
         if name == "zarr.json"
-        else _json.dumps(document, indent=4, sort_keys=True)
+        else strict_json.dumps(document, indent=4, sort_keys=True)
         for name, document in documents.items()
     }
 

@@ -13,7 +13,7 @@ from copy import deepcopy
 from typing import Any
 
 from tessarr import doubts, registry
-from tessarr._json import FloatLiteral
+from tessarr.common.strict_json import FloatLiteral
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import is_strict
 from tessarr.types import ZarrFormat

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tessarr.model.mapping import Mapped, to_v2, to_v3
     from tessarr.model.match import Pattern, like, mismatches
     from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
-    from tessarr.model.schema import json_schema
+    from tessarr.model.schema.schema import json_schema
     from tessarr.model.storing import from_store, to_store
     from tessarr.model.valid import NodeProblem, Rule, require_valid, validate
 
@@ -33,7 +33,7 @@ _HOME = {
     **dict.fromkeys(("NodeProblem", "Rule", "require_valid", "validate"), "valid"),
     **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "mapping"),
     **dict.fromkeys(("from_store", "to_store"), "storing"),
-    "json_schema": "schema",
+    "json_schema": "schema.schema",
 }
 
 __all__ = [

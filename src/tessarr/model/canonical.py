@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tessarr._json import plain
+from tessarr.common.strict_json import plain
 from tessarr.errors import TessarrError
 from tessarr.types import JSONObject
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from tessarr import _json
+from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec, attributes_json
 from tessarr.types import JSONObject
@@ -41,7 +41,7 @@ def from_json(document: str | bytes | Mapping[str, Any]) -> Spec:
     """
     if isinstance(document, str):
         document = document.encode()
-    obj = _json.loads(document, key="model") if isinstance(document, bytes) else document
+    obj = strict_json.loads(document, key="model") if isinstance(document, bytes) else document
     problems: list[Problem] = []
     spec = _node(obj, (), problems)
     if problems or spec is None:
@@ -133,7 +133,7 @@ def to_json(spec: Spec) -> JSONObject:
     return {
         "zarr_format": spec.zarr_format,
         **kind,
-        **rename_members(_json.plain(dict(spec.extra))),
+        **rename_members(strict_json.plain(dict(spec.extra))),
         "attributes": attributes_json(spec.attributes),
         "members": {name: to_json(member) for name, member in spec.members.items()},
     }

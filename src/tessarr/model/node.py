@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
-from tessarr._json import plain
+from tessarr.common.strict_json import plain
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem
 from tessarr.types import JSON, JSONObject, Shape
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
-from tessarr._warn import warn
+from tessarr.common.warn import warn
 from tessarr.errors import (
     ContainsArrayError,
     ContainsGroupError,

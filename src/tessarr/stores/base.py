@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 
+from tessarr.common.segments import Piece, Stored, StoredBytes, join
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
-from tessarr.pieces import Piece, Stored, StoredBytes, join
-from tessarr.stores.asking import Asker, replies
-from tessarr.stores.asking import Fetch as Fetch
-from tessarr.stores.asking import Version as Version
-from tessarr.stores.asmapping import AsMapping
+from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
+from tessarr.stores.fetch import Asker, replies
+from tessarr.stores.fetch import Fetch as Fetch
+from tessarr.stores.fetch import Version as Version
 from tessarr.stores.locks import KEYED_LOCKS
-from tessarr.stores.partial import byte_view, merge_parts, parts_by_key
+from tessarr.stores.mapping_methods import AsMapping
 from tessarr.stores.path import check_prefix
 from tessarr.types import Buffer, ByteRange
 

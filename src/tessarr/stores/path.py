@@ -24,7 +24,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, final
 
-from tessarr._warn import warn
+from tessarr.common.warn import warn
 from tessarr.errors import KeyValidationError, NodeNameError, ZarrUserWarning
 from tessarr.types import ZarrFormat
 
@@ -324,7 +324,7 @@ def _fold(name: str) -> str:
 class StorePath:
     """A store and a path in it: one value that names a node's place.
 
-    >>> from tessarr.stores.memory import MemoryStore
+    >>> from tessarr.stores.memory.store import MemoryStore
     >>> place = StorePath(MemoryStore(), "a") / "b"
     >>> place.path
     'a/b'

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
-from tessarr.stores.retry import scrub_url
+from tessarr.stores.remote.retry import scrub_url
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
@@ -206,7 +206,7 @@ def _open_zips(
 
 
 def _zip_in(store: Store, key: str) -> Store:
-    from tessarr.stores.remote_zip import RemoteZipStore
+    from tessarr.stores.zip.remote import RemoteZipStore
 
     return RemoteZipStore(store, key)
 
@@ -216,6 +216,6 @@ def _open_icechunk(
 ) -> tuple[Store, str]:
     if len(steps) > 1:
         raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=scrub_url(root))
-    from tessarr.stores.icechunk import open_repository
+    from tessarr.stores.virtual.icechunk import open_repository
 
     return open_repository(root, unquote(steps[0].path), storage_options=storage_options, read_only=read_only)

@@ -7,7 +7,7 @@ r"""From what a user gives to a store, and whether two stores are one place.
 | a dictionary, any mutable mapping | `MemoryStore`, `MappingStore` over it |
 | a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`; `ZipStore` for a zip file, and a new ``….zip`` |
 | ``memory://name/path`` | the `ManagedMemoryStore` of that name |
-| any other URL (``s3://…``, ``https://…``, ``sqlite:…``, ``zip::https://…``) | `tessarr.stores.remote` knows |
+| any other URL (``s3://…``, ``https://…``, ``sqlite:…``, ``zip::https://…``) | `tessarr.stores.remote.open` knows |
 | ``file:///a.zip|zip:path`` and other pipelines | the same module |
 | an fsspec map, a ``UPath``, an obstore (obspec) store | `FsspecStore`, `ObjectStore` |
 | a zarr-python ``Store`` (Icechunk's, too) or ``StorePath`` | `ZarrPythonStore` |
@@ -78,7 +78,7 @@ def store_from(
     if storage_options and not hasattr(store_like, "__fspath__"):
         raise TypeError("storage_options are for URLs; this store is open already")
     if store_like is None:
-        from tessarr.stores.memory import MemoryStore
+        from tessarr.stores.memory.store import MemoryStore
 
         return MemoryStore(read_only=read_only), ""
     foreign = _foreign(store_like, read_only)
@@ -87,11 +87,11 @@ def store_from(
     if isinstance(store_like, os.PathLike):
         return _from_path(os.fspath(store_like), mode, read_only), ""
     if isinstance(store_like, dict):
-        from tessarr.stores.memory import MemoryStore
+        from tessarr.stores.memory.store import MemoryStore
 
         return MemoryStore(store_like, read_only=read_only), ""
     if isinstance(store_like, MutableMapping):
-        from tessarr.stores.mapping import MappingStore
+        from tessarr.stores.memory.mapping import MappingStore
 
         return MappingStore(store_like, read_only=read_only), ""
     raise TypeError(
@@ -130,18 +130,18 @@ def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[
     if scheme == "memory" and not chained:
         from urllib.parse import unquote
 
-        from tessarr.stores.memory import open_memory
+        from tessarr.stores.memory.store import open_memory
 
         if options:
             raise TypeError(f"storage_options are for remote stores; {text!r} is in this process")
         name, _, path = text.partition(":")[2].lstrip("/").partition("/")
         return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
-    remote: Store = _module("tessarr.stores.remote").open_url(text, storage_options=options, read_only=read_only)
+    remote: Store = _module("tessarr.stores.remote.open").open_url(text, storage_options=options, read_only=read_only)
     return remote, ""
 
 
 def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
-    from tessarr.stores.local import LocalStore
+    from tessarr.stores.local.store import LocalStore
 
     if path == "":
         raise StoreError("an empty path is no place for a store", hint='Give "." for the current directory')
@@ -154,7 +154,7 @@ def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
             )
     elif not path.endswith(".zip") or os.path.isdir(path) or read_only:
         return LocalStore(path, read_only=read_only)
-    from tessarr.stores.zip import ZipStore
+    from tessarr.stores.zip.store import ZipStore
 
     return ZipStore(path, mode="r" if read_only else "x" if mode in ("w-", "x") else "a")
 
@@ -163,16 +163,16 @@ def _foreign(candidate: Any, read_only: bool) -> tuple[Store, str] | None:
     """A store over another library's object and the path in it, recognised without importing the library."""
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(candidate).__mro__}
     if "fsspec.mapping.FSMap" in kinds:
-        made = _module("tessarr.stores.fsspec").FsspecStore.from_mapper(candidate, read_only=read_only)
+        made = _module("tessarr.stores.remote.fsspec").FsspecStore.from_mapper(candidate, read_only=read_only)
     elif any(kind.startswith("upath.") for kind in kinds) and not hasattr(candidate, "__fspath__"):
-        made = _module("tessarr.stores.fsspec").FsspecStore.from_upath(candidate, read_only=read_only)
+        made = _module("tessarr.stores.remote.fsspec").FsspecStore.from_upath(candidate, read_only=read_only)
     elif "zarr.storage._common.StorePath" in kinds:
-        made = _module("tessarr.stores.zarr_python").ZarrPythonStore(candidate.store, read_only=read_only)
+        made = _module("tessarr.stores.virtual.zarr_python").ZarrPythonStore(candidate.store, read_only=read_only)
         return made, candidate.path
     elif "zarr.abc.store.Store" in kinds:
-        made = _module("tessarr.stores.zarr_python").ZarrPythonStore(candidate, read_only=read_only)
+        made = _module("tessarr.stores.virtual.zarr_python").ZarrPythonStore(candidate, read_only=read_only)
     elif any(kind.startswith("obstore.") for kind in kinds) or all(hasattr(candidate, name) for name in _OBSPEC):
-        made = _module("tessarr.stores.object").ObjectStore(candidate, read_only=read_only)
+        made = _module("tessarr.stores.remote.obstore.store").ObjectStore(candidate, read_only=read_only)
     else:
         return None
     return made, ""
@@ -197,7 +197,7 @@ def same_place(store_a: Store, store_b: Store) -> bool:
     """Whether the two stores hold the same values: one object, one map, one directory whatever it is called, one URL.
 
     >>> values = {}
-    >>> from tessarr.stores.memory import MemoryStore
+    >>> from tessarr.stores.memory.store import MemoryStore
     >>> same_place(MemoryStore(values), MemoryStore(values)), same_place(MemoryStore(), MemoryStore())
     (True, False)
     """
@@ -214,9 +214,9 @@ def overlaps(store_a: Store, path_a: str, store_b: Store, path_b: str) -> bool:
 
 def _place(store: Store, path: str) -> tuple[object, str]:
     """What tells places apart, and the path from there. Wrappers are seen through."""
-    from tessarr.stores.local import LocalStore
-    from tessarr.stores.memory import ManagedMemoryStore, MemoryStore
-    from tessarr.stores.wrappers import PrefixStore, WrapperStore
+    from tessarr.stores.local.store import LocalStore
+    from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
+    from tessarr.stores.wrappers.plain import PrefixStore, WrapperStore
 
     while isinstance(store, WrapperStore):
         if isinstance(store, PrefixStore):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessarr.core.array import Array
-from tessarr.core.convenience import consolidate_metadata
+from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of

@@ -15,9 +15,9 @@ from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 from tessarr.codecs.parse import codec_from
 from tessarr.core.array import Array
-from tessarr.core.convenience import create_hierarchy
-from tessarr.core.creation import DEFAULT, new_array_metadata
-from tessarr.core.hierarchy import open_array
+from tessarr.core.creation.metadata import DEFAULT, new_array_metadata
+from tessarr.core.creation.shorthands import create_hierarchy
+from tessarr.core.open import open_array
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.grids.guess import normalize_chunks

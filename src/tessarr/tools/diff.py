@@ -112,7 +112,7 @@ def diff(
 
 
 def _open(store: Any, base: str, path: str) -> Any:
-    from tessarr.core.hierarchy import open as open_node
+    from tessarr.core.open import open as open_node
 
     return open_node(store, path="/".join(filter(None, (base, path))), mode="r")
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tessarr._json import plain
+from tessarr.common.strict_json import plain
 from tessarr.dtypes.base import DataType
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.array import ArrayMetadata

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tessarr.core.consolidation import follow_changes
-from tessarr.core.nodes import ancestors
+from tessarr.core.consolidated import follow_changes
+from tessarr.core.metadata_io import ancestors
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata

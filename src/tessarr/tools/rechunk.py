@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core import copying
+from tessarr.core import copy as copying
 from tessarr.core.array import Array
 from tessarr.errors import BaseZarrError
 from tessarr.types import Shape

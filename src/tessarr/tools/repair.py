@@ -97,7 +97,7 @@ def repair(
 
 def _follow(store: Store, keys: Iterable[str]) -> None:
     """Keep consolidated metadata in step with documents that were changed or removed."""
-    from tessarr.core.consolidation import follow_changes
+    from tessarr.core.consolidated import follow_changes
 
     paths = [
         key.rpartition("/")[0] for key in keys if key.rpartition("/")[2] in formats.DOCUMENT_NAMES - {".zmetadata"}
@@ -153,7 +153,7 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         store.delete(action.key)
         return value is not None
     if action.kind == "leftovers":
-        from tessarr.stores.local import LocalStore
+        from tessarr.stores.local.store import LocalStore
 
         return isinstance(store, LocalStore) and store.remove_leftovers(older_than_s=float(action.detail)) > 0
     if action.kind == "consolidate":
@@ -182,7 +182,7 @@ def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:
 
 
 def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
-    from tessarr.core.consolidation import consolidate
+    from tessarr.core.consolidated import consolidate
 
     for name in ("zarr.json", ".zmetadata"):
         key = f"{path}/{name}" if path else name

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tessarr.core import nodes
-from tessarr.core.consolidation import follow_directory
-from tessarr.core.copying import move_node
-from tessarr.core.hierarchy import locate
-from tessarr.core.hierarchy import open as open_node
+from tessarr.core import metadata_io
+from tessarr.core.consolidated import follow_directory
+from tessarr.core.copy import move_node
+from tessarr.core.open import locate
+from tessarr.core.open import open as open_node
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path, path_of_file_url
@@ -133,10 +133,10 @@ def _make_folders(folder: str) -> list[str]:
 
 def _new_store(partial: str, *, zipped: bool) -> Store:
     if zipped:
-        from tessarr.stores.zip import ZipStore
+        from tessarr.stores.zip.store import ZipStore
 
         return ZipStore(partial, mode="w")
-    from tessarr.stores.local import LocalStore
+    from tessarr.stores.local.store import LocalStore
 
     os.mkdir(partial)
     return LocalStore(partial)
@@ -167,7 +167,7 @@ def _remove(path: str) -> None:
 
 def _check_node(store: Store, path: str, overwrite: bool) -> bool:
     """Whether a node is at `path`, where one may be."""
-    present = nodes._kind_at(store, path) is not None
+    present = metadata_io._kind_at(store, path) is not None
     if present and not overwrite:
         raise BaseZarrError(
             "something is at the destination",
@@ -189,14 +189,14 @@ def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
         )
     at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
     # The groups above that do not exist yet are made on the way, and go again when something fails.
-    first = next((above for above in nodes.ancestors(at) if nodes._kind_at(store, above) is None), at)
+    first = next((above for above in metadata_io.ancestors(at) if metadata_io._kind_at(store, above) is None), at)
     try:
         yield at
         if present:
-            nodes.delete_node(store, path)
+            metadata_io.delete_node(store, path)
             move_node(store, at, path)
         store.close()
     except BaseException:
         with suppress(Exception):
-            nodes.delete_node(store, first)
+            metadata_io.delete_node(store, first)
         raise

@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.stores.base import Store
-from tessarr.stores.remote import open_url
+from tessarr.stores.remote.open import open_url
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
 

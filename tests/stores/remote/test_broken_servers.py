@@ -18,7 +18,7 @@ import pytest
 
 import tessarr
 from tessarr.stores.base import Store
-from tessarr.stores.retry import RequestError
+from tessarr.stores.remote.retry import RequestError
 from tessarr.stores.url import store_from
 
 HEAD = b"HTTP/1.1 200 OK\r\nLast-Modified: Sat, 21 Nov 2026 19:00:00 GMT\r\n"

@@ -18,7 +18,7 @@ import tessarr
 from tessarr.errors import StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.url import store_from
-from tessarr.stores.zarr_python import ZarrPythonStore
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tests.stores.contract import child_environment
 
 SECRET = "hunter2-never-shown"
@@ -205,7 +205,7 @@ def test_a_pickle_of_a_store_of_zarr_python_over_fsspec_holds_no_credential() ->
 
 
 def test_secrets_within_options_stay_in_the_process() -> None:
-    from tessarr.stores.credentials import recall_secrets, remember_secrets
+    from tessarr.stores.remote.credentials import recall_secrets, remember_secrets
 
     options = {
         "a": 1,

@@ -18,9 +18,9 @@ import pytest
 import tessarr
 from tessarr.errors import ConflictError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.object import ObjectStore
-from tessarr.stores.remote import open_url
-from tessarr.stores.retry import RequestError, scrub
+from tessarr.stores.remote.obstore.store import ObjectStore
+from tessarr.stores.remote.open import open_url
+from tessarr.stores.remote.retry import RequestError, scrub
 from tessarr.types import ByteRange
 from tests.stores.contract import increment, plain
 from tests.stores.remote.proxy import Fault, Kind, Proxy
@@ -145,7 +145,7 @@ def _stored(store: Store, operation: str) -> Any:
 def test_a_passing_fault_of_any_operation_changes_nothing(
     store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
 ) -> None:
-    monkeypatch.setattr("tessarr.stores.object._MULTIPART_FROM", 10_000_000)
+    monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
     if operation.startswith("parts"):  # megabytes take longer, and that is no fault
         store = open_s3(s3_proxy, client_options={"timeout": "9s", "read_timeout": "3s"})
     match, call, call_async, expected = OPERATIONS[operation]
@@ -172,7 +172,7 @@ def test_a_passing_fault_of_any_operation_changes_nothing(
 def test_a_lasting_fault_of_any_operation_is_an_error(
     store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
 ) -> None:
-    monkeypatch.setattr("tessarr.stores.object._MULTIPART_FROM", 10_000_000)
+    monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
     if operation.startswith("parts"):
         store = open_s3(s3_proxy, client_options={"timeout": "9s", "read_timeout": "3s"})
     match, call, call_async, _ = OPERATIONS[operation]

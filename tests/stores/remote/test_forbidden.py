@@ -14,8 +14,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import StoreError
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.retry import RequestError
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.remote.retry import RequestError
 from tessarr.stores.url import store_from
 
 
@@ -120,7 +120,7 @@ def test_another_value_of_the_option_is_refused() -> None:
 
 
 def test_a_write_that_is_forbidden_is_an_error_all_the_same() -> None:
-    from tessarr.stores.object import ObjectStore
+    from tessarr.stores.remote.obstore.store import ObjectStore
 
     class Refusing:
         def put(self, *_: object, **__: object) -> None:

@@ -16,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch
-from tessarr.stores.fsspec import FsspecStore
+from tessarr.stores.remote.fsspec import FsspecStore
 from tests.stores.contract import StoreContract, plain
 
 _number = itertools.count()

@@ -12,8 +12,8 @@ import pytest
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Store
-from tessarr.stores.remote import open_url
-from tessarr.stores.retry import RequestError
+from tessarr.stores.remote.open import open_url
+from tessarr.stores.remote.retry import RequestError
 from tessarr.types import ByteRange
 from tests.stores.contract import SEED, ReadContract, plain
 from tests.stores.remote.servers import Server

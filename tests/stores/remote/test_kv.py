@@ -16,12 +16,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tessarr.errors import StoreError
-from tessarr.stores.dbm import DBMStore
-from tessarr.stores.lmdb import LMDBStore
-from tessarr.stores.mongodb import MongoDBStore
-from tessarr.stores.redis import RedisStore
-from tessarr.stores.remote import open_url
-from tessarr.stores.sqlite import SQLiteStore
+from tessarr.stores.database.dbm import DBMStore
+from tessarr.stores.database.lmdb import LMDBStore
+from tessarr.stores.database.mongodb import MongoDBStore
+from tessarr.stores.database.redis import RedisStore
+from tessarr.stores.database.sqlite import SQLiteStore
+from tessarr.stores.remote.open import open_url
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.stores.remote.servers import Server
 

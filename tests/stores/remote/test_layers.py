@@ -16,13 +16,13 @@ import pytest
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.layers import CacheStore, LRUStoreCache
-from tessarr.stores.local import LocalStore
-from tessarr.stores.memory import MemoryStore
-from tessarr.stores.remote import open_url
-from tessarr.stores.retry import RetryPolicy
-from tessarr.stores.retrying import RetryStore
-from tessarr.stores.wrappers import CountingStore, WrapperStore
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.remote.open import open_url
+from tessarr.stores.remote.retry import RetryPolicy
+from tessarr.stores.wrappers.cache import CacheStore, LRUStoreCache
+from tessarr.stores.wrappers.plain import CountingStore, WrapperStore
+from tessarr.stores.wrappers.retry import RetryStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, increment, plain
 from tests.stores.remote.proxy import Proxy

@@ -11,8 +11,8 @@ from obstore.store import LocalStore as ObstoreLocal
 from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
-from tessarr.stores.object import ObjectStore
-from tessarr.stores.remote import open_url
+from tessarr.stores.remote.obstore.store import ObjectStore
+from tessarr.stores.remote.open import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.stores.remote.proxy import Proxy

@@ -17,9 +17,9 @@ import pytest
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.reference import ReferenceStore
-from tessarr.stores.remote import open_url
-from tessarr.stores.templates import expand_references, fill
+from tessarr.stores.remote.open import open_url
+from tessarr.stores.virtual.reference import ReferenceStore
+from tessarr.stores.virtual.templates import expand_references, fill
 from tessarr.types import ByteRange
 from tests.stores.contract import SEED, ReadContract, plain
 from tests.stores.remote.proxy import Proxy

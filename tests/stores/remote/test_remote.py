@@ -16,10 +16,10 @@ import pytest
 
 import tessarr
 from tessarr.errors import MissingDependencyError, StoreError
-from tessarr.stores import credentials
-from tessarr.stores.fsspec import FsspecStore
-from tessarr.stores.object import ObjectStore
-from tessarr.stores.remote import open_url
+from tessarr.stores.remote import credentials
+from tessarr.stores.remote.fsspec import FsspecStore
+from tessarr.stores.remote.obstore.store import ObjectStore
+from tessarr.stores.remote.open import open_url
 from tests.stores.contract import child_environment, plain
 from tests.stores.remote.servers import S3_OPTIONS, Server
 

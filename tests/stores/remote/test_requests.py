@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.budget import RequestBudget, budget_for
-from tessarr.stores.network import NetworkStore
-from tessarr.stores.remote import open_url
-from tessarr.stores.waves import CAP, GAP, PIECE, Piece, gather, plan_spans, split
+from tessarr.stores.remote.base import NetworkStore
+from tessarr.stores.remote.coalesce import CAP, GAP, PIECE, Piece, gather, plan_spans, split
+from tessarr.stores.remote.limiter import RequestBudget, budget_for
+from tessarr.stores.remote.open import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import plain
 from tests.stores.remote.proxy import Fault, Proxy

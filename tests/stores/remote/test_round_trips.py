@@ -13,8 +13,8 @@ import pytest
 import tessarr
 from tessarr._native import clear_cache
 from tessarr.stores.base import Store
-from tessarr.stores.layers import CacheStore
-from tessarr.stores.remote import open_url
+from tessarr.stores.remote.open import open_url
+from tessarr.stores.wrappers.cache import CacheStore
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
 
@@ -252,7 +252,7 @@ def test_no_write_to_one_shard_by_many_threads_is_lost(store: Store, times: int)
 _CHILD = """
 import sys
 import tessarr
-from tessarr.stores.remote import open_url
+from tessarr.stores.remote.open import open_url
 from tests.stores.remote.servers import S3_OPTIONS
 array = tessarr.open_array(open_url(sys.argv[1], storage_options=S3_OPTIONS), path="s", mode="r+")
 for number in range(int(sys.argv[2]), array.shape[0], 8):

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tessarr import _rust
 from tessarr.codecs.raw import flat_bytes
+from tessarr.common import extension
 from tessarr.types import Buffer
 
 BLOCK, BLOCK_BYTES = 2048, 1 << 17
@@ -29,7 +29,7 @@ WIDEST = 128
 @cache
 def native() -> ModuleType | None:
     """The Rust module; ``None`` where it cannot be loaded, or is of an older tessarr."""
-    rust = _rust.module()
+    rust = extension.module()
     return rust if hasattr(rust, "vlen_texts") else None
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.memory import MemoryStore
+from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import normalize_path
 from tessarr.stores.url import store_from
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
@@ -183,8 +183,8 @@ def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
 
 def _leftovers(store: Store) -> Iterator[Finding]:
     """Hidden temporary files that killed writers of ours left in a directory; no store lists them."""
-    from tessarr.stores.filelock import TEMPORARY_SUFFIX
-    from tessarr.stores.local import LocalStore
+    from tessarr.stores.local.lock import TEMPORARY_SUFFIX
+    from tessarr.stores.local.store import LocalStore
 
     if not isinstance(store, LocalStore):
         return

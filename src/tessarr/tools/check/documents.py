@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from tessarr import _json
+from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
@@ -94,7 +94,7 @@ def _legacy(entry: Entry) -> Iterator[Finding]:
 def _bare_words(entry: Entry, name: str) -> bool:
     """Whether the document would be JSON but for bare NaN and Infinity tokens."""
     try:
-        _json.loads(entry.values[name], key=name, allow_nan=True)
+        strict_json.loads(entry.values[name], key=name, allow_nan=True)
     except TessarrError:
         return False
     return True

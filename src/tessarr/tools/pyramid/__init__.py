@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from tessarr.conventions import ome
-from tessarr.core import nodes
+from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError
@@ -122,7 +122,7 @@ def _make(
 
 def _opened(group: Any) -> Group:
     if not isinstance(group, Group):
-        from tessarr.core.hierarchy import open_group
+        from tessarr.core.open import open_group
 
         group = open_group(group, mode="r+")
     assert isinstance(group, Group)
@@ -137,9 +137,9 @@ def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
     """Raise when something is where a level would be, unless a stopped run made it."""
     for level in levels[1:]:
         path = group._join(level.name)
-        found = nodes._kind_at(group.store, path)
+        found = metadata_io._kind_at(group.store, path)
         if found is not None and path not in own:
-            raise nodes._in_the_way(found)(
+            raise metadata_io._in_the_way(found)(
                 "something is where a level would be", store=group.store.url, path=f"/{path}",
                 hint="Replace it with overwrite=True, or choose other names",
             )  # fmt: skip
@@ -151,7 +151,7 @@ def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, 
     group._will_change()
     note.begin()
     for path, document in metadata.items():
-        nodes.create_node(group.store, path, document, overwrite=True)
+        metadata_io.create_node(group.store, path, document, overwrite=True)
 
 
 def _fill(

@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tessarr.core import nodes
+from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.stores.local import LocalStore
+from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 
 
@@ -41,8 +41,8 @@ def aside(group: Group, base: Array) -> Iterator[Group]:
         place = os.path.join(folder, f".{name}.{last}.pyramid.partial")
         os.makedirs(place, exist_ok=True)
     with LocalStore(place) as store:
-        if nodes._kind_at(store, group.path) is None:
-            nodes.create_node(store, group.path, group.metadata.with_attributes({}))
+        if metadata_io._kind_at(store, group.path) is None:
+            metadata_io.create_node(store, group.path, group.metadata.with_attributes({}))
         try:
             yield Group(store, group.path)
         except BaseException:
@@ -61,7 +61,7 @@ def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
         path = group._join(level.name)
         array = built[level.name]
         assert isinstance(array, Array)
-        nodes.create_node(group.store, path, array.metadata, overwrite=True)
+        metadata_io.create_node(group.store, path, array.metadata, overwrite=True)
         documents = set(array.metadata.documents())
         prefix = prefix_of(path)
         for key in built.store.list_prefix(prefix):

@@ -24,7 +24,7 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
-from tessarr.stores.zip import ZipStore
+from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
 from tessarr.tools.rechunk import Box, boxes

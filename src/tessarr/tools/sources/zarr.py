@@ -7,7 +7,7 @@ from typing import Any
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.core.hierarchy import open as open_node
+from tessarr.core.open import open as open_node
 from tessarr.tools.rechunk import values_in
 from tessarr.tools.sources import UNSET, SourceArray, SourceGroup
 

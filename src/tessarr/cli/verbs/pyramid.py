@@ -1,0 +1,104 @@
+"""``tessarr pyramid``: lower resolutions of an array, beside it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, get_args
+
+import tessarr
+from tessarr.cli.places import open_store
+from tessarr.cli.printing import ERROR, OK, add_storage, add_verb, lengths, note, print_json
+from tessarr.cli.progress import bar
+from tessarr.cli.verbs.convert import parse_layout
+from tessarr.stores.path import join
+from tessarr.tools.pyramid import Describing, Method, build_pyramid
+from tessarr.tools.pyramid.levels import MIN_SIZE
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    verb = add_verb(
+        verbs,
+        "pyramid",
+        summary="lower resolutions of an array, for viewers",
+        text="Build the levels of a multiscale pyramid beside an array, and describe them in the group's attributes.\n"
+        "A run that was stopped goes on where it was when it is started again with the same options.",
+        examples="""
+tessarr pyramid image.zarr 0 --convention ome-0.5 --scale 0.5,0.5
+tessarr pyramid image.zarr 0 --levels 3 --method gaussian
+tessarr pyramid image.zarr labels/0 --labels --factors y=2,x=2
+tessarr pyramid dem.zarr elevation --missing -9999 --json
+""",
+    )
+    verb.add_argument("place", metavar="PLACE", help="a directory or a URL")
+    verb.add_argument("path", metavar="ARRAY", help="the array in it; its levels are made in the same group")
+    add_storage(verb)
+    verb.add_argument(
+        "--levels", type=int, metavar="N", help="levels besides the array (default: until they are small)"
+    )
+    verb.add_argument("--factors", default="2", metavar="FACTORS", help='"2", per axis "1,2,2", or by name "y=2,x=2"')
+    verb.add_argument(
+        "--method", choices=get_args(Method), help="how elements become one (default: mean; mode for labels)"
+    )
+    verb.add_argument("--labels", action="store_true", help="the values are labels, which are never mixed")
+    verb.add_argument("--missing", type=float, metavar="VALUE", help="a value that does not count")
+    verb.add_argument(
+        "--convention", choices=get_args(Describing), default="multiscales-0.1", help="how the levels are described"
+    )
+    verb.add_argument(
+        "--min-size", type=int, default=MIN_SIZE, metavar="N", help=f"stop when no axis is longer (default: {MIN_SIZE})"
+    )
+    verb.add_argument("--name", metavar="NAME", help="of the pyramid, in the description")
+    verb.add_argument("--scale", metavar="SIZES", help='OME-Zarr: physical size of an element per axis, "1,0.5,0.5"')
+    verb.add_argument("--fresh", action="store_true", help="begin anew where a stopped run would go on")
+    verb.add_argument("--overwrite", action="store_true", help="replace levels that are there")
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build the levels and print them."""
+    factors: Any = parse_layout(arguments.factors)
+    if isinstance(factors, str) or factors is None:
+        note(f"error: {arguments.factors!r} are no factors; write 2, 1,2,2 or y=2,x=2")
+        return ERROR
+    store, path = open_store(arguments.place, storage=arguments.storage, writable=True)
+    whole = join(path, arguments.path.strip("/"))
+    above, _, name = whole.rpartition("/")
+    group = tessarr.open_group(store, path=above or None, mode="r+", use_consolidated=False)
+    with bar() as progress:
+        levels = build_pyramid(
+            group,
+            name,
+            levels=arguments.levels,
+            min_size=arguments.min_size,
+            factors=factors[0] if isinstance(factors, tuple) and len(factors) == 1 else factors,
+            method=arguments.method,
+            labels=arguments.labels,
+            missing=_number(arguments.missing),
+            convention=arguments.convention,
+            name=arguments.name,
+            scale=_numbers(arguments.scale),
+            resume=not arguments.fresh,
+            overwrite=arguments.overwrite,
+            jobs=arguments.jobs,
+            progress=progress,
+        )
+    store.close()
+    made = [{"path": level.name, "shape": list(level.shape), "factors": list(level.total)} for level in levels]
+    if arguments.json:
+        print_json({"group": group.name, "convention": arguments.convention, "levels": made})
+    else:
+        for level in levels:
+            print(f"{group.name.rstrip('/')}/{level.name}  {lengths(level.shape)}")
+    return OK
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    """Numbers with commas between. Raises `ValueError`."""
+    return None if text is None else [float(part) for part in text.split(",")]
+
+
+def _number(value: float | None) -> float | int | None:
+    """A whole number as one: it is compared with integers too large for floats."""
+    return int(value) if value is not None and value.is_integer() else value

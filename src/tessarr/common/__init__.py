@@ -1,0 +1,1 @@
+"""What every floor needs: JSON, the Rust extension module, segments of a value."""

@@ -1,0 +1,1 @@
+"""Conventions that are recognised and named, and not written."""

@@ -1,0 +1,1 @@
+"""The methods and properties of `Array` by topic."""

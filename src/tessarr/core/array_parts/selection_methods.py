@@ -1,0 +1,360 @@
+"""Reading and writing the parts of an array: what is between the brackets, and the methods that say it in words.
+
+Every method here turns its selection into a `Request` (pure), lets the array's engine fill or take a NumPy array, and shapes
+the result as asked. `Array` inherits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
+from tessarr.indexing import request as requests
+from tessarr.indexing.base import Request
+
+if TYPE_CHECKING:
+    from tessarr.engine.base import Engine
+    from tessarr.engine.bound import BoundArray
+    from tessarr.types import Shape
+
+Fields = str | list[str] | None
+Plan: TypeAlias = "Callable[[BoundArray], Request]"
+"""A selection, still to be applied: to one bound array, which then serves it, whatever other threads make of the array."""
+
+
+class Selecting:
+    """Reading and writing by selection. Subclasses give `shape`, `_bound`, `_engine` and `_order`."""
+
+    _order: Any
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> Shape: ...
+
+        @property
+        def _bound(self) -> BoundArray: ...
+
+        @property
+        def _engine(self) -> Engine: ...
+
+    # -- brackets --------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, selection: Any) -> Any:
+        """The selected elements as a new NumPy array (a scalar when every axis is dropped).
+
+        Integers, slices with any step, Ellipsis, masks and integer arrays mean what they mean to zarr-python where it
+        defines them, and what they mean to NumPy elsewhere; field names pick fields of a structured type.
+
+        Raises `ArrayIndexError`, `CodecError`, `StoreError`.
+        """
+        bound = self._bound
+        if selection.__class__ is tuple and selection and selection[-1].__class__ is int:
+            # Single elements are asked for in loops, where planning a request would cost several times the read.
+            element = getattr(self._engine, "element", None)
+            value = None if element is None else element(bound, selection)
+            if value is not None:
+                return value
+        fields, selection = requests.pop_fields(selection)
+        if fields:
+            return self._get(lambda bound: requests.getitem(selection, bound.shape), None, fields)
+        request = requests.getitem(selection, bound.metadata.shape)
+        full = np.empty(request.full_shape, bound.dtype, self._order)
+        self._engine.read(bound, request.selection, full)
+        result = request.result(full)
+        return result if request.shape else result[()]
+
+    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Store `value`, broadcast as in NumPy's assignment, at the selected elements.
+
+        Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
+        """
+        fields, selection = requests.pop_fields(selection)
+        bound = self._bound
+        request = requests.getitem(selection, bound.shape)
+        if fields:
+            self._put_fields(bound, request, value, fields)
+            return
+        self._engine.write(bound, request.selection, self._prepared(request, value))
+
+    def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+        """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
+        fields, selection = requests.pop_fields(selection)
+        return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
+
+    async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+        """Call `read` asynchronously."""
+        fields, selection = requests.pop_fields(selection)
+        return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
+
+    def write(self, selection: Any, value: npt.ArrayLike) -> None:
+        """`__setitem__` in words."""
+        self[selection] = value
+
+    async def write_async(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Call `write` asynchronously."""
+        fields, selection = requests.pop_fields(selection)
+        await self._put_async(lambda bound: requests.getitem(selection, bound.shape), value, fields)
+
+    # -- the five selections -----------------------------------------------------------------------------------------
+
+    def get_basic_selection(
+        self, selection: Any = Ellipsis, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """Integers, slices and Ellipsis. `out` (shape of the result, the array's dtype) is filled and returned.
+
+        `prototype` is accepted for zarr-python's sake and has no effect, here and below.
+        """
+        return self._get(lambda bound: requests.basic(selection, bound.shape), out, fields)
+
+    async def get_basic_selection_async(
+        self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None
+    ) -> Any:
+        """Call `get_basic_selection` asynchronously."""
+        return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
+
+    def set_basic_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write by integers, slices and Ellipsis."""
+        self._put(lambda bound: requests.basic(selection, bound.shape), value, fields)
+
+    async def set_basic_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
+        """Call `set_basic_selection` asynchronously."""
+        await self._put_async(lambda bound: requests.basic(selection, bound.shape), value, fields)
+
+    def get_orthogonal_selection(
+        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """One integer, slice, integer array or mask per axis; the result is their outer product."""
+        return self._get(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
+
+    async def get_orthogonal_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_orthogonal_selection` asynchronously."""
+        return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
+
+    def set_orthogonal_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write to the outer product of one selection per axis."""
+        self._put(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
+
+    async def set_orthogonal_selection_async(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
+        """Call `set_orthogonal_selection` asynchronously."""
+        await self._put_async(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
+
+    def get_coordinate_selection(
+        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """The points that one integer array per axis, broadcast against each other, name together."""
+        return self._get(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
+
+    async def get_coordinate_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_coordinate_selection` asynchronously."""
+        return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
+
+    def set_coordinate_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write to points; of repeated points the last value wins."""
+        self._put(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
+
+    async def set_coordinate_selection_async(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
+        """Call `set_coordinate_selection` asynchronously."""
+        await self._put_async(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
+
+    def get_mask_selection(
+        self, mask: npt.NDArray[np.bool_], *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """The elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
+        return self._get(lambda bound: requests.mask(mask, bound.shape), out, fields)
+
+    async def get_mask_selection_async(
+        self, mask: npt.NDArray[np.bool_], *, out: Any = None, fields: Fields = None
+    ) -> Any:
+        """Call `get_mask_selection` asynchronously."""
+        return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
+
+    def set_mask_selection(
+        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write where `mask` is true."""
+        self._put(lambda bound: requests.mask(mask, bound.shape), value, fields)
+
+    async def set_mask_selection_async(
+        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
+        """Call `set_mask_selection` asynchronously."""
+        await self._put_async(lambda bound: requests.mask(mask, bound.shape), value, fields)
+
+    def get_block_selection(
+        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+    ) -> Any:
+        """The elements of whole blocks (chunks; shards, where there are some), by integers and slices of their grid."""
+        return self._get(lambda bound: requests.block(selection, bound.axes), out, fields)
+
+    async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+        """Call `get_block_selection` asynchronously."""
+        return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
+
+    def set_block_selection(
+        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+    ) -> None:
+        """Write whole blocks."""
+        self._put(lambda bound: requests.block(selection, bound.axes), value, fields)
+
+    async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
+        """Call `set_block_selection` asynchronously."""
+        await self._put_async(lambda bound: requests.block(selection, bound.axes), value, fields)
+
+    def get_point_selection(self, selection: Any) -> Any:
+        """What `vindex` means: a mask, or coordinate arrays."""
+        return self._get(self._points(selection), None, None)
+
+    async def get_point_selection_async(self, selection: Any) -> Any:
+        """Call `get_point_selection` asynchronously."""
+        return await self._get_async(self._points(selection), None, None)
+
+    def set_point_selection(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Write by a mask or coordinate arrays."""
+        self._put(self._points(selection), value, None)
+
+    async def set_point_selection_async(self, selection: Any, value: npt.ArrayLike) -> None:
+        """Call `set_point_selection` asynchronously."""
+        await self._put_async(self._points(selection), value, None)
+
+    # -- how -----------------------------------------------------------------------------------------------------------
+
+    def _points(self, selection: Any) -> Plan:
+        fields, selection = requests.pop_fields(selection)
+        if fields:
+            raise VindexInvalidSelectionError("field names are not part of a point selection", got=fields)
+        items = selection if isinstance(selection, tuple) else (selection,)
+        first = np.asarray(items[0]) if len(items) == 1 else None
+        if first is not None and first.dtype.kind == "b" and first.shape == self.shape:
+            return lambda bound: requests.mask(first, bound.shape)
+        if any(item is None or isinstance(item, slice) or item is Ellipsis for item in items):
+            raise VindexInvalidSelectionError(
+                "a point selection is one integer array per axis, or a mask",
+                got=selection,
+                hint="See oindex for slices",
+            )
+        return lambda bound: requests.coordinate(selection, bound.shape)
+
+    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
+        """The array for the engine to fill, and whether it is memory of `out`."""
+        if fields:
+            self._check_fields([fields] if isinstance(fields, str) else fields)
+        if out is not None:
+            if not isinstance(out, np.ndarray):
+                raise TypeError(f"out must be a NumPy array, got {type(out).__name__}")
+            if out.shape != request.shape:
+                raise ValueError(f"out has shape {out.shape}; the selection has shape {request.shape}")
+            view = request.view(out) if out.dtype == self._bound.dtype and not fields else None
+            if view is not None and view.flags.writeable:
+                return view, True
+        return np.empty(request.full_shape, self._bound.dtype, self._order), False
+
+    def _finish(self, request: Request, full: npt.NDArray[Any], direct: bool, out: Any, fields: Fields) -> Any:
+        if direct:
+            return out
+        result = request.result(full)
+        if fields:
+            result = result[fields]
+        if out is not None:
+            out[...] = result
+            return out
+        return result if request.shape else result[()]
+
+    def _get(self, plan: Plan, out: Any, fields: Fields) -> Any:
+        bound = self._bound
+        request = plan(bound)
+        full, direct = self._full(request, out, fields)
+        self._engine.read(bound, request.selection, full)
+        return self._finish(request, full, direct, out, fields)
+
+    async def _get_async(self, plan: Plan, out: Any, fields: Fields) -> Any:
+        bound = self._bound
+        request = plan(bound)
+        full, direct = self._full(request, out, fields)
+        await self._engine.read_async(bound, request.selection, full)
+        return self._finish(request, full, direct, out, fields)
+
+    def _prepared(self, request: Request, value: Any) -> npt.NDArray[Any]:
+        """`value` in the array's dtype, broadcast to the selection."""
+        bound = self._bound
+        if bound.read_only is not None:
+            raise ReadOnlyError(
+                f"the array is read-only: {bound.read_only}", store=bound.store.url, path=f"/{bound.path}"
+            )
+        as_cells = bound.dtype.kind == "O"
+        return request.value(cells(value, len(request.shape)) if as_cells else as_elements(value, bound.dtype))
+
+    def _check_fields(self, names: list[str]) -> None:
+        there = self._bound.dtype.names
+        unknown = [name for name in names if name not in (there or ())]
+        if unknown:
+            expected = "a selection; the data type has no fields" if there is None else f"one of {there}"
+            raise FieldNotFoundError("no such field", expected=expected, got=unknown)
+
+    def _put_fields(self, bound: BoundArray, request: Request, value: Any, fields: str | list[str]) -> None:
+        """Write some fields: from an array of that field, or, for several, from one that has fields of these names."""
+        from tessarr.engine.reference.fields import write_fields
+
+        names = [fields] if isinstance(fields, str) else fields
+        dtype = bound.dtype
+        self._check_fields(names)
+        self._prepared(request, np.empty((), dtype))  # the checks of every write
+        whole = np.empty(request.full_shape, dtype)
+        for name in names:
+            request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
+        write_fields(bound, request.selection, {name: whole[name] for name in names})
+
+    def _put(self, plan: Plan, value: Any, fields: Fields) -> None:
+        bound = self._bound
+        request = plan(bound)
+        if fields:
+            self._put_fields(bound, request, value, fields)
+        else:
+            self._engine.write(bound, request.selection, self._prepared(request, value))
+
+    async def _put_async(self, plan: Plan, value: Any, fields: Fields) -> None:
+        bound = self._bound
+        request = plan(bound)
+        if fields:
+            import asyncio
+
+            await asyncio.to_thread(self._put_fields, bound, request, value, fields)
+        else:
+            await self._engine.write_async(bound, request.selection, self._prepared(request, value))
+
+
+def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`value` as an array of `dtype`, converted as NumPy's assignment would; no copy where none is needed."""
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value).astype(dtype, copy=False)
+    if hasattr(value, "__array__"):
+        return np.asarray(value).astype(dtype, copy=False)
+    return np.asarray(value, dtype)
+
+
+def cells(value: Any, ndim: int) -> npt.NDArray[Any]:
+    """`value` as an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
+    if ndim == 0 or not (hasattr(value, "__array__") or isinstance(value, list | tuple)):
+        cell = np.empty((), object)
+        cell[()] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        return cell
+    if ndim == 1 and isinstance(value, list | tuple):  # rows of one length are objects all the same
+        row = np.empty(len(value), object)
+        for i, item in enumerate(value):
+            row[i] = item
+        return row
+    return np.asarray(value).astype(object, copy=False) if hasattr(value, "__array__") else np.asarray(value, object)

@@ -1,0 +1,115 @@
+"""Stores that were written for zarr-python on top of `tessarr.abc.store.Store`: their methods are coroutines.
+
+Their coroutines run in one background loop, so that a store may keep what belongs to a loop (a client, a lock) from one call
+to the next. Values reach them as buffers of `tessarr.buffer.cpu`, ranges as the classes of `tessarr.abc.store`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from tessarr.buffer.cpu import buffer_prototype
+from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.path import check_key
+from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+from tessarr.types import Buffer, ByteRange
+
+T = TypeVar("T")
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+"""Process id → the loop; threads do not survive a fork."""
+
+
+def caller_of(store: Store) -> Store:
+    """The store that calls the coroutines of `store`; the same one every time."""
+    known: Store | None = store.__dict__.get("_tessarr_caller")
+    return known if known is not None else store.__dict__.setdefault("_tessarr_caller", CoroutineStore(store))
+
+
+class CoroutineStore(ZarrPythonStore):
+    """The store `store`, whose methods are coroutines."""
+
+    def __init__(self, store: Any, *, read_only: bool = False) -> None:
+        super().__init__(store, read_only=read_only)
+        self.is_remote = True
+
+    @property
+    def url(self) -> str:
+        own = str(self.store.url) if type(self.store).url is not Store.url else str(self.store)
+        return own if "://" in own and " " not in own else f"{type(self.store).__name__.lower()}://{id(self.store):x}"
+
+    def _run(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()).result()
+
+    async def _run_async(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()))
+
+    async def _guarded(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await call
+        except TessarrError:
+            raise
+        except Exception as error:
+            got = f"{type(error).__name__}: {error}"
+            raise StoreError("the store failed", store=self.url, key=key or None, got=got) from error
+
+    async def _read(self, key: str, part: ByteRange | None) -> Buffer | None:
+        if part is not None and part.stop is not None and part.stop <= part.start:
+            return b"" if await self._has(key) else None
+        try:
+            found = await self.store.get(key, buffer_prototype, _request(part))
+        except (FileNotFoundError, KeyError):
+            return None
+        return None if found is None else memoryview(found.to_bytes() if hasattr(found, "to_bytes") else found)
+
+    async def _getsize(self, key: str) -> int | None:
+        if asyncio.iscoroutinefunction(self.store.getsize):
+            return await super()._getsize(key)
+        value = await self._read(key, None)
+        return None if value is None else byte_view(value).nbytes
+
+    async def _write(self, key: str, value: Buffer, if_match: Version | None | Any_) -> None:
+        self._check_writable(key)
+        check_key(key)
+        if if_match is not ANY:
+            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+        await self.store.set(key, buffer_prototype.buffer.from_bytes(bytes(byte_view(value))))
+
+    def __dask_tokenize__(self) -> tuple[object, ...]:
+        return (type(self).__qualname__, self.store, self.read_only)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        store = self.store.__reduce_ex__(2)
+        state = {name: value for name, value in (store[2] or {}).items() if name != "_tessarr_caller"}
+        return _rebuilt, (store[0], store[1], state, self.read_only)
+
+
+def _rebuilt(make: Any, arguments: tuple[Any, ...], state: dict[str, Any], read_only: bool) -> CoroutineStore:
+    store = make(*arguments)
+    store.__dict__.update(state)
+    return CoroutineStore(store, read_only=read_only)
+
+
+def _request(part: ByteRange | None) -> ByteRange | None:
+    from tessarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+
+    if part is None or isinstance(part, RangeByteRequest | OffsetByteRequest | SuffixByteRequest):
+        return part
+    if part.start < 0:
+        return SuffixByteRequest(-part.start)
+    return OffsetByteRequest(part.start) if part.stop is None else RangeByteRequest(part.start, part.stop)
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    with _lock:
+        loop = _loops.get(os.getpid())
+        if loop is None:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="tessarr-stores", daemon=True).start()
+        return loop

@@ -1,0 +1,232 @@
+"""Consolidated metadata in a store: reading it, writing it, and keeping it in step with every change.
+
+The documents themselves are `tessarr.metadata.consolidated`'s business (pure); this is the part that reads and writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from tessarr.common.warn import warn
+from tessarr.core import metadata_io
+from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
+from tessarr.metadata import consolidated, formats
+from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.path import prefix_of
+from tessarr.types import Buffer
+
+_NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
+
+
+def read_consolidated(
+    store: Store, path: str, group: GroupMetadata, key: str | None = None, known: Mapping[str, Buffer | None] = _NOTHING
+) -> Consolidated | None:
+    """The consolidated metadata of a group whose own document was read; ``None`` when there is none that we can use.
+
+    v3: from the document that was read (no further request); v2: from the key `key` (``.zmetadata`` when not given),
+    unless its value is in `known`.
+    """
+    if group.zarr_format == 3:
+        return consolidated.parse_v3(group.extra.get(FIELD))
+    name = prefix_of(path) + (key or V2_KEY)
+    data = known[name] if name in known else store.get(name)
+    return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))
+
+
+def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
+    """Write the documents of everything below the group at `path` into one place, from the truth in the store.
+
+    Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
+    """
+    finish(consolidating(store, path, zarr_format, metadata_key))
+
+
+def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
+    """The steps of `consolidate`."""
+    group = yield from metadata_io.requiring(store, path, zarr_format, GroupMetadata)
+    if not isinstance(group, GroupMetadata):
+        raise GroupNotFoundError("no group here", store=store.url, path=f"/{path}")
+    below = yield from _reading_below(store, path, group.zarr_format)
+    prefix = prefix_of(path)
+    if group.zarr_format == 3:
+        block = consolidated.dump_v3(below)
+
+        def enter(old: Buffer | None) -> bytes:
+            document = formats.loads("zarr.json", old if old is not None else b"{}", key=prefix + "zarr.json")
+            return formats.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
+
+        yield [ask(store, "update", prefix + "zarr.json", enter)]
+        return
+    names = (".zgroup", ".zattrs")
+    (answers,) = yield [ask(store, "fetch", [Fetch(prefix + name) for name in names])]
+    below[""] = {
+        name: formats.loads(name, answer[0], key=prefix + name)
+        for name, answer in zip(names, answers, strict=True)
+        if answer is not None
+    }
+    document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
+    yield [ask(store, "set", prefix + metadata_key, document)]
+
+
+def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]:
+    """What the store holds for each node below `path`: relative path → documents."""
+    return finish(_reading_below(store, path, zarr_format))
+
+
+def _reading_below(store: Store, path: str, zarr_format: int) -> Steps[dict[str, Any]]:
+    found: dict[str, Any] = {}
+    waiting = [path]
+    names = list(formats.KEYS[zarr_format].all)
+    while waiting:
+        children: list[str] = []
+        listings = yield [ask(store, "list_dir", prefix_of(parent)) for parent in waiting]
+        for parent, listing in zip(waiting, listings, strict=True):
+            prefix = prefix_of(parent)
+            listed = [child[len(prefix) : -1] for child in listing.prefixes]
+            children += [prefix + name for name in listed if name and not name.startswith("__")]
+        requests = [Fetch(f"{child}/{name}") for child in children for name in names]
+        (fetched,) = yield [ask(store, "fetch", requests)]
+        answers = iter(fetched)
+        waiting = []
+        for child in children:
+            stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
+            documents = {name: formats.loads(name, data, key=f"{child}/{name}") for name, data in stored.items()}
+            if documents.keys() <= {".zattrs"}:
+                continue
+            found[child[len(prefix_of(path)) :]] = documents
+            if _is_group(documents):
+                waiting.append(child)
+    return found
+
+
+def _is_group(documents: dict[str, Any]) -> bool:
+    document = documents.get("zarr.json")
+    if document is not None:
+        return isinstance(document, dict) and document.get("node_type") == "group"
+    return ".zarray" not in documents
+
+
+def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
+    """The key to read together with a node's documents: v2's consolidated metadata, where a second request costs much."""
+    if not store.is_remote or zarr_format in (1, 3) or use is False or not store.supports_consolidated_metadata:
+        return None
+    return prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
+
+
+def is_holder(name: str, data: Buffer | None) -> bool:
+    """Whether the document called `name` holds consolidated metadata."""
+    return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
+
+
+def places_above(path: str) -> list[metadata_io.Holder]:
+    """Where consolidated metadata that tells of `path` may be."""
+    return [(above, name) for above in [*metadata_io.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
+
+
+def holding(places: Sequence[metadata_io.Holder], answers: Sequence[list[Buffer] | None]) -> list[metadata_io.Holder]:
+    """Those of `places` that hold consolidated metadata, by what is there."""
+    return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
+
+
+def following_change(
+    store: Store, path: str, known: Sequence[metadata_io.Holder] | None = None, *, replaced: bool = False
+) -> Steps[None]:
+    """Enter what is now stored at `path` into the consolidated metadata of every group above it that has some.
+
+    With `replaced` everything that was below `path` is gone. `known`: where consolidated metadata is, at least above
+    `path`; without it that costs one request, and nothing more where no group is consolidated.
+    """
+    yield from _following(store, [path], known, [path] if replaced else [])
+    _follow_outside(store, [path], [path] if replaced else [])
+
+
+def follow_changes(store: Store, paths: Sequence[str]) -> None:
+    """`following_change` for many nodes: each document that holds consolidated metadata is changed once."""
+    finish(_following(store, paths, None, []))
+    _follow_outside(store, paths, [])
+
+
+def follow_directory(path: str) -> None:
+    """`following_change` for a directory that was put in its place as a whole, and everything in it."""
+    store = LocalStore(path)
+    group = metadata_io.read_node(store, "")
+    if group is not None:
+        _follow_outside(store, ["", *documents_below(store, "", group.zarr_format)], [""])
+
+
+def is_staged(path: str) -> bool:
+    """Whether a path leads through a place where tools prepare what is put in its place later."""
+    return any(name.startswith(".") and name.endswith(".partial") for name in path.split("/"))
+
+
+def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> None:
+    """`_following` in the groups around a directory that was opened by itself: ``data.zarr/x`` is a node of ``data.zarr``."""
+    if not isinstance(store, LocalStore):
+        return
+    root = top = os.fspath(store.root)
+    while (above := os.path.dirname(top)) != top and _holds_group(above):
+        top = above
+    inside = os.path.relpath(root, top).replace(os.sep, "/") if top != root else ""
+    if not inside or is_staged(inside):
+        return
+    below = ["/".join(filter(None, (inside, path))) for path in paths]
+    left = ["/".join(filter(None, (inside, path))) for path in gone]
+    try:
+        finish(_following(LocalStore(top), below, None, left))
+    except (OSError, TessarrError) as error:
+        message = f"consolidated metadata of {top} could not be kept in step with {root}: {error}"
+        warn(message, ZarrRuntimeWarning)
+
+
+def _holds_group(directory: str) -> bool:
+    return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
+
+
+def _following(
+    store: Store, paths: Sequence[str], known: Sequence[metadata_io.Holder] | None, gone: Sequence[str]
+) -> Steps[None]:
+    above = dict.fromkeys(place for path in paths for place in [*metadata_io.ancestors(path), path])
+    places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
+    if known is None:
+        (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
+        known = holding(places, answers)
+    for place, name in [where for where in places if where in known]:
+        prefix = prefix_of(place)
+        # v3 keeps nothing about the group itself
+        inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]
+        if not inside:
+            continue
+        left = [path[len(prefix) :] for path in gone if path != place]
+
+        def enter(
+            old: Buffer | None,
+            key: str = prefix + name,
+            name: str = name,
+            inside: Sequence[str] = inside,
+            left: Sequence[str] = left,
+        ) -> Buffer | None:
+            return old if old is None else _entered(store, old, key, name, inside, left)
+
+        yield [ask(store, "update", prefix + name, enter)]
+
+
+def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:
+    """The document at `key` with the entries for the nodes at `paths` brought up to date."""
+    document = formats.loads(name, old, key=key)
+    names = ("zarr.json",) if name == "zarr.json" else (".zarray", ".zgroup", ".zattrs")
+    start = len(key) - len(name)
+    answers = iter(store.fetch([Fetch(prefix_of(path) + part) for path in paths for part in names]))
+    now: dict[str, Any] = {}
+    for path in paths:
+        stored = {part: answer[0] for part in names if (answer := next(answers)) is not None}
+        prefix = prefix_of(path)
+        now[path[start:]] = {part: formats.loads(part, data, key=prefix + part) for part, data in stored.items()}
+    new = consolidated.entered(name, document, now, gone)
+    return old if new is None else formats.dumps({name: new})[name]

@@ -1,0 +1,316 @@
+"""Copying values between arrays, and nodes and keys between places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import pairwise, product, zip_longest
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessarr.core import metadata_io
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import check_wanted, twin
+from tessarr.core.consolidated import follow_changes
+from tessarr.core.group import Group
+from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
+from tessarr.grids.base import Axis
+from tessarr.metadata import formats
+from tessarr.stores.base import Store
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.path import join, prefix_of
+
+_PIECE_NBYTES = 64 << 20
+"""About so much is held in memory while values are copied."""
+
+
+def write_values(source: Any, target: Array) -> None:
+    """Store the values of an array-like of the target's shape, a bounded piece at a time.
+
+    A NumPy array is stored in one call. Anything else that has a shape (an array in a store, an HDF5 dataset) is read in
+    boxes made of whole chunks of `target`.
+    """
+    if isinstance(source, np.ndarray) or not target.shape:
+        target[...] = source[...] if isinstance(source, Array) else source
+        return
+    for box in boxes(target):
+        check_wanted()
+        target[box] = source[box]
+
+
+def boxes(array: Array, nbytes: int = _PIECE_NBYTES) -> Iterator[tuple[slice, ...]]:
+    """Boxes of whole stored chunks that tile `array`, each of at most `nbytes`, or one chunk."""
+    axes = array.metadata.chunk_grid.axes(array.shape)
+    longest = [_longest(_spans(axis, 0)) if axis.uniform is None else axis.uniform for axis in axes]
+    size = max(1, array.dtype.itemsize) * prod(longest)
+    cuts: list[list[slice]] = []
+    for axis, chunk in zip(reversed(axes), reversed(longest), strict=True):
+        rest = size // chunk
+        spans = _spans(axis, nbytes // rest)
+        size = rest * max(chunk, _longest(spans))
+        cuts.append(spans)
+    yield from product(*reversed(cuts))
+
+
+def _spans(axis: Axis, limit: int) -> list[slice]:
+    """Slices of whole chunks that tile an axis, each of one chunk or at most `limit` elements."""
+    if axis.uniform is not None:
+        step = axis.uniform * max(1, limit // axis.uniform)
+        return [slice(start, min(start + step, axis.length)) for start in range(0, axis.length, step)]
+    ends = [*(axis.start(index) for index in range(1, axis.nchunks)), axis.length]
+    kept = [0]
+    for end, following in zip_longest(ends, ends[1:]):
+        if following is None or following - kept[-1] > limit:
+            kept.append(end)
+    return [slice(start, stop) for start, stop in pairwise(kept)]
+
+
+def _longest(spans: list[slice]) -> int:
+    return max((span.stop - span.start for span in spans), default=1)
+
+
+class CopyCounts(NamedTuple):
+    """What a copy did."""
+
+    copied: int
+    skipped: int
+    nbytes: int
+
+    def plus(self, other: CopyCounts) -> CopyCounts:
+        """What both did."""
+        return CopyCounts(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def _logger(log: Any) -> Callable[[str], Any]:
+    if log is None:
+        return lambda line: None
+    return log if callable(log) else lambda line: print(line, file=log)
+
+
+_IF_EXISTS = ("raise", "replace", "skip", "skip_initialized")
+
+
+def copy(
+    source: Array | Group,
+    dest: Group,
+    name: str | None = None,
+    shallow: bool = False,
+    without_attrs: bool = False,
+    log: Any = None,
+    if_exists: str = "raise",
+    dry_run: bool = False,
+    **create_kws: Any,
+) -> CopyCounts:
+    """Copy an array or a group, with everything below it (unless `shallow`), into the group `dest`.
+
+    Values are read and written anew, so `create_kws` may choose other chunks, codecs or another format. `if_exists` is
+    "raise", "replace", "skip" or "skip_initialized" (arrays all of whose chunks are stored). `log` is a file or callable
+    that gets a line per node.
+
+    Raises `CopyError` when something is there and `if_exists` is "raise".
+    """
+    if if_exists not in _IF_EXISTS:
+        raise ValueError(f"if_exists must be one of {_IF_EXISTS}, got {if_exists!r}")
+    if not isinstance(source, Array | Group):
+        return _copy_foreign(source, dest, name, log, if_exists, dry_run, create_kws)
+    name = name or source.basename
+    if not name:
+        raise TypeError("the name to copy a root node to is needed")
+    say = _logger(log)
+    if isinstance(source, Array):
+        return _copy_array(source, dest, name, without_attrs, say, if_exists, dry_run, create_kws)
+    say(f"copy {source.name} -> {dest.name.rstrip('/')}/{name}")
+    present = dest.get(name)
+    if isinstance(present, Array):
+        if if_exists == "raise":
+            raise CopyError("an array is in the way", path=present.name, hint="See if_exists")
+        if if_exists != "replace":
+            return CopyCounts(0, 1, 0)
+    total = CopyCounts(0, 0, 0)
+    target = present if isinstance(present, Group) else None
+    if not dry_run:
+        target = dest.require_group(name, overwrite=isinstance(present, Array))
+        if not without_attrs:
+            target.attrs.update(source.attrs.asdict())
+    for child, node in () if shallow else source.members():
+        if target is None:
+            say(f"copy {node.name}")
+            total = CopyCounts(total.copied + 1, total.skipped, total.nbytes + getattr(node, "nbytes", 0))
+            continue
+        total = total.plus(copy(node, target, child, False, without_attrs, log, if_exists, dry_run, **create_kws))
+    return CopyCounts(total.copied + 1, *total[1:])
+
+
+def _copy_array(
+    source: Array, dest: Group, name: str, without_attrs: bool, say: Any, if_exists: str, dry_run: bool, options: Any
+) -> CopyCounts:
+    present = dest.get(name)
+    if present is not None:
+        full = isinstance(present, Array) and present.nchunks_initialized == present.nchunks
+        if if_exists == "raise":
+            kind = "an array" if isinstance(present, Array) else "a group"
+            raise CopyError(f"{kind} is in the way", path=present.name, hint="See if_exists")
+        if if_exists == "skip" or (if_exists == "skip_initialized" and full):
+            say(f"skip {source.name}")
+            return CopyCounts(0, 1, 0)
+    say(f"copy {source.name} -> {dest.name.rstrip('/')}/{name} {source.shape} {source.dtype}")
+    if not dry_run:
+        from tessarr.core.creation.shorthands import from_array
+
+        arguments: dict[str, Any] = {"zarr_format": dest.zarr_format, **options}
+        if without_attrs:
+            arguments["attributes"] = {}
+        path = join(dest.path, name)
+        from_array(dest.store, data=source, name=path, overwrite=present is not None, **arguments)
+    return CopyCounts(1, 0, source.nbytes)
+
+
+def _copy_foreign(
+    source: Any, dest: Group, name: str | None, log: Any, if_exists: str, dry_run: bool, options: Any
+) -> CopyCounts:
+    """An h5py dataset or group, by its mapping and array surface."""
+    name = name or source.name.strip("/").rpartition("/")[2]
+    say = _logger(log)
+    say(f"copy {source.name} -> {name}")
+    if not hasattr(source, "shape"):
+        total = CopyCounts(1, 0, 0)
+        if dry_run:
+            return total
+        target = dest.require_group(name)
+        for child in source:
+            total = total.plus(_copy_foreign(source[child], target, child, log, if_exists, dry_run, options))
+        target.attrs.update(dict(source.attrs))
+        return total
+    if name in dest and if_exists in ("skip", "skip_initialized"):
+        return CopyCounts(0, 1, 0)
+    if not dry_run:
+        made = dest.create_array(
+            name, shape=source.shape, dtype=source.dtype, overwrite=if_exists == "replace", **options
+        )
+        write_values(source, made)
+        made.attrs.update(dict(getattr(source, "attrs", {})))
+    return CopyCounts(1, 0, int(np.dtype(source.dtype).itemsize * np.prod(source.shape)))
+
+
+def copy_all(
+    source: Group,
+    dest: Group,
+    shallow: bool = False,
+    without_attrs: bool = False,
+    log: Any = None,
+    if_exists: str = "raise",
+    dry_run: bool = False,
+    **create_kws: Any,
+) -> CopyCounts:
+    """Copy every member of `source`, and its attributes, into `dest`. See `copy`."""
+    total = CopyCounts(0, 0, 0)
+    for name in source:
+        total = total.plus(
+            copy(source[name], dest, name, shallow, without_attrs, log, if_exists, dry_run, **create_kws)
+        )
+    if not without_attrs and not dry_run and hasattr(source, "attrs"):
+        dest.attrs.update(dict(source.attrs))
+    return total
+
+
+def copy_store(
+    source: Any,
+    dest: Any,
+    source_path: str = "",
+    dest_path: str = "",
+    excludes: Any = None,
+    includes: Any = None,
+    flags: int = 0,
+    if_exists: str = "raise",
+    dry_run: bool = False,
+    log: Any = None,
+) -> CopyCounts:
+    """Copy keys and their bytes as they are from one store to another; nothing is decoded.
+
+    `includes` and `excludes` are regular expressions (one or several) on keys relative to `source_path`. Every value is
+    compared after it was written. Raises `CopyError` when a key is there and `if_exists` is "raise", before
+    anything is copied.
+    """
+    from tessarr.core.open import locate
+
+    if if_exists not in _IF_EXISTS[:3]:
+        raise ValueError(f"if_exists must be one of {_IF_EXISTS[:3]}, got {if_exists!r}")
+    from_store, from_path, _ = locate(source, source_path, "r")
+    to_store, to_path, _ = locate(dest, dest_path, None)
+    from_prefix, to_prefix = prefix_of(from_path), prefix_of(to_path)
+    keep = _matcher(includes, True, flags)
+    drop = _matcher(excludes, False, flags)
+    names = sorted(key[len(from_prefix) :] for key in from_store.list_prefix(from_prefix))
+    names = [name for name in names if keep(name) and not drop(name)]
+    say = _logger(log)
+    present = {name for name in names if if_exists != "replace" and to_store.exists(to_prefix + name)}
+    if present and if_exists == "raise":
+        raise CopyError(f"{len(present)} keys are there already", store=to_store.url, key=to_prefix + min(present))
+    copied = nbytes = 0
+    for name in names:
+        if name in present:
+            say(f"skip {name}")
+            continue
+        say(f"copy {name}")
+        nbytes += _copy_key(from_store, from_prefix + name, to_store, to_prefix + name, dry_run)
+        copied += 1
+    if not dry_run:
+        documents = [to_prefix + name for name in names if name.rpartition("/")[2] in formats.DOCUMENT_NAMES]
+        follow_changes(to_store, list(dict.fromkeys(key.rpartition("/")[0] for key in documents)))
+    return CopyCounts(copied, len(present), nbytes)
+
+
+def _copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool) -> int:
+    check_wanted()
+    value = source.get(key)
+    if value is None:
+        return 0
+    if not dry_run:
+        dest.set(new_key, value)
+    return byte_view(value).nbytes
+
+
+def _matcher(patterns: Any, default: bool, flags: int) -> Callable[[str], bool]:
+    if patterns is None:
+        return lambda name: default
+    listed = [patterns] if isinstance(patterns, str) else patterns
+    compiled = [re.compile(pattern, flags) for pattern in listed]
+    return lambda name: any(pattern.search(name) for pattern in compiled)
+
+
+def move_node(store: Store, source: str, dest: str) -> None:
+    """Move a node and all below it: every key is copied, then the old ones are removed.
+
+    Raises `NodeNotFoundError` when nothing is at `source`, `ContainsArrayError` or `ContainsGroupError` when
+    something is at `dest`, `BaseZarrError` for a move into itself.
+    """
+    node = metadata_io.read_node(store, source)
+    if node is None:
+        raise NodeNotFoundError("nothing to move", store=store.url, path=f"/{source}")
+    if (dest + "/").startswith(source + "/"):
+        raise BaseZarrError("a node cannot be moved into itself", path=f"/{source}", got=f"/{dest}")
+    present = metadata_io.read_node(store, dest)
+    if present is not None:
+        way = ContainsGroupError if type(present).__name__ == "GroupMetadata" else ContainsArrayError
+        raise way("something is at the destination", store=store.url, path=f"/{dest}")
+    metadata_io.check_path(dest, node.zarr_format)
+    metadata_io.require_ancestors(store, dest, node.zarr_format)
+    prefix = prefix_of(source)
+    for key in sorted(store.list_prefix(prefix)):
+        _copy_key(store, key, store, prefix_of(dest) + key[len(prefix) :], False)
+    metadata_io.delete_node(store, source)
+    for path in [dest, *(f"{dest}/{below}" for below in _nodes_below(store, dest, node.zarr_format))]:
+        metadata_io.follow_change(store, path)
+
+
+def _nodes_below(store: Store, path: str, zarr_format: int) -> list[str]:
+    from tessarr.core.consolidated import documents_below
+
+    return list(documents_below(store, path, zarr_format))
+
+
+copy_async = twin(copy)
+copy_all_async = twin(copy_all)
+copy_store_async = twin(copy_store)

@@ -1,0 +1,1 @@
+"""From the arguments of a user to new arrays: defaults, shorthands, the keywords of zarr-python 2."""

@@ -1,0 +1,431 @@
+"""From what a user asks for to the metadata of a new array: defaults, automatic choices, and one spelling for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.fitting import fit_chain
+from tessarr.codecs.parse import codec_from
+from tessarr.codecs.sharding import ShardingCodec
+from tessarr.common import strict_json
+from tessarr.common.warn import warn
+from tessarr.dtypes.base import DataType, Scalar
+from tessarr.dtypes.parse import from_numpy, from_v2
+from tessarr.engine.bound import RuntimeOptions
+from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrUserWarning
+from tessarr.grids.base import ChunkGrid
+from tessarr.grids.guess import guess_shards, normalize_chunks
+from tessarr.grids.regular import RegularGrid
+from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.settings import config as settings
+from tessarr.types import JSONObject, Shape, ZarrFormat
+
+
+class Default:
+    """The type of `DEFAULT`."""
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT = Default()
+"""``fill_value=DEFAULT``: the data type's own default."""
+
+
+def array_like(data: Any) -> Any:
+    """`data` if it has a shape and a dtype (it is then read piece by piece), otherwise as a NumPy array."""
+    return data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayConfig:
+    """Runtime options of an array; never stored."""
+
+    order: str = "C"
+    """Memory layout of the arrays that reading gives."""
+    write_empty_chunks: bool = False
+    read_missing_chunks: bool = True
+
+    @property
+    def options(self) -> RuntimeOptions:
+        """What engines need of it."""
+        return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a plain dict."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+_IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes")
+
+
+def array_config(given: Any, base: ArrayConfig | None = None, **legacy: Any) -> ArrayConfig:
+    """Runtime options from an `ArrayConfig`, a dict, or ``None``; what is not given comes from `base` or the settings.
+
+    Raises `TypeError` for an unknown option.
+    """
+    if isinstance(given, ArrayConfig):
+        return given
+    base = base or ArrayConfig(
+        order=settings.get("array.order", "C"),
+        write_empty_chunks=settings.get("array.write_empty_chunks", False),
+        read_missing_chunks=settings.get("array.read_missing_chunks", True),
+    )
+    if given is None and not legacy:
+        return base
+    wanted = {name: value for name, value in legacy.items() if value is not None}
+    wanted |= dict(given or {})
+    unknown = wanted.keys() - {*ArrayConfig.__slots__, *_IGNORED_OPTIONS}
+    if unknown:
+        raise TypeError(f"unknown array config {sorted(unknown)}; known: {', '.join(ArrayConfig.__slots__)}")
+    known = {name: value for name, value in wanted.items() if name in ArrayConfig.__slots__}
+    if known.get("order", "C") not in ("C", "F"):
+        raise ValueError(f"order must be 'C' or 'F', got {known['order']!r}")
+    return ArrayConfig(**{**base.to_dict(), **known})
+
+
+def new_array_metadata(
+    *,
+    shape: Any,
+    dtype: Any,
+    zarr_format: ZarrFormat = 3,
+    chunks: Any = "auto",
+    shards: Any = None,
+    filters: Any = "auto",
+    compressors: Any = "auto",
+    serializer: Any = "auto",
+    codecs: Iterable[Any] | None = None,
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Iterable[str | None] | None = None,
+    object_codec: Any = None,
+    storage_transformers: Sequence[JSONObject] = (),
+) -> ArrayMetadata:
+    """The metadata of a new array. Every argument as in `tessarr.create_array`; raises what it raises."""
+    lengths = _shape(shape)
+    data_type, filters = _data_type(dtype, object_codec, filters, zarr_format)
+    endian = _byteorder(dtype) if zarr_format == 3 else None
+    itemsize = data_type.itemsize or 16
+    names = _dimension_names(dimension_names, len(lengths))
+    common: dict[str, Any] = {
+        "zarr_format": zarr_format,
+        "shape": lengths,
+        "data_type": data_type,
+        "fill_value": fill_from(data_type, fill_value, zarr_format),
+        "attributes": strict_json.plain(dict(attributes or {})),
+        "dimension_names": names,
+    }
+    if zarr_format == 3:
+        grid, inner = _grids(lengths, chunks, shards, itemsize)
+        chain = (
+            tuple(codec_from(codec) for codec in codecs)
+            if codecs is not None
+            else _chain(data_type, filters, serializer, compressors, endian)
+        )
+        if inner is not None:
+            chain = (ShardingCodec(inner, chain, **_shard_options(shards)),)
+        spec = ChunkSpec(_first_chunk(grid, lengths), data_type, common["fill_value"])
+        chain = fit_chain(chain, spec)
+        _check_chain(chain, spec)
+        return ArrayMetadata(
+            **common,
+            chunk_grid=grid,
+            chunk_key_encoding=_key_encoding(chunk_key_encoding, "default"),
+            codecs=chain,
+            storage_transformers=tuple(storage_transformers),
+        )
+    return _older_metadata(
+        common, chunks, shards, filters, compressors, codecs, order, chunk_key_encoding, itemsize, storage_transformers
+    )
+
+
+def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) -> tuple[DataType, Any]:
+    """The data type, and the filters: in v1 and v2 with the object codec in front, where there is one."""
+    if hasattr(dtype, "to_native_dtype") and not isinstance(dtype, DataType):
+        dtype = dtype.to_json(zarr_format=3)  # a data type of zarr-python
+    if zarr_format == 3:
+        return from_numpy(dtype).with_byteorder("="), filters
+    codec_id, filters = _object_codec(object_codec, filters)
+    if codec_id is not None and from_numpy_dtype(dtype) == np.dtype(object):
+        return from_v2("|O", [_v2_config(f) for f in _listed(filters)]), filters
+    dtype = object if _is_text_for(codec_id, dtype) else dtype
+    return from_numpy(dtype, object_codec=codec_id), filters
+
+
+def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
+    """Refuse a chain that cannot encode such chunks; warn of one that makes shards useless."""
+    bound = BoundChain(chain, spec)
+    if bound.shard is not None and not bound.partial:
+        message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
+        warn(message, ZarrUserWarning)
+
+
+def _older_metadata(
+    common: dict[str, Any],
+    chunks: Any,
+    shards: Any,
+    filters: Any,
+    compressors: Any,
+    codecs: Any,
+    order: str | None,
+    chunk_key_encoding: Any,
+    itemsize: int,
+    transformers: Any,
+) -> ArrayMetadata:
+    """v1 and v2: filters, one compressor, an order."""
+    from tessarr.metadata.v2 import DIMENSIONS, chain_from_v2
+
+    zarr_format, data_type = common["zarr_format"], common["data_type"]
+    if shards is not None or codecs is not None or transformers:
+        raise BaseZarrError(f"Zarr v{zarr_format} has no shards, codecs or storage transformers; use zarr_format=3")
+    if common["dimension_names"] and zarr_format == 2:
+        common["attributes"].setdefault(DIMENSIONS, list(common["dimension_names"]))
+    grid, _ = _grids(common["shape"], chunks, None, itemsize)
+    if grid.chunk_shape is None:
+        raise BaseZarrError(f"Zarr v{zarr_format} has no rectilinear chunks; use zarr_format=3")
+    filter_configs = _v2_filters(filters, data_type)
+    compressor = _v2_compressor(compressors, zarr_format)
+    encoding = _key_encoding(chunk_key_encoding, "v2")
+    if encoding.name != "v2":
+        raise BaseZarrError(f"Zarr v{zarr_format} has only the v2 chunk key encoding", got=encoding.name)
+    layout = order or "C"
+    if layout not in ("C", "F"):
+        raise BaseZarrError("invalid order", expected="'C' or 'F'", got=repr(order))
+    return ArrayMetadata(
+        **common,
+        chunk_grid=grid,
+        chunk_key_encoding=encoding,
+        codecs=chain_from_v2(layout, compressor, filter_configs, data_type, len(common["shape"])),
+        order=layout,
+        compressor=compressor,
+        filters=filter_configs,
+    )
+
+
+def _shape(shape: Any) -> Shape:
+    items = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    for n in items:
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise BaseZarrError("invalid shape", expected="non-negative integers", got=repr(shape))
+    return tuple(int(n) for n in items)
+
+
+def _first_chunk(grid: ChunkGrid, shape: Shape) -> Shape:
+    return tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in grid.axes(shape))
+
+
+def _grids(shape: Shape, chunks: Any, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
+    """The chunk grid, and the inner chunk shape when there are shards."""
+    grid = chunks if isinstance(chunks, ChunkGrid) else normalize_chunks(chunks, shape, itemsize)
+    if shards is None or shards is False:
+        return grid, None
+    if grid.chunk_shape is None:
+        raise BaseZarrError("inner chunks must all have one shape", got=repr(chunks))
+    inner = grid.chunk_shape
+    if isinstance(shards, Mapping):
+        shards = shards["shape"]
+    if isinstance(shards, str) or shards is True:
+        target = settings.get("array.target_shard_size_bytes", None)
+        return RegularGrid(guess_shards(shape, inner, itemsize, **({"target_nbytes": target} if target else {}))), inner
+    return shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize), inner
+
+
+def _shard_options(shards: Any) -> dict[str, Any]:
+    if not isinstance(shards, Mapping):
+        return {}
+    unknown = shards.keys() - {"shape", "index_location", "index_codecs", "subchunk_write_order"}
+    if unknown:
+        raise TypeError(f"unknown shard options {sorted(unknown)}")
+    return {name: value for name, value in shards.items() if name != "shape"}
+
+
+def _byteorder(dtype: Any) -> str | None:
+    """The byte order a user asked for by giving a dtype in one: a v3 array then stores it so."""
+    order = getattr(from_numpy_dtype(dtype), "byteorder", "=")
+    return {">": "big", "<": "little"}.get(order)
+
+
+def from_numpy_dtype(dtype: Any) -> Any:
+    """`dtype` as NumPy sees it, or ``None`` where it does not."""
+    if isinstance(dtype, DataType):
+        return dtype.dtype
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError):
+        return None
+
+
+def _chain(
+    data_type: DataType, filters: Any, serializer: Any, compressors: Any, endian: str | None
+) -> tuple[Codec, ...]:
+    before = [codec_from(f) for f in ([] if filters in ("auto", None) else _listed(filters))]
+    misplaced = [c for c in before if not isinstance(c, ArrayToArray)]
+    if misplaced and len(misplaced) == 1 and isinstance(misplaced[0], ArrayToBytes) and serializer in ("auto", None):
+        before.remove(misplaced[0])  # zarr-python 2 habits: a vlen codec given as a filter
+        serializer = misplaced[0]
+    if serializer in ("auto", None):
+        serializer = default_serializer(data_type, endian)
+    if isinstance(compressors, str) and compressors == "auto":
+        from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec
+
+        after: list[Codec] = [ZstdCodec()]
+    else:
+        after = [codec_from(c) for c in ([] if compressors is None else _listed(compressors))]
+    wrong = [c for c in before if not isinstance(c, ArrayToArray)] + [
+        c for c in after if not isinstance(c, BytesToBytes)
+    ]
+    if wrong:
+        raise BaseZarrError(
+            f"{wrong[0].name} is a codec of kind {wrong[0].kind}",
+            codec=wrong[0].name,
+            expected="filters are array_to_array, the serializer array_to_bytes, compressors bytes_to_bytes",
+        )
+    return (*before, codec_from(serializer), *after)
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
+    """The array → bytes codec that stores a data type when the user names none."""
+    if data_type.itemsize is not None:
+        return BytesCodec((endian or "little") if data_type.has_byteorder else None)  # type: ignore[arg-type]
+    from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec, VLenUTF8Codec
+
+    if data_type.name == "string":
+        return VLenUTF8Codec()
+    if data_type.dtype.kind == "O" and data_type.object_codec in (None, "vlen-bytes"):
+        return VLenBytesCodec()
+    raise BaseZarrError(
+        f"Zarr v3 cannot store {data_type.name}",
+        hint="Use a serializer that can, or zarr_format=2 with an object codec",
+    )
+
+
+def fill_from(data_type: DataType, value: Any, zarr_format: int) -> Scalar | None:
+    """The fill value that a user gives as `value`."""
+    if value is DEFAULT or (value is None and zarr_format == 3):
+        return data_type.default_fill()
+    if value is None:
+        return None
+    if type(value) is int and value == 0 and data_type.dtype.kind in "SUTO":
+        return data_type.default_fill()  # `zeros` of texts and bytes are empty ones, as in NumPy
+    try:
+        return data_type.cast_fill(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BaseZarrError(
+            "the fill value is not a value of the data type", expected=data_type.name, got=repr(value), hint=str(error)
+        ) from error
+
+
+def _dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str | None, ...] | None:
+    if names is None:
+        return None
+    given = tuple(names)
+    if len(given) != ndim or not all(name is None or isinstance(name, str) for name in given):
+        raise BaseZarrError("invalid dimension names", expected=f"{ndim} strings or None", got=given)
+    named = [name for name in given if name is not None]
+    if len(set(named)) < len(named):
+        warn(f"dimension names should be distinct, got {given}", ZarrUserWarning)
+    return given
+
+
+def _key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
+    from tessarr import registry
+    from tessarr.codecs.parse import named_config
+    from tessarr.errors import Problem
+
+    if isinstance(given, ChunkKeyEncoding):
+        return given
+    if hasattr(given, "to_dict"):  # one of zarr-python
+        given = given.to_dict()
+    if isinstance(given, tuple) and len(given) == 2:  # zarr-python's older spelling: name and separator
+        given = {"name": given[0], "separator": given[1]}
+    if given in (".", "/"):
+        given = {"name": default, "separator": given}
+    if isinstance(given, Mapping) and "separator" in given:
+        given = {"name": given.get("name", default), "configuration": {"separator": given["separator"]}}
+    problems: list[Problem] = []
+    parsed = named_config(default if given is None else given, ("chunk_key_encoding",), problems)
+    implementation = registry.get("chunk_key_encoding", parsed[0]) if parsed else None
+    if implementation is None or parsed is None:
+        raise MetadataValidationError(f"invalid chunk_key_encoding {given!r}", problems)
+    return implementation.from_json(parsed[1])  # type: ignore[no-any-return]
+
+
+def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
+    """The id of the v2 object codec, and the filters with it in front."""
+    from tessarr.codecs.numcodecs.table import OBJECT_CODECS
+
+    if object_codec is None:
+        ids = [_v2_config(f).get("id") for f in ([] if filters in ("auto", None) else _listed(filters))]
+        return next((i for i in ids if i in (*OBJECT_CODECS, "pickle")), None), filters
+    config = _v2_config(object_codec)
+    rest = [] if filters in ("auto", None) else _listed(filters)
+    return str(config["id"]), [config, *rest]
+
+
+def _is_text_for(object_codec: str | None, dtype: Any) -> bool:
+    """Whether a text or bytes dtype of fixed length comes with the vlen filter: xarray passes such pairs.
+
+    The array then holds texts of any length; with the fixed dtype in its document no other implementation reads it.
+    """
+    kind = {"vlen-utf8": "U", "vlen-bytes": "S"}.get(object_codec or "")
+    try:
+        return kind is not None and isinstance(dtype, np.dtype | str) and np.dtype(dtype).kind == kind
+    except TypeError:  # a name that is not NumPy's
+        return False
+
+
+def _v2_config(codec: Any) -> JSONObject:
+    """The numcodecs configuration of whatever a user passes as a v1 or v2 filter or compressor."""
+    from tessarr.codecs.numcodecs import v2_config
+    from tessarr.codecs.numcodecs.v2 import config_of_v3
+
+    if isinstance(codec, str):  # "zlib", or with the type of ragged rows "vlen-array:<i4"
+        name, _, argument = codec.partition(":")
+        codec = {"id": name, "dtype": argument} if argument else {"id": name}
+    if isinstance(codec, Mapping) and "name" in codec and "id" not in codec:
+        codec = codec_from(codec)
+    if isinstance(codec, Codec) and not hasattr(codec, "to_v2"):
+        config = config_of_v3(codec)
+        if config is None:
+            raise BaseZarrError(f"Zarr v2 has no codec {codec.name}", codec=codec.name, hint="Use zarr_format=3")
+        return config
+    return dict(v2_config(codec))
+
+
+def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | None:
+    given = [] if filters in ("auto", None) else _listed(filters)
+    configs = [_v2_config(f) for f in given]
+    needed = data_type.object_codec
+    if needed and not any(config["id"] == needed for config in configs):
+        rows = getattr(data_type, "data_type", None)  # of ragged arrays
+        configs.insert(0, _v2_config(needed if rows is None else f"{needed}:{rows.to_v2()}"))
+    return tuple(configs) or None
+
+
+def _v2_compressor(compressors: Any, zarr_format: int) -> JSONObject | None:
+    if isinstance(compressors, str) and compressors in ("auto", "default"):
+        return (
+            {"id": "zstd", "level": 0}
+            if zarr_format == 2
+            else {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1}
+        )
+    given = [c for c in _listed(compressors) if c is not None]
+    if len(given) > 1:
+        raise BaseZarrError(
+            f"Zarr v{zarr_format} has one compressor", got=f"{len(given)} of them", hint="Use zarr_format=3"
+        )
+    return _v2_config(given[0]) if given else None

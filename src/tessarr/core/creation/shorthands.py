@@ -1,0 +1,385 @@
+"""Shorthands: arrays like NumPy's makers, saving and loading, whole hierarchies at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tessarr.common import strict_json
+from tessarr.core import metadata_io
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.creation.metadata import DEFAULT, array_config, array_like
+from tessarr.core.group import Group
+from tessarr.core.open import create, create_array, create_group, locate, open_array, refuse_aliasing
+from tessarr.core.tree import TreeView
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.path import join, prefix_of
+
+
+def array(data: Any, **kwargs: Any) -> Array:
+    """Create an array from `data`, with the keywords of `tessarr.create`."""
+    if isinstance(data, Array):
+        kwargs = {"zarr_format": data.zarr_format, "chunks": _cut(data), "fill_value": data.fill_value, **kwargs}
+    return create(data=array_like(data), **kwargs)
+
+
+def empty(shape: Any, **kwargs: Any) -> Array:
+    """Create an array whose content is of no interest yet (it reads as the default fill value)."""
+    return create(shape, **kwargs)
+
+
+def zeros(shape: Any, **kwargs: Any) -> Array:
+    """Create an array of zeros."""
+    return create(shape, **{"fill_value": 0, **kwargs})
+
+
+def ones(shape: Any, **kwargs: Any) -> Array:
+    """Create an array of ones."""
+    return create(shape, **{"fill_value": 1, **kwargs})
+
+
+def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+    """Create an array of `fill_value`."""
+    return create(shape, fill_value=fill_value, **kwargs)
+
+
+def _cut(a: Array) -> Any:
+    """The `chunks` that cut a new array as `a` is cut."""
+    return a.chunks if a.metadata.chunk_grid.chunk_shape is not None else a.metadata.chunk_grid
+
+
+def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `create` taken from an array-like, unless given. Codecs are taken within one format only."""
+    source = array_like(a)
+    taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
+    if isinstance(source, Array):
+        number = zarr_format or source.zarr_format
+        taken |= {"chunks": _cut(source), "fill_value": source.fill_value, "zarr_format": number}
+        if number == source.zarr_format == 3:
+            taken |= {"compressors": source.compressors, "filters": source.filters or "auto"}
+            if source._sharding:
+                grid = source.metadata.chunk_grid
+                taken |= {"chunks": source.chunks, "shards": grid.chunk_shape or grid}
+        elif number == source.zarr_format:
+            taken |= {
+                "order": source.metadata.order,
+                "compressor": source.compressor,
+                "filters": source.filters or None,
+            }
+    return {**taken, **given}
+
+
+def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """`empty` with the shape, dtype, chunks and codecs of `a`."""
+    return create(**like(a, zarr_format, kwargs))
+
+
+def zeros_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """`zeros` with the shape, dtype, chunks and codecs of `a`."""
+    return create(**like(a, zarr_format, {"fill_value": 0, **kwargs}))
+
+
+def ones_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """`ones` with the shape, dtype, chunks and codecs of `a`."""
+    return create(**like(a, zarr_format, {"fill_value": 1, **kwargs}))
+
+
+def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """`full` with the shape, dtype, chunks, codecs and, unless given, fill value of `a`."""
+    return create(**like(a, zarr_format, kwargs))
+
+
+def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+    """Open the array at `path`, or create it with the shape, dtype, chunks and codecs of `a`."""
+    return open_array(path=path, **{"mode": "a", **like(a, zarr_format, kwargs)})
+
+
+def from_array(
+    store: Any,
+    *,
+    data: Any,
+    write_data: bool = True,
+    name: str | None = None,
+    chunks: Any = "keep",
+    shards: Any = "keep",
+    filters: Any = "keep",
+    compressors: Any = "keep",
+    serializer: Any = "keep",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: Any = None,
+) -> Array:
+    """Create an array from another, keeping what is not given: "keep" means as in `data` (automatic if it is not ours).
+
+    Fill value, attributes and dimension names are kept too. With another `zarr_format`, filters and compressors that it
+    cannot express become automatic.
+
+    Raises `BaseZarrError` when `overwrite` would destroy `data` itself.
+    """
+    source = array_like(data)
+    if overwrite and isinstance(source, Array):
+        where, here, _ = locate(store, name, None, storage_options)
+        refuse_aliasing(source, where, here)
+    kept = _kept(source, zarr_format)
+    codecs = {"filters": filters, "compressors": compressors, "serializer": serializer}
+    given = {"chunks": chunks, "shards": shards, **codecs}
+    given = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
+    told = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
+    told = {key: kept[key] if value is None else value for key, value in told.items()}
+    made = create_array(
+        store,
+        name=name,
+        shape=source.shape,
+        dtype=source.dtype,
+        fill_value=kept["fill_value"] if fill_value is DEFAULT else fill_value,
+        order=order or kept["order"],
+        zarr_format=zarr_format or kept["zarr_format"],
+        storage_options=storage_options,
+        overwrite=overwrite,
+        config=config,
+        **given,
+        **told,
+    )
+    if write_data:
+        from tessarr.core.copy import write_values
+
+        write_values(source, made)
+    return made
+
+
+def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        "chunks": "auto",
+        "shards": None,
+        "filters": "auto",
+        "compressors": "auto",
+        "serializer": "auto",
+        "fill_value": DEFAULT,
+        "order": None,
+        "zarr_format": None,
+        "attributes": None,
+        "chunk_key_encoding": None,
+        "dimension_names": None,
+    }
+    if not isinstance(source, Array):
+        return kept
+    number = zarr_format or source.zarr_format
+    kept |= {
+        "chunks": _cut(source),
+        "fill_value": source.fill_value,
+        "zarr_format": source.zarr_format,
+        "attributes": source.attrs.asdict(),
+        "dimension_names": source.dimension_names,
+    }
+    if number == 3 and source.metadata.chunk_grid.chunk_shape is not None:
+        kept["shards"] = source.shards
+    if number == source.zarr_format:
+        kept |= {"filters": source.filters or "auto", "compressors": source.compressors or None}
+        kept["chunk_key_encoding"] = source.metadata.chunk_key_encoding
+        kept["order"] = source.metadata.order if number != 3 else None
+        if number == 3:
+            kept["serializer"] = source.serializer
+        elif source.metadata.filters is not None:
+            kept["filters"] = list(source.metadata.filters)
+    return kept
+
+
+# -- saving and loading --------------------------------------------------------------------------------------------------
+
+
+def save_array(
+    store: Any,
+    arr: Any,
+    *,
+    zarr_version: int | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Store an array-like as an array, replacing what is there; a zip file is closed afterwards."""
+    number = zarr_format or zarr_version
+    where, here, _ = locate(store, path, "w", storage_options)
+    create(store=where, path=here, data=np.asarray(arr), zarr_format=number, overwrite=True, **kwargs)
+    _close_own(store, where)
+
+
+def save_group(
+    store: Any,
+    *args: Any,
+    zarr_version: int | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Store several array-likes in a group: positional ones as ``arr_0`` …, named ones by name."""
+    if not args and not kwargs:
+        raise ValueError("at least one array must be given")
+    where, here, _ = locate(store, path, "w", storage_options)
+    group = create_group(where, path=here, zarr_format=zarr_format or zarr_version, overwrite=True)
+    for name, values in {**{f"arr_{i}": a for i, a in enumerate(args)}, **kwargs}.items():
+        group.create_array(name, data=np.asarray(values))
+    _close_own(store, where)
+
+
+def save(
+    store: Any,
+    *args: Any,
+    zarr_version: int | None = None,
+    zarr_format: int | None = None,
+    path: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Store one array-like as an array (`save_array`), or several in a group (`save_group`)."""
+    place: dict[str, Any] = {
+        "zarr_format": zarr_format or zarr_version,
+        "path": path,
+        "storage_options": storage_options,
+    }
+    if len(args) == 1 and not kwargs:
+        save_array(store, args[0], **place)
+    else:
+        save_group(store, *args, **place, **kwargs)
+
+
+def _close_own(given: Any, store: Any) -> None:
+    if given is not store and not hasattr(given, "store"):
+        store.close()
+
+
+def load(store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None) -> Any:
+    """The values at a place as NumPy: an array, or for a group a dict of its members, nested as they are."""
+    from tessarr.core.open import open
+
+    node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
+    values = _load(node)
+    _close_own(store, node.store)
+    return values
+
+
+def _load(node: Array | Group) -> Any:
+    if isinstance(node, Array):
+        return node[...]
+    return {name: _load(member) for name, member in node.members()}
+
+
+def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
+    """The hierarchy below a group as a drawing."""
+    if not isinstance(grp, Group):
+        from tessarr.core.open import open_group
+
+        grp = open_group(grp, mode="r")
+    group: Group = grp
+    return group.tree(expand, level)
+
+
+# -- hierarchies ---------------------------------------------------------------------------------------------------------
+
+
+def create_hierarchy(
+    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create nodes from their metadata: path → `ArrayMetadata`, `GroupMetadata` or a document (v2: with ``attributes``).
+
+    Groups above them that are neither named nor there are created too. Yields ``(path, node)``, parents before children.
+
+    Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
+    """
+    where, here, _ = locate(store, None, None)
+    wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
+    prefix = prefix_of(here)
+    wanted = {**_missing_above(where, here, wanted), **wanted}
+    for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
+        yield path, _create(where, prefix + path if path else here, wanted[path], overwrite)
+
+
+def _missing_above(
+    store: Any, here: str, wanted: Mapping[str, ArrayMetadata | GroupMetadata]
+) -> dict[str, ArrayMetadata | GroupMetadata]:
+    """Groups for the paths above those in `wanted` where nothing is."""
+    found: dict[str, ArrayMetadata | GroupMetadata] = {}
+    for path, node in wanted.items():
+        for above in metadata_io.ancestors(path):
+            place = join(here, above)
+            if above not in wanted and above not in found and metadata_io.read_node(store, place) is None:
+                found[above] = GroupMetadata(zarr_format=node.zarr_format)
+    return found
+
+
+def _metadata(node: Any) -> ArrayMetadata | GroupMetadata:
+    if isinstance(node, ArrayMetadata | GroupMetadata):
+        return node
+    from tessarr.core.creation.from_metadata import parsed
+
+    document = strict_json.plain(node.to_dict() if hasattr(node, "to_dict") else dict(node))
+    return parsed(document, group="shape" not in document)
+
+
+def _create(store: Any, path: str, metadata: ArrayMetadata | GroupMetadata, overwrite: bool) -> Array | Group:
+    present = metadata_io.read_node(store, path)
+    if (
+        isinstance(present, GroupMetadata)
+        and isinstance(metadata, GroupMetadata)
+        and present.attributes == metadata.attributes
+    ):
+        return Group._make(store, path, present, read_only=False)
+    metadata_io.create_node(store, path, metadata, overwrite=overwrite)
+    if isinstance(metadata, GroupMetadata):
+        return Group._make(store, path, metadata, read_only=False)
+    chosen = array_config(None)
+    return Array._make(store, path, metadata, chosen.options, read_only=False, order=chosen.order)
+
+
+@stepwise
+def consolidate_metadata(
+    store: Any, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
+) -> Steps[Group]:
+    """Write the metadata of everything below a group into one document, and return the group opened with it.
+
+    v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
+    """
+    from tessarr.core.consolidated import consolidating
+    from tessarr.core.open import open_group
+
+    where, here, _ = locate(store, path, None)
+    yield from consolidating(where, here, zarr_format, metadata_key)
+    opening = steps_of(open_group)
+    return (yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True))
+
+
+async def create_hierarchy_async(
+    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+) -> list[tuple[str, Array | Group]]:
+    """Call `create_hierarchy` asynchronously; all nodes are there when it returns."""
+    return await twin(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))()
+
+
+array_async = twin(array)
+empty_async = twin(empty)
+zeros_async = twin(zeros)
+ones_async = twin(ones)
+full_async = twin(full)
+empty_like_async = twin(empty_like)
+zeros_like_async = twin(zeros_like)
+ones_like_async = twin(ones_like)
+full_like_async = twin(full_like)
+open_like_async = twin(open_like)
+from_array_async = twin(from_array)
+save_async = twin(save)
+save_array_async = twin(save_array)
+save_group_async = twin(save_group)
+load_async = twin(load)
+tree_async = twin(tree)
+consolidate_metadata_async = twin(consolidate_metadata)

@@ -1,0 +1,162 @@
+"""The keywords of zarr-python's older maker, `create`, in terms of today's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tessarr.core.creation.metadata import DEFAULT
+from tessarr.dtypes.parse import from_numpy
+from tessarr.errors import UnsupportedOperationError
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.url import same_place, store_from
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+_NO_EFFECT = [
+    "synchronizer",
+    "chunk_store",
+    "cache_metadata",
+    "cache_attrs",
+    "read_only",
+    "meta_array",
+    "mode",
+    "storage_options",
+    "use_consolidated",
+    "normalize_keys",
+    "partial_decompress",
+]
+
+
+def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Array:
+    """`array` with some members of its v2 document changed, in memory only.
+
+    Raises `UnsupportedOperationError` for v3, whose codecs depend on the data type, and `MetadataValidationError` when
+    the metadata makes no sense; that chunks fit it is seen when they are read.
+    """
+    import numpy as np
+
+    given = {name: value for name, value in changes.items() if value is not None}
+    metadata = array.metadata
+    if given and metadata.zarr_format != 2:
+        hint = "Read the values and use NumPy's view"
+        raise UnsupportedOperationError("only v2 arrays have views", path=array.name, hint=hint)
+    if "dtype" in given:
+        given["dtype"] = from_numpy(np.dtype(given["dtype"])).to_v2()
+    for name in given.keys() & {"shape", "chunks"}:
+        given[name] = [given[name]] if isinstance(given[name], int) else list(given[name])
+    if given:
+        documents = metadata.documents()
+        documents[".zarray"] = {**documents[".zarray"], **given}
+        found = formats.parse_node(2, documents)
+        assert isinstance(found, ArrayMetadata)
+        metadata = found
+    closed = array._read_only if read_only is None else read_only
+    made = type(array)._make(array.store, array.path, metadata, array._options, read_only=closed, order=array.order)
+    made.is_view = True
+    return made
+
+
+def set_fill_value(array: Array, value: Any) -> None:
+    """State another fill value; elements never written read as that from then on. Raises `ReadOnlyError`."""
+    from tessarr.core import metadata_io
+    from tessarr.core.asynchronous.sans_io import finish
+    from tessarr.core.creation.metadata import fill_from
+
+    array._require_writable()
+    state = array._state
+    metadata = array.metadata.with_(fill_value=fill_from(array.metadata.data_type, value, array.zarr_format))
+    document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
+    metadata_io.change_document(array.store, array.path, metadata, {"fill_value": document["fill_value"]})
+    finish(array._becoming(metadata, state))
+
+
+def check_chunk_store(store: Store, chunk_store: Any) -> None:
+    """Chunks stand beside their metadata: `chunk_store` must be ``None`` or the same place.
+
+    Raises `UnsupportedOperationError` when it is another.
+    """
+    if chunk_store is None:
+        return
+    inner, path = store_from(chunk_store)
+    if path or not any(same_place(outer, inner) for outer in (store, getattr(store, "store", store))):
+        raise UnsupportedOperationError(
+            "chunks in a store of their own are not supported", store=store.url, got=f"chunk_store {inner.url}"
+        )
+
+
+_KNOWN = frozenset(
+    "shape dtype data chunks chunk_shape shards filters compressor compressors serializer codecs compression "  # noqa: SIM905
+    "compression_opts object_codec fill_value order overwrite write_data attributes chunk_key_encoding dimension_names "
+    "dimension_separator write_empty_chunks read_missing_chunks storage_transformers zarr_version".split()
+)
+
+
+def check_keywords(given: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for a keyword that `create` does not know, also where nothing is created."""
+    unknown = given.keys() - _KNOWN - {*_NO_EFFECT}
+    if unknown:
+        raise TypeError(f"unknown keywords {sorted(unknown)}")
+
+
+def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keywords for `new_array_metadata`, and runtime options, from the keywords of `create`.
+
+    Raises `TypeError` for a keyword that nobody knows.
+    """
+    rest = {name: value for name, value in given.items() if name not in _NO_EFFECT}
+    runtime: dict[str, Any] = {
+        name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest
+    }
+    chunks = rest.pop("chunk_shape", None)
+    legacy_chunks = rest.pop("chunks", None)
+    chunks = chunks if chunks is not None else legacy_chunks
+    chunks = "auto" if chunks is None or chunks is True else chunks
+    separator = rest.pop("dimension_separator", None)
+    encoding = rest.pop("chunk_key_encoding", None)
+    arguments: dict[str, Any] = {
+        "chunks": chunks,
+        "chunk_key_encoding": encoding if encoding is not None else separator,
+        "compressors": _compressors(rest),
+        "codecs": rest.pop("codecs", None),
+        "filters": rest.pop("filters", "auto"),
+        "fill_value": rest.pop("fill_value", DEFAULT),
+        "dtype": rest.pop("dtype", None),
+    }
+    if arguments["fill_value"] is None and zarr_format == 3:
+        arguments["fill_value"] = DEFAULT
+    for name in (
+        "shards",
+        "serializer",
+        "order",
+        "attributes",
+        "dimension_names",
+        "object_codec",
+        "storage_transformers",
+    ):
+        if name in rest:
+            arguments[name] = rest.pop(name)
+    if rest:
+        raise TypeError(f"unknown keywords {sorted(rest)}")
+    return arguments, runtime
+
+
+def _compressors(rest: dict[str, Any]) -> Any:
+    """One value from ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts``."""
+    given = rest.pop("compressors", "auto")
+    single = rest.pop("compressor", "auto")
+    compression = rest.pop("compression", None)
+    options = rest.pop("compression_opts", None)
+    if compression is not None:
+        from tessarr.metadata.field import Document
+        from tessarr.metadata.v1 import compressor_from_v1
+
+        doc = Document({"compression": compression, "compression_opts": options}, "compression", "create")
+        single = compressor_from_v1(doc)
+        doc.finish()
+    if isinstance(given, str) and given == "auto":
+        given = "auto" if isinstance(single, str) and single in ("auto", "default") else single
+    return given

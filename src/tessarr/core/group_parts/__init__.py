@@ -1,0 +1,1 @@
+"""The methods of `Group` by topic."""

@@ -1,0 +1,287 @@
+"""What a group can do that follows from its members and `create_array`: iteration by kind, trees, shorthands, old names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from tessarr.core.asynchronous.sans_io import twin
+from tessarr.core.group_parts.array_creation import fits
+from tessarr.stores.path import prefix_of
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+    from tessarr.core.group import Group
+    from tessarr.core.tree import TreeView
+    from tessarr.stores.base import Store
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[Any, Any, list[R]]]:
+    """The ``_async`` form of what gives an iterator: the same items, as a list."""
+
+    @functools.wraps(function)
+    def listed(*args: P.args, **kwargs: P.kwargs) -> list[R]:
+        return list(function(*args, **kwargs))
+
+    made = twin(listed)
+    made.__doc__ = f"Call `{function.__name__}` asynchronously; the items as a list."
+    return made
+
+
+class Grouping:
+    """Inherited by `Group`, which gives `members`, `create_array`, `require_array`, `create_group`, `require_group`."""
+
+    if TYPE_CHECKING:
+        _store: Store
+
+        @property
+        def path(self) -> str: ...
+
+        @property
+        def zarr_format(self) -> int: ...
+
+        def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]: ...
+        def create(self, name: str, **kwargs: Any) -> Array: ...
+        def require_array(self, name: str, *, shape: Any, **kwargs: Any) -> Array: ...
+        def create_group(
+            self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
+        ) -> Group: ...
+        def require_group(self, name: str, **kwargs: Any) -> Group: ...
+        def __getitem__(self, path: str) -> Array | Group: ...
+        def __setitem__(self, name: str, value: Any) -> None: ...
+        def __delitem__(self, path: str) -> None: ...
+        def __contains__(self, path: object) -> bool: ...
+        def __iter__(self) -> Iterator[str]: ...
+
+    # -- by kind -----------------------------------------------------------------------------------------------------
+
+    def keys(self) -> Iterator[str]:
+        """Names of the members."""
+        return iter(self)
+
+    def values(self) -> Iterator[Array | Group]:
+        """The members."""
+        return (node for _, node in self.members())
+
+    def items(self) -> Iterator[tuple[str, Array | Group]]:
+        """Names and members."""
+        return iter(self.members())
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """Names and subgroups."""
+        from tessarr.core.group import Group
+
+        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+
+    def group_keys(self) -> Iterator[str]:
+        """Names of the subgroups."""
+        return (name for name, _ in self.groups())
+
+    def group_values(self) -> Iterator[Group]:
+        """The subgroups."""
+        return (node for _, node in self.groups())
+
+    def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:
+        """Names and arrays; with `recurse` also those further down, each with its own last name."""
+        from tessarr.core.array import Array
+
+        found = self.members(None if recurse else 0)
+        return ((node.basename if recurse else name, node) for name, node in found if isinstance(node, Array))
+
+    def array_keys(self, recurse: bool = False) -> Iterator[str]:
+        """Names of the arrays."""
+        return (name for name, _ in self.arrays(recurse))
+
+    def array_values(self) -> Iterator[Array]:
+        """The arrays."""
+        return (node for _, node in self.arrays())
+
+    def tree(
+        self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
+    ) -> TreeView:
+        """The hierarchy below as a drawing, `level` levels deep, of at most `max_nodes` nodes."""
+        from tessarr.core.tree import TreeView
+
+        return TreeView(self, level=level, max_nodes=max_nodes, plain=plain)  # type: ignore[arg-type]
+
+    # -- making several ------------------------------------------------------------------------------------------------
+
+    def require_groups(self, *names: str) -> tuple[Group, ...]:
+        """`require_group` for several names."""
+        return tuple(self.require_group(name) for name in names)
+
+    def create_groups(self, *names: str, overwrite: bool = False) -> tuple[Group, ...]:
+        """`create_group` for several names."""
+        return tuple(self.create_group(name, overwrite=overwrite) for name in names)
+
+    def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
+        """Create nodes from their metadata, by path below this group; see `tessarr.create_hierarchy`."""
+        from tessarr.core.creation.shorthands import create_hierarchy
+
+        prefix = prefix_of(self.path)
+        made = create_hierarchy(
+            store=self._store, nodes={prefix + path: node for path, node in nodes.items()}, overwrite=overwrite
+        )
+        return ((path[len(prefix) :], node) for path, node in made)
+
+    def array(self, name: str, data: Any = None, **kwargs: Any) -> Array:
+        """Create an array from `data`, with the keywords of `tessarr.create`."""
+        return self.create(name, data=data, **kwargs)
+
+    def empty(self, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array whose content is of no interest yet (it reads as 0)."""
+        return self.create(name, shape=shape, **kwargs)
+
+    def zeros(self, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of zeros."""
+        return self.create(name, shape=shape, **{"fill_value": 0, **kwargs})
+
+    def ones(self, name: str, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of ones."""
+        return self.create(name, shape=shape, **{"fill_value": 1, **kwargs})
+
+    def full(self, name: str, fill_value: Any, *, shape: Any, **kwargs: Any) -> Array:
+        """Create an array of `fill_value`."""
+        return self.create(name, shape=shape, fill_value=fill_value, **kwargs)
+
+    def empty_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array with the shape, chunks and dtype of `data`."""
+        return self.create(name, **self._like(data, kwargs))
+
+    def zeros_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of zeros with the shape, chunks and dtype of `data`."""
+        return self.create(name, **self._like(data, {"fill_value": 0, **kwargs}))
+
+    def ones_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of ones with the shape, chunks and dtype of `data`."""
+        return self.create(name, **self._like(data, {"fill_value": 1, **kwargs}))
+
+    def full_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+        """Create an array of one value with the shape, chunks and dtype of `data`."""
+        return self.create(name, **self._like(data, kwargs))
+
+    def _like(self, data: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """Keywords of `create` taken from an array-like, unless given; the format is the group's."""
+        from tessarr.core.creation.shorthands import like
+
+        return like(data, self.zarr_format, given)
+
+    # -- older names -----------------------------------------------------------------------------------------------------
+
+    def info_items(self) -> list[tuple[str, str]]:
+        """What `Group.info` shows, as pairs."""
+        from tessarr.core.info import group_info
+
+        return group_info(self).items  # type: ignore[arg-type]
+
+    def create_dataset(self, name: str, **kwargs: Any) -> Array:
+        """`create`, under the name that h5py and zarr-python 2 use."""
+        return self.create(name, **kwargs)
+
+    def require_dataset(self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
+        """`require_array` as h5py and zarr-python 2 have it: `dtype` must be one that the array there can hold safely."""
+        given = dtype if exact else None
+        found = self.require_array(name, shape=shape, dtype=dtype if name not in self else given, exact=exact, **kwargs)
+        if dtype is not None and not exact and not fits(dtype, found):
+            raise TypeError(f"array {found.name} has dtype {found.dtype}, which cannot hold {dtype}")
+        return found
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove a member and return it: what it says of itself stays, its chunks are gone."""
+        if default and name not in self:
+            return default[0]
+        found = self[name]
+        del self[name]
+        return found
+
+    def popitem(self) -> tuple[str, Array | Group]:
+        """`pop` of some member, with its name. Raises `KeyError` when there is none."""
+        for name in self:
+            return name, self.pop(name)
+        raise KeyError("the group has no members")
+
+    def setdefault(self, name: str, default: Any = None) -> Array | Group:
+        """The member `name`; if there is none, an array of `default`."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def update(self, *members: Any, **named: Any) -> None:
+        """Store several array-likes."""
+        for name, value in dict(*members, **named).items():
+            self[name] = value
+
+    def clear(self) -> None:
+        """Remove all members."""
+        for name in [*self]:
+            del self[name]
+
+    def visitkeys(self, func: Callable[[str], Any]) -> Any:
+        """Call ``func(path)`` for every node below until it returns something other than ``None``."""
+        return self.visititems(lambda path, _: func(path))
+
+    visit = visitkeys
+
+    def visitvalues(self, func: Callable[[Any], Any]) -> Any:
+        """Call ``func(node)`` for every node below until it returns something other than ``None``."""
+        return self.visititems(lambda _, node: func(node))
+
+    def visititems(self, func: Callable[[str, Any], Any]) -> Any:
+        """Call ``func(path, node)`` for every node below until it returns something other than ``None``."""
+        for path, node in sorted(self.members(None), key=lambda item: item[0]):
+            result = func(path, node)
+            if result is not None:
+                return result
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the group has no attribute and no member {name!r}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in self if name.isidentifier())]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return sorted(self)
+
+    keys_async = _listing(keys)
+    values_async = _listing(values)
+    items_async = _listing(items)
+    groups_async = _listing(groups)
+    group_keys_async = _listing(group_keys)
+    group_values_async = _listing(group_values)
+    arrays_async = _listing(arrays)
+    array_keys_async = _listing(array_keys)
+    array_values_async = _listing(array_values)
+    tree_async = twin(tree)
+    require_groups_async = twin(require_groups)
+    create_groups_async = twin(create_groups)
+    create_hierarchy_async = _listing(create_hierarchy)
+    array_async = twin(array)
+    empty_async = twin(empty)
+    zeros_async = twin(zeros)
+    ones_async = twin(ones)
+    full_async = twin(full)
+    empty_like_async = twin(empty_like)
+    zeros_like_async = twin(zeros_like)
+    ones_like_async = twin(ones_like)
+    full_like_async = twin(full_like)
+    create_dataset_async = twin(create_dataset)
+    require_dataset_async = twin(require_dataset)
+    pop_async = twin(pop)
+    popitem_async = twin(popitem)
+    setdefault_async = twin(setdefault)
+    update_async = twin(update)
+    clear_async = twin(clear)
+    visititems_async = twin(visititems)
+    visitkeys_async = visit_async = twin(visitkeys)
+    visitvalues_async = twin(visitvalues)

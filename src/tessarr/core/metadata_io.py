@@ -1,0 +1,453 @@
+"""Nodes in a store: reading, creating, changing and deleting the metadata documents of one path.
+
+Everything that writes metadata goes through here, so that the rules hold in one place: nothing is deleted before its
+replacement is valid and staged, documents are changed under the store's lock by changing only the members meant, and
+ancestors exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from tessarr.common.warn import warn
+from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.errors import (
+    ArrayInsteadError,
+    ArrayNotFoundError,
+    ContainsArrayError,
+    ContainsGroupError,
+    GroupInsteadError,
+    GroupNotFoundError,
+    MetadataValidationError,
+    NodeNotFoundError,
+    Problem,
+    StoreError,
+    TessarrError,
+    UnknownStoredCodecError,
+    ZarrRuntimeWarning,
+    ZarrUserWarning,
+)
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.path import check_node_name, prefix_of
+from tessarr.types import Buffer, ZarrFormat
+
+NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
+Kind: TypeAlias = type[ArrayMetadata] | type[GroupMetadata]
+Holder: TypeAlias = tuple[str, str]
+"""Path of a group, and the name of a document there that may hold consolidated metadata."""
+
+_V3, _V2, _V1 = formats.KEYS[3], formats.KEYS[2], formats.KEYS[1]
+
+
+def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:
+    """The metadata of the node at `path`, or ``None``.
+
+    All documents a node may have are asked for at once. Without `zarr_format`, v3 wins over v2 over v1 (which is looked
+    for at a store's root only), with a warning when several are there.
+    """
+    return finish(reading(store, [path], zarr_format))[0]
+
+
+def reading(
+    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None, kind: Kind | None = None
+) -> Steps[list[NodeMetadata | None]]:
+    """`read_node` for several paths, in one request to the store; `kind`: see `reading_with`."""
+    return (yield from _reading(store, paths, zarr_format, kind, []))[0]
+
+
+def reading_with(
+    store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None, key: str | None
+) -> Steps[tuple[NodeMetadata | None, dict[str, Buffer | None]]]:
+    """`read_node`, and what is at `key` (full; ``None``: nothing is asked for), in one request to the store.
+
+    With `kind` a remote store is not asked for documents that only a node of the other kind has.
+    """
+    keys = [key] if key else []
+    found, beside = yield from _reading(store, [path], zarr_format, kind, keys)
+    return found[0], dict(zip(keys, beside, strict=True))
+
+
+def _reading(
+    store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
+) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
+    asked = kind if store.is_remote else None
+    wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
+    requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
+    try:
+        (found,) = yield [ask(store, "fetch", [*requests, *map(Fetch, beside)])]
+    except StoreError as error:
+        if zarr_format is not None or getattr(error, "status", None) not in (401, 403):
+            raise
+        found = yield from _reading_v3_alone(store, requests, error)
+        found = [*found, *(None for _ in beside)]
+    if len(found) != len(requests) + len(beside):
+        raise StoreError(
+            "fetch returned another number of values than it was asked for",
+            store=store.url,
+            expected=f"{len(requests) + len(beside)}",
+            got=f"{len(found)}",
+        )
+    answers = iter(found)
+    nodes: list[NodeMetadata | None] = []
+    for path, names in wanted:
+        stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
+        if _V1.array in stored and _V1.attributes not in names:
+            (late,) = yield [ask(store, "get", prefix_of(path) + str(_V1.attributes))]
+            stored.update({} if late is None else {str(_V1.attributes): late})
+        try:
+            nodes.append(_separated(store, _parse(prefix_of(path), stored)))
+        except TessarrError as error:
+            if isinstance(error, MetadataValidationError) and any(map(_names_no_codec, error.problems)):
+                raise UnknownStoredCodecError(error.what, error.problems, key=error.key).at(
+                    store=store.url, path=f"/{path}"
+                ) from error
+            error.at(store=store.url, path=f"/{path}")
+            raise
+    return nodes, [None if answer is None else answer[0] for answer in answers]
+
+
+def _names_no_codec(problem: Problem) -> bool:
+    return problem.kind == "unsupported" and problem.loc[:1] == ("codecs",) and problem.loc[-1:] == ("name",)
+
+
+def _reading_v3_alone(store: Store, requests: Sequence[Fetch], refusal: StoreError) -> Steps[list[list[Buffer] | None]]:
+    """The answers of a place that refuses what is missing (a bucket that may not be listed), if all nodes are v3.
+
+    A v3 document wins over all others, so that it does not matter whether those are missing or forbidden.
+    """
+    wanted = [request for request in requests if request.key.rpartition("/")[2] == _V3.array]
+    try:
+        (answers,) = yield [ask(store, "fetch", wanted)]
+    except StoreError:
+        raise refusal from None
+    if any(answer is None for answer in answers):
+        raise refusal
+    found = dict(zip(wanted, answers, strict=True))
+    return [found.get(request) for request in requests]
+
+
+@lru_cache
+def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> tuple[str, ...]:
+    """The documents to ask for. Those that v1 keeps beside an array are left for later: v1 is rare, a request is not free."""
+    if zarr_format is None and kind is ArrayMetadata:
+        return (_V3.array, _V2.array, str(_V2.attributes), *((_V1.array,) if is_root else ()))
+    if zarr_format is None and kind is GroupMetadata:
+        return (*_V3.all[:1], *_V2.all)
+    candidates = (zarr_format,) if zarr_format else (3, 2, 1) if is_root else (3, 2)
+    names = dict.fromkeys(name for number in candidates for name in formats.KEYS[number].all)
+    return tuple(name for name in names if zarr_format or name != _V1.attributes)
+
+
+def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
+    """The node that these stored documents (relative key → bytes) describe, or ``None``."""
+    number: ZarrFormat
+    found: list[ZarrFormat] = []
+    for number in (3, 2, 1):
+        if formats.KEYS[number].array in stored or formats.KEYS[number].group in stored:
+            found.append(number)
+    if not found:
+        return None
+    if len(found) > 1 and found[0] == 3:
+        message = f"{prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
+        warn(message, ZarrUserWarning)
+    documents = {
+        name: formats.loads(name, stored[name], key=prefix + name)
+        for name in formats.KEYS[found[0]].all
+        if name in stored
+    }
+    return formats.parse_node(found[0], documents)
+
+
+def _separated(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
+    """A v2 array that does not say what separates the indices in its chunk keys, as its store says (OGC-02)."""
+    if isinstance(node, ArrayMetadata) and getattr(store, "dimension_separator", None) == "/" and _unseparated(node):
+        from tessarr.keys.v2 import V2KeyEncoding
+
+        return node.with_(chunk_key_encoding=V2KeyEncoding("/"))
+    return node
+
+
+def _unseparated(node: ArrayMetadata) -> bool:
+    return node.zarr_format == 2 and node.dimension_separator == "." and "dimension_separator" not in node.extra
+
+
+def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> None:
+    """Warn when a local v2 array that leaves "." to be assumed has a directory ``0``.
+
+    Nested stores of zarr-python used "/" before documents could say so; read with ".", such an array is all fill value.
+    """
+    root = getattr(store, "root", None)
+    if len(metadata.shape) > 1 and _unseparated(metadata) and isinstance(root, Path) and (root / path / "0").is_dir():
+        message = f"/{path} has no dimension_separator, so its chunks are 0.0, 0.1, …; yet there is a directory 0"
+        warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning)
+
+
+def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:
+    """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
+    return finish(requiring(store, path, zarr_format, kind))
+
+
+def requiring(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> Steps[NodeMetadata]:
+    """The steps of `require_node`."""
+    found = (yield from reading(store, [path], zarr_format, kind))[0]
+    return (yield from expecting(found, store, path, zarr_format, kind))
+
+
+def expecting(
+    node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
+) -> Steps[NodeMetadata]:
+    """`node`, which was read there, or the error that says what is there instead."""
+    if node is not None and (kind is None or isinstance(node, kind)):
+        return node
+    place = {"store": store.url, "path": f"/{path}"}
+    wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, "node") if kind else "node"
+    missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
+    other = None
+    if node is None and (zarr_format or (kind and store.is_remote)):
+        other = (yield from reading(store, [path]))[0]
+        node = other if zarr_format is None else None
+    if node is not None:
+        kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
+        got = f"{'an' if kind_there == 'array' else 'a'} {kind_there}"
+        instead = {"array": GroupInsteadError, "group": ArrayInsteadError}.get(wanted, missing)
+        raise instead(f"no {wanted} here", got=got, hint=f"Open it with open_{kind_there}", **place)
+    if other is not None:
+        hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"
+        raise missing(f"no Zarr v{zarr_format} {wanted} here", hint=hint, **place)
+    raise missing(f"no {wanted} here", hint="Check the path, or create it with mode='a' or 'w'", **place)
+
+
+def check_path(path: str, zarr_format: ZarrFormat) -> None:
+    """Every name on `path` must be allowed for a new node. Raises `NodeNameError`."""
+    for name in path.split("/") if path else ():
+        check_node_name(name, zarr_format)
+
+
+def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
+    """Write a new node, and groups at those of its ancestors that are missing. See `creating`."""
+    finish(creating(store, path, metadata, overwrite=overwrite))
+
+
+def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
+    """Write a new node, and groups at those of its ancestors that are missing.
+
+    With `overwrite` an existing node, and all below it, is replaced once the new documents are stored safely. Keys
+    that belong to no node are never deleted.
+
+    Raises `ContainsArrayError` or `ContainsGroupError` when something is in the way.
+    """
+    check_path(path, metadata.zarr_format)
+    documents = _keyed(path, metadata)
+    store._check_writable(path)
+    around = yield from looking_around(store, path)
+    existing = around.kinds[path]
+    if existing is not None and not overwrite:
+        raise _in_the_way(existing)(
+            f"{'an array' if existing == 'array' else 'a group'} is in the way",
+            store=store.url,
+            path=f"/{path}",
+            hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
+        )
+    yield from _making_ancestors(store, path, metadata.zarr_format, around)
+    if existing is not None:
+        yield [ask(store, "replace_prefix", prefix_of(path), documents)]
+    else:
+        for key, data in documents.items():
+            yield [ask(store, "set", key, data)]
+    yield from following_change(store, path, around.holders, replaced=True)
+
+
+class Surroundings(NamedTuple):
+    """What is stored at a path and at the groups above it."""
+
+    kinds: dict[str, str | None]
+    """Per path: "array" or "group" when any format has a document there, even one that cannot be parsed."""
+    holders: list[Holder]
+    """The consolidated documents at and above the path."""
+
+
+def looking_around(store: Store, path: str) -> Steps[Surroundings]:
+    """The surroundings of `path`, asked for in one wave."""
+    from tessarr.core.consolidated import is_holder
+    from tessarr.metadata.consolidated import V2_KEY
+
+    wanted = [
+        (at, name)
+        for at in [*ancestors(path), path]
+        for name in ("zarr.json", ".zarray", ".zgroup", V2_KEY, *(() if at else ("meta",)))
+    ]
+    (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(at) + name) for at, name in wanted])]
+    found = {where: None if answer is None else answer[0] for where, answer in zip(wanted, answers, strict=True)}
+    kinds = {at: _kind(at, found) for at in [*ancestors(path), path]}
+    return Surroundings(kinds, [where for where, data in found.items() if is_holder(where[1], data)])
+
+
+def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
+    """Full key → serialised document; the document that makes the node exist comes last."""
+    prefix = prefix_of(path)
+    documents = formats.dumps(metadata.documents())
+    return {prefix + name: documents[name] for name in reversed(documents)}
+
+
+def _kind_at(store: Store, path: str) -> str | None:
+    """ "array" or "group" when any format has a document at `path`, even one that cannot be parsed."""
+    names = ("zarr.json", ".zarray", ".zgroup", *(("meta",) if not path else ()))
+    answers = store.fetch([Fetch(prefix_of(path) + name) for name in names])
+    return _kind(path, {(path, n): a if a is None else a[0] for n, a in zip(names, answers, strict=True)})
+
+
+def _kind(path: str, found: Mapping[Holder, Buffer | None]) -> str | None:
+    document = found[path, "zarr.json"]
+    if document is not None:
+        return "array" if b'"array"' in bytes(document) and not _is_group(document) else "group"
+    if found[path, ".zarray"] is not None or found.get((path, "meta")) is not None:
+        return "array"
+    return "group" if found[path, ".zgroup"] is not None else None
+
+
+def _is_group(data: Buffer) -> bool:
+    try:
+        return bool(formats.loads("zarr.json", data, key="zarr.json").get("node_type") == "group")
+    except (TessarrError, AttributeError):
+        return False
+
+
+def _in_the_way(kind: str) -> type[TessarrError]:
+    return ContainsArrayError if kind == "array" else ContainsGroupError
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """The paths of all groups above a node, the root ("") first."""
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        yield "/".join(names[:depth])
+
+
+def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
+    """Create the groups above `path` that are missing; existing ones are not touched.
+
+    Raises `ContainsArrayError` when one of them is an array.
+    """
+
+    def steps() -> Steps[None]:
+        yield from _making_ancestors(store, path, zarr_format, (yield from looking_around(store, path)))
+
+    finish(steps())
+
+
+def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> Steps[None]:
+    if zarr_format == 1:
+        return
+    missing = [ancestor for ancestor in ancestors(path) if around.kinds[ancestor] is None]
+    for ancestor in ancestors(path):
+        kind = around.kinds[ancestor]
+        if kind == "array":
+            raise ContainsArrayError(
+                "an array cannot have children", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
+            )
+    group = GroupMetadata(zarr_format=zarr_format)
+    documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
+    # Side by side only where a request takes long: elsewhere a crash should leave parents without children.
+    if documents:
+        yield [ask(store, "set_if_not_exists", *item) for item in documents]
+    for ancestor in missing:
+        yield from following_change(store, ancestor, around.holders)
+
+
+def delete_node(store: Store, path: str) -> None:
+    """Remove the node at `path` and everything below it."""
+    finish(deleting(store, path))
+
+
+def deleting(store: Store, path: str) -> Steps[None]:
+    """The steps of `delete_node`."""
+    store._check_writable(path)
+    yield [ask(store, "delete_prefix", prefix_of(path))]
+    yield from following_change(store, path, replaced=True)
+
+
+def changing_attributes(
+    store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Steps[NodeMetadata]:
+    """Change the stored attributes of a node, whatever another writer made of them in the meantime.
+
+    Returns `metadata` with the new attributes.
+    """
+    keys = formats.KEYS[metadata.zarr_format]
+    new: dict[str, Any] = {}
+
+    def in_document(document: dict[str, Any]) -> dict[str, Any]:
+        nonlocal new
+        new = change(dict(document.get("attributes") or {}))
+        return {**document, "attributes": new}
+
+    def alone(document: dict[str, Any]) -> dict[str, Any]:
+        nonlocal new
+        new = change(document)
+        return new
+
+    name = keys.attributes or keys.array
+    yield from _changing(store, path, name, alone if keys.attributes else in_document)
+    return metadata.with_attributes(new)
+
+
+def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
+    """Replace some members of an array's stored document and leave all others as they are."""
+    finish(changing_document(store, path, metadata, changes))
+
+
+def changing_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
+    """The steps of `change_document`."""
+    name = formats.KEYS[metadata.zarr_format].array
+    yield from _changing(store, path, name, lambda document: {**formats.put_right(name, document), **changes})
+
+
+def _changing(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
+    key = prefix_of(path) + name
+    store._check_writable(key)
+
+    def rewrite(old: Buffer | None) -> bytes:
+        document = {} if old is None else formats.loads(name, old, key=key)
+        try:
+            return formats.dumps({name: change(document)})[name]
+        except ValueError as error:
+            if isinstance(error, TessarrError):
+                raise
+            hint = "JSON has no NaN or infinity; store them as strings"
+            raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
+
+    update = ask(store, "update", key, rewrite)
+    if not store.is_remote:
+        yield [update]
+        yield from following_change(store, path)
+        return
+    from tessarr.core.consolidated import holding, places_above
+
+    # What a consolidated document says of a node is in the node's own format.
+    places = [(above, holder) for above, holder in places_above(path) if (holder == _V3.array) == (name == _V3.array)]
+    requests = [Fetch(prefix_of(above) + name) for above, name in places]
+    _, answers = yield [update, ask(store, "fetch", requests)]  # both begin with a round trip
+    yield from following_change(store, path, holding(places, answers))
+
+
+def follow_change(store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False) -> None:
+    """Keep the consolidated metadata above `path` in step with what was written there. See `following_change`."""
+    finish(following_change(store, path, holders, replaced=replaced))
+
+
+def following_change(
+    store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False
+) -> Steps[None]:
+    """Keep the consolidated metadata above `path` in step with what was written there.
+
+    `holders`: the consolidated documents above, where they are known already.
+    """
+    from tessarr.core.consolidated import following_change
+
+    yield from following_change(store, path, holders, replaced=replaced)

@@ -1,0 +1,95 @@
+"""Reading from several arrays at once, so that those in one remote store share their round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
+
+from tessarr.core.array import Array
+from tessarr.engine.base import Reading
+from tessarr.engine.bound import BoundArray
+from tessarr.engine.remote_read import read_waves, read_waves_async
+from tessarr.indexing import request as requests
+from tessarr.indexing.base import Request
+from tessarr.indexing.selection import Selection
+from tessarr.stores.base import Store
+
+
+class _Wanted(NamedTuple):
+    array: Array
+    bound: BoundArray
+    request: Request
+    fields: Any
+    out: npt.NDArray[Any]
+
+    def result(self) -> Any:
+        return self.array._finish(self.request, self.out, False, None, self.fields)
+
+    def target(self) -> tuple[BoundArray, Selection, npt.NDArray[Any]]:
+        """What an engine's `read` is given."""
+        return self.bound, self.request.selection, self.out
+
+
+def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
+    """Read ``(array, selection)`` pairs; the results in their order, each what ``array[selection]`` gives.
+
+    Arrays of one remote store are read together: all shard indexes in one wave of requests, all data in the next,
+    however many arrays and selections there are. Other arrays are read one after another.
+
+    Raises what reading them one by one would raise; of several errors, one.
+
+    >>> import numpy as np, tessarr
+    >>> group = tessarr.group()
+    >>> a, b = group.create_array("a", data=np.arange(4)), group.create_array("b", data=np.arange(6.0))
+    >>> tessarr.read_many([(a, np.s_[1:3]), (b, 5), (a, ...)])
+    [array([1, 2]), np.float64(5.0), array([0, 1, 2, 3])]
+    """
+    wanted = [_wanted(array, selection) for array, selection in items]
+    alone, together = _by_store(wanted)
+    for one in alone:
+        one.array._engine.read(*one.target())
+    for store, readings in together.items():
+        read_waves(store, readings)
+    return [one.result() for one in wanted]
+
+
+async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
+    """Call `read_many` asynchronously."""
+    from tessarr.stores.remote.base import gather_or_cancel
+
+    wanted = [_wanted(array, selection) for array, selection in items]
+    alone, together = _by_store(wanted)
+    reads = [one.array._engine.read_async(*one.target()) for one in alone]
+    await gather_or_cancel([*reads, *(read_waves_async(store, readings) for store, readings in together.items())])
+    return [one.result() for one in wanted]
+
+
+def _wanted(array: Array, selection: Any) -> _Wanted:
+    if not isinstance(array, Array):
+        raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
+    fields, selection = requests.pop_fields(selection)
+    bound = array._bound  # once: another thread may resize the array meanwhile
+    request = requests.getitem(selection, bound.shape)
+    out, _ = array._full(request, None, None)
+    return _Wanted(
+        array,
+        bound,
+        request,
+        fields[0] if fields and len(fields) == 1 else fields,
+        out,
+    )
+
+
+def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Reading]]]:
+    """Those to be read alone, and the others by the store that they share."""
+    alone: list[_Wanted] = []
+    together: dict[Store, list[Reading]] = {}
+    for one in wanted:
+        store = one.bound.store
+        if store.is_remote:
+            together.setdefault(store, []).append(one.array._engine.reading(*one.target()))
+        else:
+            alone.append(one)
+    return alone, together

@@ -1,0 +1,135 @@
+"""Functions and classes that zarr-python 1 and 2 code calls by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from tessarr.core import metadata_io
+from tessarr.core.array import Array
+from tessarr.core.group import Group
+from tessarr.core.open import create, create_group, locate
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.path import prefix_of
+
+
+def init_store(store: Any, shape: Any, chunks: Any, **kwargs: Any) -> None:
+    """Create a v1 array in an empty store: the maker that the Zarr v1 specification's example uses.
+
+    `compression` and `compression_opts` are v1's words; with ``zarr_format=2`` or ``3`` a newer format is made.
+    """
+    create(shape, store=store, chunks=chunks, zarr_format=kwargs.pop("zarr_format", 1), **kwargs)
+
+
+def init_array(store: Any, shape: Any, **kwargs: Any) -> None:
+    """Create an array in a store: `tessarr.create` without its result."""
+    create(shape, store=store, **kwargs)
+
+
+def init_group(store: Any, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
+    """Create a group in a store: `tessarr.create_group` without its result."""
+    create_group(store, path=path, overwrite=overwrite, zarr_format=kwargs.get("zarr_format"))
+
+
+def contains_array(store: Any, path: str | None = None) -> bool:
+    """Whether an array is at `path`."""
+    where, here, _ = locate(store, path, None)
+    return isinstance(metadata_io.read_node(where, here), ArrayMetadata)
+
+
+def contains_group(store: Any, path: str | None = None, explicit_only: bool = True) -> bool:
+    """Whether a group is at `path`."""
+    where, here, _ = locate(store, path, None)
+    return isinstance(metadata_io.read_node(where, here), GroupMetadata)
+
+
+def listdir(store: Any, path: str | None = None) -> list[str]:
+    """Names of the direct children (keys and prefixes) of `path`, sorted."""
+    where, here, _ = locate(store, path, None)
+    prefix = prefix_of(here)
+    listing = where.list_dir(prefix)
+    return sorted([key[len(prefix) :] for key in listing.keys] + [name[len(prefix) : -1] for name in listing.prefixes])
+
+
+def rmdir(store: Any, path: str | None = None) -> None:
+    """Remove every key under `path`."""
+    where, here, _ = locate(store, path, None)
+    where.delete_prefix(prefix_of(here))
+    if here:
+        metadata_io.follow_change(where, here, replaced=True)
+
+
+def rename(store: Any, src_path: str, dst_path: str) -> None:
+    """Move a node to another path."""
+    from tessarr.core.copy import move_node
+
+    where, src, _ = locate(store, src_path, None)
+    move_node(where, src, locate(store, dst_path, None)[1])
+
+
+def getsize(store: Any, path: str | None = None) -> int:
+    """Bytes of all values under `path`."""
+    where, here, _ = locate(store, path, None)
+    return where.getsize_prefix(prefix_of(here))
+
+
+def migrate_1to2(store: Any) -> None:
+    """Turn the v1 array in a store into a v2 array, in place: only documents change, chunks stay as they are."""
+    from tessarr.core.open import open_array
+    from tessarr.metadata import formats
+    from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
+
+    old = open_array(store, mode="r+", zarr_format=1)
+    documents = formats.dumps(old.metadata.with_(zarr_format=2, extra={}).documents())
+    for name, data in documents.items():
+        old.store.set(name, data)
+    old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
+
+
+class ThreadSynchronizer:
+    """A lock per key for the threads of one process.
+
+    tessarr locks partial writes by itself, for threads and processes; this class is for code that asks for it by name.
+    """
+
+    def __getitem__(self, item: str) -> AbstractContextManager[Any]:
+        from tessarr.stores.locks import KEYED_LOCKS
+
+        return KEYED_LOCKS.hold((id(self), item))
+
+
+class ProcessSynchronizer:
+    """A lock per key for the processes that share the directory `path`. See `ThreadSynchronizer`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __getitem__(self, item: str) -> AbstractContextManager[Any]:
+        return self._hold(item)
+
+    @contextmanager
+    def _hold(self, item: str) -> Iterator[None]:
+        from tessarr.stores.local.store import LocalStore
+
+        with LocalStore(self.path).lock(item):
+            yield
+
+
+__all__ = [
+    "Array",
+    "Group",
+    "ProcessSynchronizer",
+    "ThreadSynchronizer",
+    "contains_array",
+    "contains_group",
+    "getsize",
+    "init_array",
+    "init_group",
+    "init_store",
+    "listdir",
+    "migrate_1to2",
+    "rename",
+    "rmdir",
+]

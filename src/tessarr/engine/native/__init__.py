@@ -1,0 +1,1 @@
+"""The native engine: what Python says to the Rust module, and what it answers."""

@@ -1,0 +1,222 @@
+"""How the Rust module is told of a bound array: as JSON in the vocabulary of Zarr v3 (rust/src/array.rs)."""
+
+from __future__ import annotations
+
+from math import prod
+from types import ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
+from tessarr.codecs.base import BytesToBytes
+from tessarr.codecs.chain import BoundChain
+from tessarr.engine.bound import BoundArray
+from tessarr.grids.base import Axis
+from tessarr.stores.base import Store
+from tessarr.stores.local.lock import NAME_BYTES
+from tessarr.stores.local.store import LocalStore
+from tessarr.stores.remote.coalesce import GAP
+from tessarr.types import JSON, JSONObject
+
+_KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
+_LARGEST_CHUNK = 1 << 32
+"""In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
+
+
+class UnsupportedError(Exception):
+    """The array holds something that the native engine does not know; the text says what."""
+
+
+def named(name: str, configuration: JSONObject) -> JSONObject:
+    """A codec as the Rust module is told of it."""
+    return {"name": name, "configuration": configuration}
+
+
+def describe(bound: BoundArray) -> JSONObject:
+    """What `tessarr._native.Array` is made from. Raises `UnsupportedError`."""
+    data_type = bound.metadata.data_type
+    if data_type.itemsize is None or bound.dtype.hasobject:
+        raise UnsupportedError(f"elements of the data type {data_type.name} differ in size")
+    if prod(map(_longest, bound.axes)) * data_type.itemsize > _LARGEST_CHUNK:
+        raise UnsupportedError("chunks of more than 4 GiB, for which there may be no memory")
+    encoding = bound.metadata.chunk_key_encoding
+    if type(encoding).__module__ not in _KEYS:
+        raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
+    longest = encoding.encode(tuple(max(0, axis.nchunks - 1) for axis in bound.axes)).rpartition("/")[2]
+    if len(longest) > NAME_BYTES:
+        raise UnsupportedError("chunk names that are too long to be part of the names of their lock files")
+    first = encoding.encode((0,))
+    prefix = f"{bound.path}/" if bound.path else ""
+    shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
+    key: JSONObject = {
+        "prefix": prefix + first.removesuffix("0"),
+        "separator": encoding.encode((0, 0)).removeprefix(first).removesuffix("0"),
+        "empty": prefix + encoding.encode(()),
+    }
+    return {
+        "shape": list(bound.shape),
+        "axes": [_axis(axis) for axis in bound.axes],
+        "item": data_type.itemsize,
+        "fill": list(bound.fill.astype(bound.dtype).tobytes()),
+        "key": key,
+        "codecs": _chain(bound.chain(shape)),
+        "store": _store(bound),
+        "write_empty_chunks": bound.options.write_empty_chunks or not bound.store.supports_deletes,
+        "keep_updated_chunks": not bound.store.supports_conditional_deletes,
+        "read_missing": bound.options.read_missing_chunks,
+        "durable": bool(getattr(bound.store, "durable", False)),
+    }
+
+
+def is_local(store: Store) -> bool:
+    """Whether the store is files that may be read and written as `LocalStore` does."""
+    names = ("get", "get_ranges", "set", "delete", "lock", "update", "splice")
+    return isinstance(store, LocalStore) and store._has_own(*names)
+
+
+def _store(bound: BoundArray) -> JSONObject:
+    store = bound.store
+    if is_local(store):
+        assert isinstance(store, LocalStore)
+        if not store.file_locks:
+            raise UnsupportedError("a local store without file locks")
+        return {"kind": "local", "root": store._base}
+    if store.is_remote:
+        return {"kind": "python", "remote": True, "gap": GAP, "place": _place(store)}
+    return {"kind": "python"}
+
+
+def _place(store: Store) -> str | None:
+    """What chunks are kept under in the cache: the same for every store object of one place, or ``None``."""
+    from tessarr.stores.remote.base import NetworkStore  # which most programs do not need
+
+    return store.url if isinstance(store, NetworkStore) else None
+
+
+def _longest(axis: Axis) -> int:
+    """The length of the longest chunk along `axis`."""
+    return axis.uniform or max(map(axis.size, range(axis.nchunks)), default=1)
+
+
+def _axis(axis: Axis) -> JSONObject:
+    if axis.uniform is not None or not axis.nchunks:
+        return {"size": axis.uniform or 1}
+    last = axis.nchunks - 1
+    return {"offsets": [*(axis.start(index) for index in range(axis.nchunks)), axis.start(last) + axis.size(last)]}
+
+
+def _chain(chain: BoundChain) -> list[JSON]:
+    codecs, filters = _before(chain)
+    middle, spec = chain.middle, chain.middle_spec
+    if chain.shard is not None:
+        layout = chain.shard
+        if filters is not None:
+            raise UnsupportedError("filters before the sharding codec")
+        if layout.codec.subchunk_write_order not in ("lexicographic", "unordered"):
+            raise UnsupportedError(f"inner chunks written in {layout.codec.subchunk_write_order} order")
+        codecs.append(
+            named(
+                "sharding_indexed",
+                {
+                    "chunk_shape": list(layout.codec.chunk_shape),
+                    "codecs": _chain(layout.inner),
+                    "index_codecs": _chain(layout._index_chain),
+                    "index_location": layout.codec.index_location,
+                },
+            )
+        )
+    else:
+        swap: list[JSON] = []
+        if isinstance(middle, BytesCodec):
+            swap = _swap(spec.dtype, middle.stored_dtype(spec))
+        else:
+            filters = [*(filters or ()), _lazy().packing(middle, spec)]
+        if filters is not None and swap:
+            filters, swap = [*filters, _lazy().swapping(swap, spec.dtype.itemsize)], []
+        codecs.append(named("bytes", {"swap": swap, "boolean": chain.spec.dtype.kind == "b"}))
+        codecs += filters or ()
+    flow = middle.stored_dtype(spec) if isinstance(middle, BytesCodec) else np.dtype(np.uint8)
+    for codec in chain.after:
+        step, flow = _step(codec, flow)
+        codecs += [] if step is None else [step]
+    return codecs
+
+
+def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
+    """The transpositions, and the filters as steps between bytes; ``None`` when there is nothing but transpositions."""
+    codecs: list[JSON] = []
+    filters: list[JSON] | None = None
+    moved = False
+    for codec, spec in chain.before:
+        if isinstance(codec, TransposeCodec):
+            order = codec.permutation(len(spec.shape))
+            if moved and list(order) != sorted(order):
+                raise UnsupportedError("a transposition behind a codec that looks at several elements")
+            codecs += [] if moved else [named("transpose", {"order": list(order)})]
+            continue
+        step = _lazy().element_step(codec, spec)
+        filters = [*(filters or ()), *([] if step is None else [step])]
+        moved = moved or _lazy().moves(codec)
+    return codecs, filters
+
+
+def _lazy() -> ModuleType:
+    """`tessarr.engine.native.filters`, which most arrays do not need."""
+    from tessarr.engine.native import filters as native_filters
+
+    return native_filters
+
+
+_STEPS = frozenset(
+    (
+        "blosc", "gzip", "zlib", "zstd", "lz4", "bz2", "shuffle",
+        "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3",
+    )
+)  # fmt: skip
+_FILTERS = frozenset(("delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"))
+
+
+def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:
+    """A bytes → bytes codec, given elements of `flow`, and what it gives: one of the specification, or numcodecs' of the
+    same name (`coder` holds its members)."""
+    coder = getattr(codec, "coder", None)
+    name = codec.name if coder is None else coder.codec_id
+    if type(codec).__module__.partition(".")[0] != "tessarr" or name not in (
+        _STEPS if coder is None else _STEPS | _FILTERS
+    ):
+        raise UnsupportedError(f"the codec {codec.name!r}")
+    if coder is None:
+        configuration = codec.to_json().get("configuration", {})
+        members = dict(configuration) if isinstance(configuration, dict) else {}
+    elif name in _FILTERS:
+        return cast("tuple[JSONObject | None, np.dtype[Any]]", _lazy().v2_filter(coder, flow))
+    else:
+        members = dict(coder.members)
+    if name == "blosc":
+        typesize = members.get("typesize") or flow.itemsize
+        members["typesize"] = typesize if isinstance(typesize, int) and typesize <= 255 else 1
+    if isinstance(prefix := members.get("prefix"), str | bytes):
+        members["prefix"] = list(prefix.encode("latin-1") if isinstance(prefix, str) else prefix)
+    known = named("numcodecs.crc32c" if coder is not None and name == "crc32c" else name, members)
+    return known, np.dtype(np.uint8)
+
+
+def _swap(memory: np.dtype[Any], stored: np.dtype[Any], at: int = 0) -> list[JSON]:
+    """What is reversed between two dtypes that differ in byte order only: ``[offset, unit, count]`` each."""
+    if memory == stored:
+        return []
+    if memory.subdtype is not None and stored.subdtype is not None:
+        base, shape = memory.subdtype
+        width, count = base.itemsize, int(np.prod(shape))
+        return [item for i in range(count) for item in _swap(base, stored.subdtype[0], at + i * width)]
+    if memory.fields is not None and stored.fields is not None:
+        found: list[JSON] = []
+        for name, (field, offset, *_) in memory.fields.items():
+            found += _swap(field, stored.fields[name][0], at + offset)
+        return found
+    parts = {"c": 2, "U": memory.itemsize // 4}.get(memory.kind, 1)
+    if memory.kind not in "iufcmMU" or stored.kind != memory.kind:
+        raise UnsupportedError(f"elements of {memory}, stored as {stored}")
+    return [[at, memory.itemsize // parts, parts]]

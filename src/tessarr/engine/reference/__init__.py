@@ -1,0 +1,1 @@
+"""The reference engine: the executable specification in Python."""

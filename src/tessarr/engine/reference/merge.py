@@ -1,0 +1,135 @@
+"""How one chunk's part of a selection changes its stored value.
+
+In a shard, inner chunks that are not touched are copied as encoded bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.chain import BoundChain
+from tessarr.codecs.emptiness import is_fill
+from tessarr.common.segments import Piece, Stored, StoredBytes
+from tessarr.engine.bound import BoundArray
+from tessarr.engine.pool import for_each
+from tessarr.engine.reference.transpose import inward
+from tessarr.engine.write_chunks import Change, ChunkWrite, whole
+from tessarr.grids.regular import RegularAxis
+from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.selection import Outer, Selection
+from tessarr.types import Buffer, ByteRange, Coords
+
+Values = npt.NDArray[Any]
+
+
+class ChunkWrites:
+    """What writing `value`, broadcast to the selection's shape, at `selection` does to each chunk."""
+
+    def __init__(self, bound: BoundArray, selection: Selection, value: Values) -> None:
+        self.forget = bound.forget
+        self._bound = bound
+        self._value = np.broadcast_to(value, selection.shape)
+        self._parts = plan(selection, bound.axes)
+
+    @property
+    def nbytes(self) -> int:
+        """See `Writes.nbytes`."""
+        return self._bound.nbytes(next(iter(self._parts)).coords)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[ChunkWrite]:
+        for part in self._parts:
+            change = _change(self._bound, part, self._value)
+            yield ChunkWrite(part.coords, self._bound.key(part.coords), part.covers, change)
+
+
+def _change(bound: BoundArray, part: Part, value: Values) -> Change:
+    """What makes the new value of `part`'s chunk out of the old one."""
+    chain = bound.chain(bound.chunk_shape(part.coords))
+    keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
+    mine = part_of(value, part)
+    combine = merged_shard if chain.partial else merged
+    change = partial(combine, chain, where=part.local, value=mine, keep_empty=keep_empty)
+    if bound.store.supports_conditional_deletes:
+        return change
+
+    def keeping(old: Stored | None) -> list[Piece] | None:
+        # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
+        new = change(old)
+        if new is None and old is not None:
+            return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
+        return new
+
+    return keeping
+
+
+def part_of(value: Values, part: Part) -> Values:
+    """The part's values; always an array (a 0-d one would turn into a scalar without the Ellipsis)."""
+    where = part.out_sel if isinstance(part.out_sel, tuple) else (part.out_sel,)
+    mine: Values = value[(*where, ...)]
+    return mine
+
+
+def merged(
+    chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
+) -> list[Piece] | None:
+    """The pieces of the encoded chunk that holds `old` with `value` laid over it at `where`; ``None``: only fill is left.
+
+    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates. Works for
+    every chain.
+    """
+    spec = chain.spec
+    if where.shape == spec.shape and _is_whole(where):
+        chunk = value
+    else:
+        chunk = np.empty(spec.shape, spec.dtype)
+        chunk[...] = spec.fill if old is None else chain.decode(old.read(ByteRange(0)))
+        chunk[where.index] = value
+    if not keep_empty and is_fill(chunk, spec.fill):
+        return None
+    return [chain.encode(chunk)]
+
+
+def _is_whole(where: Selection) -> bool:
+    """Whether a selection of the chunk's own shape takes every element in order."""
+    return isinstance(where, Outer) and all(isinstance(d, slice) and d.step == 1 for d in where.dims)
+
+
+def merged_shard(
+    chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
+) -> list[Piece] | None:
+    """`merged` for a chain whose parts can be decoded alone (`BoundChain.partial`).
+
+    Nothing of the shard is read but its index and the inner chunks that are touched.
+    """
+    layout = chain.shard
+    assert layout is not None
+    where, value = inward(chain, where, value)
+    inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
+    index = None
+    if old is not None:
+        index = layout.parse_index(old.read(layout.index_range))
+        layout.check(index, old.nbytes)
+    chunks: dict[Coords, Buffer | None] = {}
+    combine = merged_shard if layout.inner.partial else merged
+
+    def encode(part: Part) -> None:
+        entry = None if part.covers or index is None else layout.entry(index, part.coords)
+        before = None if entry is None or old is None else StoredBytes(old.read(entry))
+        pieces = combine(layout.inner, before, part.local, part_of(value, part), keep_empty)
+        chunks[part.coords] = None if pieces is None else whole(pieces, before)
+
+    parts = plan(where, inner_axes)
+    if len(parts) > 1:
+        for_each(encode, parts)
+    else:
+        for part in parts:
+            encode(part)
+    return layout.pack(index, chunks)

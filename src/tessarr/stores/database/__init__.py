@@ -1,0 +1,1 @@
+"""Stores in databases: SQLite, LMDB and DBM files, Redis and MongoDB servers."""

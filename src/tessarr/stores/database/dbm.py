@@ -1,0 +1,168 @@
+"""A store in a DBM file: gdbm, ndbm, SQLite (Python 3.13) or the portable ``dbm.dumb``, whichever `dbm` opens.
+
+Keys are UTF-8, values the bytes themselves, as zarr-python 2 wrote them. One process may have the file open for
+writing; threads take turns. A write that a crash interrupts can damage a DBM file: where that matters use SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.content_version import as_bytes, cut, digest_version
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+_List = list
+
+
+class DBMStore(Store):
+    """A store in the DBM file at `path`; `flag` and `mode` are those of `dbm.open`.
+
+    `open` opens the file instead of `dbm.open` (for example `dbm.gnu.open`).
+    """
+
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+    update_sees_set = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        flag: str = "c",
+        mode: int = 0o666,
+        open: Callable[[str, str, int], Any] | None = None,  # noqa: A002 - zarr-python 2 calls it so
+        read_only: bool = False,
+    ) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self.read_only = read_only or flag.startswith("r")
+        self._flag = "r" if self.read_only else flag
+        self._mode = mode
+        self._opener = open
+        self._guard = threading.RLock()
+        self._file: tuple[int, Any] | None = None
+        with self._opened(""):
+            pass
+
+    @property
+    def url(self) -> str:
+        return f"dbm://{quote(Path(self.path).as_posix())}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self.read_only:
+            self.close()  # what was written is in the file before another process opens it
+        state = {**self.__dict__, "_file": None, "_flag": "r" if self.read_only else "c"}
+        del state["_guard"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._guard = threading.RLock()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DBMStore) and (other.path, other.read_only) == (self.path, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def with_read_only(self, read_only: bool = True) -> DBMStore:
+        """The same file; one that is open for writing is written out and closed first."""
+        self.close()
+        return DBMStore(self.path, flag="r" if read_only else "c", mode=self._mode, open=self._opener)
+
+    def close(self) -> None:
+        with self._guard:
+            if self._file is not None and self._file[0] == os.getpid():
+                self._file[1].close()
+            self._file = None
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[Any]:
+        """The file, for this thread alone."""
+        import dbm
+
+        with self._guard:
+            try:
+                if self._file is None or self._file[0] != os.getpid():
+                    opener: Any = self._opener or dbm.open
+                    self._file = (os.getpid(), opener(self.path, self._flag, self._mode))
+                    if self._flag == "n":  # only the first time
+                        self._flag = "c"
+                yield self._file[1]
+            except (*dbm.error, OSError) as error:
+                if isinstance(error, StoreError):
+                    raise
+                raise StoreError("DBM failed", store=self.url, key=key or None, got=str(error)) from error
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        check_key(key)
+        with self._opened(key) as file:
+            try:
+                value: bytes = file[key.encode()]
+            except KeyError:
+                return None
+        return cut(value, byte_range)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: all of one value, which a writer may replace at any time."""
+        value = self.get(key)
+        return None if value is None else [cut(as_bytes(value), byte_range) for byte_range in ranges]
+
+    def version(self, key: str) -> Version | None:
+        value = self.get(key)
+        return None if value is None else digest_version(value)
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        with self._opened(key) as file:
+            if if_match is not ANY:
+                found = self.version(key)
+                if found != if_match:
+                    raise ConflictError(
+                        "another writer was faster", store=self.url, key=key, expected=if_match, got=found
+                    )
+            file[key.encode()] = as_bytes(value)
+            _flush(file)
+        return digest_version(value)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self._check_writable(key)
+        with self._opened(key):
+            new = change(self.get(key))
+            if new is None:
+                self.delete(key)
+            else:
+                self.set(key, new)
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+        check_key(key)
+        with self._opened(key) as file:
+            try:
+                del file[key.encode()]
+            except KeyError:
+                return
+            _flush(file)
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        return (key for key in self.list() if key.startswith(prefix))
+
+    def list(self) -> Iterator[str]:
+        with self._opened("") as file:
+            names = [*file.keys()]
+        return (name.decode() for name in names)
+
+
+def _flush(file: Any) -> None:
+    if hasattr(file, "sync"):
+        file.sync()

@@ -1,0 +1,214 @@
+"""A store in an LMDB database (a memory-mapped B-tree): many readers, one writer, whole transactions.
+
+Keys are UTF-8, values the bytes themselves, as zarr-python 2 wrote them. LMDB limits a key to 511 bytes and maps
+`map_size` bytes (1 TiB of address space, not of disk) that the data cannot outgrow. Not for network file systems.
+lmdb is part of the extra ``tessarr[kv]``.
+
+Source: http://www.lmdb.tech/doc/.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tessarr.errors import ConflictError, MissingDependencyError, StoreError
+from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.content_version import as_bytes, cut, digest_version
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+_List = list
+_MAP_SIZE = 2**40
+_KEY_LIMIT = 511
+_OPEN: dict[tuple[int, str, bool], Any] = {}
+"""LMDB forbids opening one database twice in a process: environments by process, path and mode."""
+
+_guard = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _guard
+    _guard = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class LMDBStore(Store):
+    """A store in the LMDB database at `path` (a directory, made when missing unless `read_only`).
+
+    `options` go to `lmdb.open`.
+    """
+
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+    update_sees_set = True
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self.read_only = read_only
+        self._options = options
+        if read_only and not os.path.exists(self.path):
+            raise StoreError("there is no such database", store=self.url)
+        self._environment()
+
+    @property
+    def url(self) -> str:
+        return f"lmdb://{quote(Path(self.path).as_posix())}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LMDBStore) and (other.path, other.read_only) == (self.path, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def close(self) -> None:
+        for mode in (False, True):
+            environment = _OPEN.pop((os.getpid(), self.path, mode), None)
+            if environment is not None:
+                environment.close()
+
+    def _environment(self) -> Any:
+        """The one environment of this process for the path."""
+        found = _OPEN.get((os.getpid(), self.path, False))
+        if found is not None:
+            return found
+        with _guard:
+            return self._open()
+
+    def _open(self) -> Any:
+        for mode in (False, True) if self.read_only else (False,):
+            found = _OPEN.get((os.getpid(), self.path, mode))
+            if found is not None:
+                return found
+        try:
+            import lmdb
+        except ImportError as error:
+            raise MissingDependencyError("LMDBStore needs lmdb", hint="pip install 'tessarr[kv]'") from error
+        if not self.read_only:
+            stale = _OPEN.pop((os.getpid(), self.path, True), None)
+            if stale is not None:
+                stale.close()
+        options = {"map_size": _MAP_SIZE, "readahead": False, "max_spare_txns": 16, **self._options}
+        try:
+            environment = lmdb.open(self.path, readonly=self.read_only, subdir=not os.path.isfile(self.path), **options)
+        except lmdb.Error as error:
+            raise StoreError("the database does not open", store=self.url, got=str(error)) from error
+        _OPEN[os.getpid(), self.path, self.read_only] = environment
+        return environment
+
+    @contextmanager
+    def _transaction(self, key: str = "", *, write: bool = False, views: bool = False) -> Iterator[Any]:
+        import lmdb
+
+        if write:
+            self._check_writable(key)
+        try:
+            with self._environment().begin(write=write, buffers=views) as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise StoreError("LMDB failed", store=self.url, key=key or None, got=str(error)) from error
+
+    def _name(self, key: str) -> bytes:
+        check_key(key)
+        name = key.encode()
+        if len(name) > _KEY_LIMIT:
+            raise StoreError(
+                "the key is too long for LMDB", store=self.url, key=key, expected="at most 511 bytes", got=len(name)
+            )
+        return name
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        name = self._name(key)
+        with self._transaction(key) as transaction:
+            value = transaction.get(name)
+        return None if value is None else cut(value, byte_range)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: all of one value, of which nothing else is copied."""
+        name = self._name(key)
+        with self._transaction(key, views=True) as transaction:
+            value = transaction.get(name)
+            if value is None:
+                return None
+            bounds = [byte_range.bounds(len(value)) for byte_range in ranges]
+            return [bytes(value[start:stop]) for start, stop in bounds]
+
+    def version(self, key: str) -> Version | None:
+        value = self.get(key)
+        return None if value is None else digest_version(value)
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        name = self._name(key)
+        with self._transaction(key, write=True) as transaction:
+            if if_match is not ANY:
+                old = transaction.get(name)
+                found = None if old is None else digest_version(old)
+                if found != if_match:
+                    raise ConflictError(
+                        "another writer was faster", store=self.url, key=key, expected=if_match, got=found
+                    )
+            transaction.put(name, as_bytes(value))
+        return digest_version(value)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        name = self._name(key)
+        with self._transaction(key, write=True) as transaction:
+            new = change(transaction.get(name))
+            if new is None:
+                transaction.delete(name)
+            else:
+                transaction.put(name, as_bytes(new))
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        with self._transaction(prefix, write=True) as transaction:
+            for name in [*_names(transaction, prefix)]:
+                transaction.delete(name)
+            for key, value in items.items():
+                transaction.put(self._name(key), as_bytes(value))
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        names = [self._name(key) for key in keys]
+        with self._transaction(write=True) as transaction:
+            for name in names:
+                transaction.delete(name)
+
+    def delete_prefix(self, prefix: str) -> None:
+        with self._transaction(prefix, write=True) as transaction:
+            for name in [*_names(transaction, prefix)]:
+                transaction.delete(name)
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        with self._transaction() as transaction:
+            names = [*_names(transaction, prefix)]
+        return (name.decode() for name in names)
+
+    def getsize_prefix(self, prefix: str) -> int:
+        with self._transaction() as transaction:
+            return sum(len(transaction.get(name)) for name in _names(transaction, prefix))
+
+
+def _names(transaction: Any, prefix: str) -> Iterator[bytes]:
+    """The database keys under `prefix`, in order."""
+    check_prefix(prefix)
+    start = prefix.encode()
+    with transaction.cursor() as cursor:
+        if not (cursor.set_range(start) if start else cursor.first()):
+            return
+        for name in cursor.iternext(keys=True, values=False):
+            if not name.startswith(start):
+                return
+            yield bytes(name)

@@ -1,0 +1,171 @@
+"""A store in a Redis (or Valkey) server.
+
+Keys carry the prefix `prefix` and are otherwise the store's keys; values are strings of bytes, of at most 512 MB.
+Conditional writes run as a script in the server, which compares SHA-1 digests, so that no update is lost. Ranges are
+GETRANGE; a wave of requests is one pipeline. redis is part of the extra ``tessarr[kv]``.
+
+Source: https://redis.io/docs/latest/commands/.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
+
+from tessarr.errors import ConflictError, MissingDependencyError, StoreError
+from tessarr.stores.base import ANY, Any_, Fetch, Version
+from tessarr.stores.content_version import as_bytes, digest_version
+from tessarr.stores.database.server import DatabaseStore
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+_List: TypeAlias = list
+_PAGE = 1000
+_SWAP = """
+local old = redis.call('GET', KEYS[1])
+local found = old and redis.sha1hex(old) or ''
+if found ~= ARGV[1] then return found end
+if ARGV[2] == 'delete' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[3]) end
+return 'written'
+"""
+_VERSION = "local v = redis.call('GET', KEYS[1]); return v and redis.sha1hex(v) or ''"
+
+
+class RedisStore(DatabaseStore):
+    """A store in the Redis server that `options` name (those of `redis.Redis`), under keys that begin with `prefix`."""
+
+    def __init__(self, *, prefix: str = "zarr", read_only: bool = False, **options: Any) -> None:
+        self.prefix = f"{prefix.strip('/')}/" if prefix else ""
+        self.read_only = read_only
+        self._options = options
+
+    @classmethod
+    def from_url(cls, url: str, *, read_only: bool = False, **options: Any) -> RedisStore:
+        """The store at ``redis[s]://[user:password@]host[:port]/[database]/[prefix]``."""
+        parts = urlsplit(url)
+        database, _, prefix = parts.path.lstrip("/").partition("/")
+        if database and not database.isdigit():
+            database, prefix = "", parts.path.lstrip("/")
+        found: dict[str, Any] = {"host": parts.hostname or "localhost", "port": parts.port or 6379}
+        found |= {"db": int(database or 0), "ssl": parts.scheme == "rediss"}
+        found |= {"username": parts.username, "password": parts.password}
+        kept = {name: value for name, value in found.items() if value not in (None, False)}
+        return cls(prefix=options.pop("prefix", prefix), read_only=read_only, **{**kept, **options})
+
+    @property
+    def url(self) -> str:
+        scheme = "rediss" if self._options.get("ssl") else "redis"
+        place = f"{self._options.get('host', 'localhost')}:{self._options.get('port', 6379)}"
+        path = f"/{self._options.get('db', 0)}/{self.prefix}".rstrip("/")
+        return urlunsplit((scheme, place, path, "", ""))
+
+    def _connect(self) -> Any:
+        try:
+            import redis
+        except ImportError as error:
+            raise MissingDependencyError("RedisStore needs redis", hint="pip install 'tessarr[kv]'") from error
+        return redis.Redis(**self._options)
+
+    def _call(self, key: str, command: Callable[[Any], Any]) -> Any:
+        client = self._client()
+        import redis
+
+        try:
+            return command(client)
+        except redis.RedisError as error:
+            text = f"{type(error).__name__}: {error}"
+        raise StoreError("Redis failed", store=self.url, key=key or None, got=text)
+
+    def _name(self, key: str) -> str:
+        check_key(key)
+        return self.prefix + key
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        def ask(client: Any) -> Any:
+            # A transaction: the parts of one value belong together.
+            pipe = client.pipeline(transaction=True)
+            for key, ranges in requests:
+                name = self._name(key)
+                if ranges is None:
+                    pipe.get(name)
+                    continue
+                pipe.exists(name)
+                for part in ranges:
+                    pipe.getrange(name, *_inclusive(part))
+            return pipe.execute()
+
+        answers = iter(self._call(requests[0].key if requests else "", ask))
+        found: _List[_List[Buffer] | None] = []
+        for _, ranges in requests:
+            first = next(answers)
+            if ranges is None:
+                found.append(None if first is None else [first])
+                continue
+            # GETRANGE has no empty range: it was asked for something, which is thrown away.
+            parts: _List[Buffer] = [
+                b"" if part.stop is not None and part.stop <= part.start else answer
+                for part, answer in zip(ranges, answers, strict=False)
+            ]
+            found.append(parts if first else None)
+        return found
+
+    def exists(self, key: str) -> bool:
+        return bool(self._call(key, lambda client: client.exists(self._name(key))))
+
+    def getsize(self, key: str) -> int | None:
+        size = int(self._call(key, lambda client: client.strlen(self._name(key))))
+        return size if size or self.exists(key) else None
+
+    def version(self, key: str) -> Version | None:
+        found = self._call(key, lambda client: client.eval(_VERSION, 1, self._name(key)))
+        return found.decode() or None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        name, new = self._name(key), as_bytes(value)
+        if isinstance(if_match, Any_):
+            self._call(key, lambda client: client.set(name, new))
+        else:
+            self._swap(key, if_match, new)
+        return digest_version(new)
+
+    def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
+        old = self.get(key)
+        return old, None if old is None else digest_version(old)
+
+    def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
+        given = (version or "", "delete", b"") if new is None else (version or "", "set", as_bytes(new))
+        found = self._call(key, lambda client: client.eval(_SWAP, 1, self._name(key), *given))
+        if found != b"written":
+            raise ConflictError(
+                "another writer was faster", store=self.url, key=key, expected=version, got=found.decode() or None
+            )
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        every = [*keys]
+        for key in every:
+            self._check_writable(key)
+        names = [self._name(key) for key in every]
+        for start in range(0, len(names), _PAGE):
+            page = names[start : start + _PAGE]
+            self._call(every[0], operator.methodcaller("delete", *page))
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        start = self.prefix + prefix
+        pattern = "".join(f"\\{letter}" if letter in "*?[]^-\\" else letter for letter in start) + "*"
+        names = self._call("", lambda client: {*client.scan_iter(match=pattern, count=_PAGE)})
+        return (name.decode()[len(self.prefix) :] for name in names)
+
+
+def _inclusive(part: ByteRange) -> tuple[int, int]:
+    """A range in Redis's words: both ends included, negative ones from the end."""
+    return (part.start, -1) if part.stop is None else (part.start, max(part.stop - 1, 0))

@@ -1,0 +1,282 @@
+"""A whole hierarchy in one SQLite file.
+
+Values are rows of the table ``zarr(k TEXT PRIMARY KEY, v BLOB)``, as zarr-python 2 wrote them, so that its files open
+here and the reverse. Every write is a transaction: readers, other threads and other processes see old or new values,
+and updates exclude one another. SQLite allows one writer at a time; a value holds at most 1 GB.
+
+Source: https://www.sqlite.org/lang_transaction.html (BEGIN IMMEDIATE), https://www.sqlite.org/limits.html.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.content_version import as_bytes, digest_version
+from tessarr.stores.locks import Moment
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+_List = list
+_OPENING = Moment()
+_CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
+_SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
+_BUSY_S = 60.0
+_LONGEST = 2**30
+"""Bytes; no SQLite value is longer."""
+
+
+_INHERITED: list[sqlite3.Connection] = []
+"""Of the parent of a forked child, which must not close them."""
+
+
+class _Connection:
+    """A thread's own connection, closed when the thread has ended."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.process = os.getpid()
+        self.connection = connection
+        # Not `__del__`: of what is garbage together, the connection may come first, and warns that nobody closed it.
+        weakref.finalize(self, _let_go, connection, self.process)
+
+
+def _let_go(connection: sqlite3.Connection, process: int) -> None:
+    if process == os.getpid():
+        connection.close()
+    else:
+        _INHERITED.append(connection)
+
+
+class SQLiteStore(Store):
+    """A store in the SQLite file at `path`, which is made when it is missing (unless `read_only`).
+
+    `options` go to `sqlite3.connect`; its ``timeout`` (60 s) is how long a writer waits for another.
+    """
+
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+    update_sees_set = True
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        self.read_only = read_only
+        self._options = {"timeout": _BUSY_S, **options}
+        self._local = threading.local()
+        self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        if read_only:
+            if not os.path.exists(self.path):
+                raise StoreError("there is no such file", store=self.url)
+        else:
+            with self._transaction("") as connection:
+                connection.execute(_CREATE)
+
+    @property
+    def url(self) -> str:
+        return f"sqlite://{quote(Path(self.path).as_posix())}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "read_only": self.read_only, "_options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._local = threading.local()
+        self._open = weakref.WeakSet()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SQLiteStore) and (other.path, other.read_only) == (self.path, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def close(self) -> None:
+        with _OPENING:
+            every = [*self._open]
+            self._open.clear()
+        for own in every:
+            if own.process == os.getpid():
+                own.connection.close()
+        self._local = threading.local()
+
+    # -- connections -------------------------------------------------------------------------------------------
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection; a forked child makes its own, because SQLite's locks do not survive a fork."""
+        found: _Connection | None = getattr(self._local, "connection", None)
+        if found is not None and found.process == os.getpid():
+            return found.connection
+        mode = "ro" if self.read_only else "rwc"
+        uri = f"{Path(self.path).as_uri()}?mode={mode}"
+        try:
+            # Used by one thread alone, and closed by whichever thread closes the store.
+            connection: sqlite3.Connection = sqlite3.connect(
+                uri, uri=True, isolation_level=None, check_same_thread=False, **self._options
+            )
+        except sqlite3.Error as error:
+            raise StoreError("the file does not open", store=self.url, got=str(error)) from error
+        own = self._local.connection = _Connection(connection)
+        with _OPENING:
+            self._open.add(own)
+        return connection
+
+    @contextmanager
+    def _transaction(self, key: str) -> Iterator[sqlite3.Connection]:
+        """A write transaction, begun at once: of two writers one waits, and neither works on old values."""
+        connection = self._connection()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error
+
+    def _rows(self, statement: str, *values: Any) -> list[Any]:
+        try:
+            return self._connection().execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError("SQLite failed", store=self.url, got=str(error)) from error
+
+    # -- the store ---------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        check_key(key)
+        if byte_range is None:
+            rows = self._rows("SELECT v FROM zarr WHERE k = ?", key)
+        elif byte_range.start < 0:
+            rows = self._rows(
+                "SELECT substr(v, max(1, length(v) + 1 - ?)) FROM zarr WHERE k = ?", -byte_range.start, key
+            )
+        else:
+            size = _LONGEST if byte_range.stop is None else max(0, byte_range.stop - byte_range.start)
+            start = min(byte_range.start, _LONGEST) + 1
+            rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", start, min(size, _LONGEST), key)
+        return None if not rows else _blob(rows[0][0])
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: all of one value, of which SQLite reads only the pages that hold them."""
+        check_key(key)
+        try:
+            connection = self._connection()
+            begun = not connection.in_transaction
+            if begun:
+                connection.execute("BEGIN")  # one snapshot for both looks
+            try:
+                row = connection.execute("SELECT rowid, typeof(v) FROM zarr WHERE k = ?", (key,)).fetchone()
+                if row is None:
+                    return None
+                if row[1] != "blob":
+                    value = memoryview(
+                        _blob(connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()[0])
+                    )
+                    bounds = (byte_range.bounds(value.nbytes) for byte_range in ranges)
+                    return [value[start:stop] for start, stop in bounds]
+                with connection.blobopen("zarr", "v", row[0], readonly=True) as blob:
+                    return [_piece(blob, byte_range) for byte_range in ranges]
+            finally:
+                if begun:
+                    connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise StoreError("SQLite failed", store=self.url, key=key, got=str(error)) from error
+
+    def exists(self, key: str) -> bool:
+        check_key(key)
+        return bool(self._rows("SELECT 1 FROM zarr WHERE k = ?", key))
+
+    def getsize(self, key: str) -> int | None:
+        check_key(key)
+        rows = self._rows("SELECT length(v) FROM zarr WHERE k = ?", key)
+        return int(rows[0][0]) if rows else None
+
+    def getsize_prefix(self, prefix: str) -> int:
+        where, values = _under(prefix)
+        return int(self._rows(f"SELECT coalesce(sum(length(v)), 0) FROM zarr WHERE {where}", *values)[0][0])
+
+    def version(self, key: str) -> Version | None:
+        value = self.get(key)
+        return None if value is None else digest_version(value)
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        with self._transaction(key) as connection:
+            if if_match is not ANY:
+                row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
+                found = None if row is None else digest_version(_blob(row[0]))
+                if found != if_match:
+                    raise ConflictError(
+                        "another writer was faster", store=self.url, key=key, expected=if_match, got=found
+                    )
+            connection.execute(_SET, (key, as_bytes(value)))
+        return digest_version(value)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self._check_writable(key)
+        check_key(key)
+        with self._transaction(key) as connection:
+            row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
+            new = change(None if row is None else _blob(row[0]))
+            if new is None:
+                connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
+            else:
+                connection.execute(_SET, (key, as_bytes(new)))
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._check_writable(prefix)
+        where, values = _under(prefix)
+        with self._transaction(prefix) as connection:
+            connection.execute(f"DELETE FROM zarr WHERE {where}", values)
+            connection.executemany(_SET, [(key, as_bytes(value)) for key, value in items.items()])
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        every = [(key,) for key in keys]
+        for (key,) in every:
+            self._check_writable(key)
+            check_key(key)
+        with self._transaction("") as connection:
+            connection.executemany("DELETE FROM zarr WHERE k = ?", every)
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._check_writable(prefix)
+        where, values = _under(prefix)
+        with self._transaction(prefix) as connection:
+            connection.execute(f"DELETE FROM zarr WHERE {where}", values)
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        where, values = _under(prefix)
+        return (row[0] for row in self._rows(f"SELECT k FROM zarr WHERE {where}", *values))
+
+
+def _under(prefix: str) -> tuple[str, tuple[str, ...]]:
+    """A condition on the indexed column, and its values: ``/`` is followed by ``0`` in every encoding of ASCII."""
+    check_prefix(prefix)
+    return ("k >= ? AND k < ?", (prefix, prefix[:-1] + "0")) if prefix else ("1", ())
+
+
+def _piece(blob: sqlite3.Blob, byte_range: ByteRange) -> bytes:
+    start, stop = byte_range.bounds(len(blob))
+    blob.seek(start)
+    return blob.read(stop - start)
+
+
+def _blob(value: Any) -> bytes:
+    """zarr-python 2 stored some metadata documents as text."""
+    return value.encode() if isinstance(value, str) else bytes(value)

@@ -1,0 +1,484 @@
+r"""Values in files: a directory as a store. The key ``a/b`` is the file ``b`` in the directory ``a`` under the root.
+
+- `get` of a directory is ``None``: a directory is not a value. `delete` of one does nothing: use `delete_prefix`.
+- `set` writes a hidden temporary file in the same directory and renames it over the value: readers, other processes and
+  crashes see the old value or the new one. With ``durable=True`` file and directory are also synced, so that a value
+  that was set survives a power cut.
+- `lock` and conditional `set` exclude threads, processes and, where the file system has ``flock``, machines. Names and
+  protocol are in `tessarr.stores.local.lock`.
+- Directories are made when a value needs them, and removed when their last value is deleted. The root stays.
+- Symbolic links are followed on reading, also out of the root: who can place links there can place data. Setting or
+  deleting the key of a link replaces or removes the link. Keys themselves never lead out of the root.
+- On a file system that is blind to case (Windows, macOS) setting ``FOO`` beside ``foo`` is an error, not a merge.
+
+Differences: zarr-python's ``LocalStore`` leaves empty directories and has neither locks nor conditional writes.
+
+Source: Zarr v3 stores, "File system store"; OGC 21-050r1, "Directory Store".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from tessarr.common.segments import Piece, Stored
+from tessarr.errors import ConflictError, KeyValidationError, StoreError
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.local import file as localfile
+from tessarr.stores.local import lock as filelock
+from tessarr.stores.local import replace as localswap
+from tessarr.stores.local import tree as localtree
+from tessarr.stores.local.file import ABSENT, READ, FileValue, version_of
+from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.path import (
+    check_key,
+    check_prefix,
+    file_url,
+    is_plain_key,
+    windows_extended,
+    windows_path,
+)
+from tessarr.types import AccessMode, Buffer, ByteRange
+
+_List = list
+_WINDOWS = os.name == "nt"
+_WHOLE = ByteRange(0)
+_TRIES = 100
+"""How often a directory that other processes keep removing is made again."""
+
+
+class LocalStore(Store):
+    """A directory of the local file system.
+
+    `root` is made when the first value is set. `durable` syncs every value and its directory to the disk before `set`
+    returns. ``file_locks=False`` makes `lock` exclude only threads of this process, for file systems without ``flock``.
+
+    >>> import tempfile
+    >>> store = LocalStore(tempfile.mkdtemp())
+    >>> store.set("a/b", b"1")
+    >>> store.get("a/b"), store.get("a"), store.list_dir("").prefixes
+    (b'1', None, ['a/'])
+    """
+
+    dimension_separator: str | None = None
+    """What new v2 arrays separate chunk indices by, where the store has an opinion (`tessarr.stores.local.zarr2`)."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        durable: bool = False,
+        file_locks: bool = True,
+    ) -> None:
+        self._root = os.path.abspath(os.fspath(root))
+        base = windows_extended(self._root) if _WINDOWS else self._root
+        self._base = base if base.endswith(os.sep) else base + os.sep
+        self.read_only = read_only
+        self.durable = durable
+        self.file_locks = file_locks
+        self._case_blind: bool | None = None
+        """Whether the file system takes FOO for foo; ``None`` until the first value is set."""
+
+    @classmethod
+    def open(cls, root: str | os.PathLike[str], *, read_only: bool = False, mode: AccessMode | None = None) -> Self:
+        """Open a directory as `mode` says: ``r`` and ``r+`` need it to exist, ``w`` empties it, ``w-`` needs it absent.
+
+        Raises `FileNotFoundError` and `FileExistsError`.
+        """
+        store = cls(root, read_only=read_only or mode == "r")
+        if mode in ("r", "r+") and not os.path.isdir(store._root):
+            raise FileNotFoundError(f"no directory {store._root!r}")
+        if mode == "w-" and os.path.lexists(store._root):
+            raise FileExistsError(f"{store._root!r} exists")
+        if mode == "w":
+            store.clear()
+        if mode in ("w", "w-", "a"):
+            os.makedirs(store._root, exist_ok=True)
+        return store
+
+    @property
+    def root(self) -> Path:
+        """The directory, absolute."""
+        return Path(self._root)
+
+    @property
+    def url(self) -> str:
+        """``file:///…``."""
+        return file_url(self._root, windows=_WINDOWS)
+
+    @property
+    def update_sees_set(self) -> bool:  # type: ignore[override]
+        """Unless it is without file locks, or on Windows (`tessarr.stores.local.replace`)."""
+        return self.file_locks and localswap.IS_EXACT
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._root == self._root and other.read_only == self.read_only
+
+    def __hash__(self) -> int:
+        return hash(self._root)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """See `Store.get`."""
+        parts = self.get_ranges(key, (_WHOLE if byte_range is None else byte_range,))
+        return None if parts is None else parts[0]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`: the file is opened once."""
+        path = self._path(key)
+        try:
+            descriptor = os.open(path, READ)
+        except ABSENT:
+            return None
+        except OSError as error:
+            if _WINDOWS and os.path.isdir(path):  # which opens directories for nobody
+                return None
+            raise self._trouble("read", key, error) from error
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            size = status.st_size
+            parts: _List[Buffer] = []
+            # `ByteRange.bounds`, written out: this is the loop of a shard's read.
+            for start, stop in ranges:
+                if start < 0:
+                    start, stop = max(0, size + start), size
+                elif stop is None or stop > size:
+                    stop = size
+                nbytes = stop - start
+                data = localfile.pread(descriptor, nbytes, start) if nbytes > 0 else b""
+                parts.append(data if len(data) >= nbytes else localfile.rest(descriptor, data, start, nbytes))
+            return parts
+        except StoreError as error:
+            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
+        except OSError as error:
+            raise self._trouble("read", key, error) from error
+        finally:
+            os.close(descriptor)
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
+        read = localfile.reader_of_many() if len(requests) > 1 and self._has_own("get", "get_ranges") else None
+        if read is None or any(request.ranges is not None for request in requests):
+            return super().fetch(requests)
+        found = read([self._path(request.key) for request in requests], localfile.SMALL)
+        return [
+            self._fetch_one(request) if value is False else None if value is None else [value]
+            for request, value in zip(requests, found, strict=True)
+        ]
+
+    def _has_own(self, *methods: str) -> bool:
+        """Whether these methods are those of this class, not of one that is made of it."""
+        return all(getattr(type(self), name) is getattr(LocalStore, name) for name in methods)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        return self._status(key) is not None
+
+    def getsize(self, key: str) -> int | None:
+        """See `Store.getsize`."""
+        status = self._status(key)
+        return None if status is None else status.st_size
+
+    def version(self, key: str) -> Version | None:
+        """See `Store.version`: ``device:inode:mtime_ns:size``."""
+        status = self._status(key)
+        return None if status is None else version_of(status)
+
+    def _status(self, key: str) -> os.stat_result | None:
+        """What the file system says of a value's file; ``None`` when there is none."""
+        try:
+            status = os.stat(self._path(key))
+        except ABSENT:
+            return None
+        except OSError as error:
+            raise self._trouble("look at", key, error) from error
+        return status if stat.S_ISREG(status.st_mode) else None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        """See `Store.set`."""
+        path = self._writable_path(key)
+        if if_match is ANY:
+            self._replace(key, path, [byte_view(value)])
+            return None
+        with self.lock(key):
+            if self.version(key) != if_match or not self._replace(key, path, [byte_view(value)], over=if_match):
+                present = self.version(key)
+                raise ConflictError(
+                    "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
+                )
+            return self.version(key)
+
+    def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
+        """See `Store.splice`: reads what `change` asks for, and copies what stays in the kernel."""
+        path = self._writable_path(key)
+        with self.lock(key):
+            done = False
+            while not done:
+                try:
+                    stored = FileValue.open(path)
+                except OSError as error:
+                    raise self._trouble("read", key, error) from error
+                try:
+                    pieces = change(stored)
+                    version = None if stored is None else stored.version
+                    if pieces is not None:
+                        done = self._replace(key, path, pieces, stored, over=version)
+                    else:
+                        done = self._remove(key, path, over=version)
+                finally:
+                    if stored is not None:
+                        stored.close()
+
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        path = self._writable_path(key)
+        if new is None:
+            return self._remove(key, path, over=before)
+        return self._replace(key, path, [byte_view(new)], over=before)
+
+    def _replace(
+        self,
+        key: str,
+        path: str,
+        pieces: Sequence[Piece],
+        source: FileValue | None = None,
+        *,
+        over: Version | None | Any_ = ANY,
+    ) -> bool:
+        """Puts a new file of `pieces`, some of them ranges of `source`, in the place of the present one.
+
+        ``False``: that is not version `over` any more, and nothing was done.
+        """
+        folder, _, name = path.rpartition(os.sep)
+        temporary = f"{folder}{os.sep}{filelock.temporary_name(name)}"
+        try:
+            descriptor = self._opened(folder, lambda: os.open(temporary, localfile.CREATE, 0o666))
+            try:
+                localfile.write_value(descriptor, pieces, source, durable=self.durable)
+                if self._case_blind is not False:
+                    self._check_case(key, temporary)
+                if not localswap.place(temporary, path, over, flock=self.file_locks):
+                    os.unlink(temporary)
+                    return False
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            if self.durable:
+                localtree.sync_directory(folder)
+        except StoreError as error:
+            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
+        except OSError as error:
+            raise self._trouble("write", key, error) from error
+        return True
+
+    def _opened(self, folder: str, make: Callable[[], int]) -> int:
+        """The file that `make` opens in `folder`, which is made when missing, also when others remove it meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                return make()
+            except FileNotFoundError:
+                self._make(folder)
+        return make()
+
+    def _make(self, folder: str) -> None:
+        missing = []
+        while self.durable and not os.path.isdir(folder):
+            missing.append(folder)
+            folder = os.path.dirname(folder)
+        # Another process may remove an empty directory between two of these steps: then the caller tries again. A
+        # file in the way is found when the value is created.
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            os.makedirs(missing[0] if missing else folder, exist_ok=True)
+            for made in missing:
+                localtree.sync_directory(os.path.dirname(made))
+
+    def _check_case(self, key: str, probe: str) -> None:
+        """Raises `StoreError` when a name on the way to `key` exists in another case, which `probe` shows to matter."""
+        if self._case_blind is None:
+            folder, name = os.path.split(probe)
+            self._case_blind = os.path.lexists(os.path.join(folder, name.upper()))
+            if not self._case_blind:
+                return
+        found = localtree.colliding(self._base, key)
+        if found is not None:
+            raise StoreError(
+                "this file system is blind to case, and another name differs in case only",
+                store=self.url,
+                key=key,
+                got=f"{found[0]!r} beside {found[1]!r}",
+                hint="Choose another name, or another kind of store",
+            )
+
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: threads, processes and, through shared file systems, machines."""
+        return self._hold(key, self._writable_path(key))
+
+    @contextlib.contextmanager
+    def _hold(self, key: str, path: str) -> Iterator[None]:
+        folder, _, name = path.rpartition(os.sep)
+        lock = f"{folder}{os.sep}{filelock.lock_name(name)}"
+        with KEYED_LOCKS.hold(lock):
+            if not self.file_locks:
+                yield
+                return
+            try:
+                descriptor = self._opened(folder, lambda: filelock.acquire(lock))
+            except OSError as error:
+                raise self._trouble("lock", key, error) from error
+            try:
+                yield
+            finally:
+                filelock.release(lock, descriptor)
+                self._prune(key)
+
+    # -- deleting ----------------------------------------------------------------------------------------------
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`. A directory of that name is left alone."""
+        self._remove(key, self._writable_path(key))
+
+    def _remove(self, key: str, path: str, *, over: Version | None | Any_ = ANY) -> bool:
+        try:
+            if not localswap.remove(path, over, flock=self.file_locks):
+                return False
+        except ABSENT:
+            return True
+        except OSError as error:
+            if os.path.isdir(path):
+                return True
+            raise self._trouble("delete", key, error) from error
+        self._prune(key)
+        return True
+
+    def _prune(self, key: str) -> None:
+        """Removes the directories on the way to `key` that are empty now."""
+        folder = key.rpartition("/")[0]
+        with contextlib.suppress(OSError):
+            while folder:
+                os.rmdir(self._path(folder))
+                folder = folder.rpartition("/")[0]
+
+    def delete_prefix(self, prefix: str) -> None:
+        """See `Store.delete_prefix`: the directory is renamed away at once, then removed."""
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        try:
+            if prefix:
+                localtree.remove_tree(self._path(prefix[:-1]))
+                self._prune(prefix[:-1])
+            else:
+                localtree.clear_directory(self._base)
+        except OSError as error:
+            raise self._trouble("delete", prefix, error) from error
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """See `Store.replace_prefix`: staged in a hidden directory, then swapped by renames."""
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        below = {}
+        for key, value in items.items():
+            self._writable_path(key)
+            if not key.startswith(prefix):
+                raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
+            below[key[len(prefix) :]] = value
+        if not below:
+            self.delete_prefix(prefix)
+            return
+        try:
+            if prefix:
+                localtree.replace_tree(self._path(prefix[:-1]), below, durable=self.durable)
+            else:
+                localtree.replace_children(self._base, below, durable=self.durable)
+        except OSError as error:
+            raise self._trouble("replace", prefix, error) from error
+
+    def remove_leftovers(self, *, older_than_s: float = 86_400) -> int:
+        """Removes hidden temporary files and trees that killed processes left; tells how many.
+
+        Younger ones than `older_than_s` may still be in use.
+        """
+        self._check_writable("")
+        return localtree.remove_leftovers(self._base, older_than_s, time.time())
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        """See `Store.list`."""
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """See `Store.list_prefix`: lazily, one directory at a time."""
+        check_prefix(prefix)
+        return self._walk(prefix)
+
+    def _walk(self, prefix: str) -> Iterator[str]:
+        try:
+            yield from localtree.walk(self._base, prefix)
+        except OSError as error:
+            raise self._trouble("list", prefix, error) from error
+
+    def list_dir(self, prefix: str) -> Listing:
+        """See `Store.list_dir`: reads one directory."""
+        check_prefix(prefix)
+        try:
+            files, folders = localtree.children(self._path(prefix[:-1]) if prefix else self._base)
+        except OSError as error:
+            raise self._trouble("list", prefix, error) from error
+        return Listing(sorted(prefix + name for name in files), sorted(f"{prefix}{name}/" for name in folders))
+
+    # -- paths and errors ------------------------------------------------------------------------------------------
+
+    def _path(self, key: str) -> str:
+        """The path of a value's file. Raises `KeyValidationError` for a key that would leave the root."""
+        if not is_plain_key(key):
+            check_key(key)
+        return windows_path(self._base, key) if _WINDOWS else self._base + key
+
+    def _writable_path(self, key: str) -> str:
+        """`_path`, for a key about to be written."""
+        self._check_writable(key)
+        path = self._path(key)
+        if filelock.TEMPORARY_SUFFIX in key or filelock.LOCK_SUFFIX in key:
+            for name in key.split("/"):
+                if filelock.is_hidden(name):
+                    raise KeyValidationError(f"{name!r} is a name for temporary files and locks", key=key)
+        return path
+
+    def _trouble(self, what: str, key: str, error: OSError) -> StoreError:
+        number = error.errno
+        trouble = StoreError(
+            f"could not {what} the {'value' if key and key[-1] != '/' else 'directory'}",
+            store=self.url,
+            key=key,
+            got=f"{errno.errorcode.get(number or 0, number)}: {error.strerror}",
+            hint=_HINTS.get(number or 0),
+        )
+        trouble.errno = number
+        return trouble
+
+
+_HINTS = {
+    errno.ENOSPC: "The disk is full; the value that was there is unchanged",
+    errno.EDQUOT: "The quota is used up; the value that was there is unchanged",
+    errno.EACCES: "Check the permissions of the file and its directory",
+    errno.EROFS: "The file system is mounted read-only",
+    errno.ENOTDIR: "A value is where a directory should be: no key may begin with another key and a slash",
+    errno.EEXIST: "A value is where a directory should be: no key may begin with another key and a slash",
+    errno.EISDIR: "A directory is where the value should be: no key may begin with another key and a slash",
+    errno.ENAMETOOLONG: "Use shorter names; most file systems allow 255 bytes",
+    errno.ENOLCK: "The file system has no locks; open the store with file_locks=False and write from one process",
+    errno.EOPNOTSUPP: "The file system has no locks; open the store with file_locks=False and write from one process",
+}

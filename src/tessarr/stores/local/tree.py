@@ -1,0 +1,223 @@
+"""Whole directory trees of a local store: walking, removing and replacing them. Functions of paths; no store.
+
+Hidden names (`tessarr.stores.local.lock`) are never walked, and names that are no Unicode are no keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.local import file as localfile
+from tessarr.stores.local.lock import is_hidden, temporary_name
+from tessarr.stores.path import case_collision, is_unicode
+from tessarr.types import Buffer
+
+
+def children(directory: str) -> tuple[list[str], list[str]]:
+    """The names of the files and of the directories in `directory`; symbolic links are what they lead to."""
+    files: list[str] = []
+    folders: list[str] = []
+    try:
+        entries = os.scandir(directory)
+    except localfile.ABSENT:
+        return files, folders
+    with entries:
+        for entry in entries:
+            name = entry.name
+            if is_hidden(name) or not is_unicode(name):
+                continue
+            if entry.is_dir():
+                folders.append(name)
+            elif entry.is_file():
+                files.append(name)
+    return files, folders
+
+
+def walk(base: str, prefix: str) -> Iterator[str]:
+    """The keys of all files below ``base + prefix``, one directory at a time.
+
+    A directory that a symbolic link leads to is walked unless that is a directory we are in already.
+    """
+    pending: list[tuple[str, tuple[str, ...]]] = [(prefix, ())]
+    while pending:
+        prefix, above = pending.pop()
+        here = os.path.join(base, prefix.replace("/", os.sep))
+        files, folders = children(here)
+        yield from (prefix + name for name in files)
+        if not folders:
+            continue
+        links = [name for name in folders if os.path.islink(os.path.join(here, name))]
+        real = os.path.realpath(here)
+        for name in folders:
+            if name in links:
+                target = os.path.realpath(os.path.join(here, name))
+                if real == target or real.startswith(target.rstrip(os.sep) + os.sep) or target in above:
+                    continue
+                pending.append((f"{prefix}{name}/", (*above, target)))
+            else:
+                pending.append((f"{prefix}{name}/", above))
+
+
+def remove_tree(path: str) -> None:
+    """Removes the directory, or the link to one, at `path`: at once for readers, then piece by piece.
+
+    It is renamed to a hidden name first, so that what dies half-way is no longer part of the store. Something else than
+    a directory, or nothing, is left alone.
+    """
+    if not _is_directory(path):
+        return
+    if os.path.islink(path):
+        os.unlink(path)
+        return
+    doomed = _beside(path)
+    try:
+        os.rename(path, doomed)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(doomed)
+
+
+def clear_directory(path: str) -> None:
+    """Removes everything in the directory at `path` but hidden files; the directory stays."""
+    files, folders = children(path)
+    for name in folders:
+        remove_tree(os.path.join(path, name))
+    for name in files:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(path, name))
+
+
+def replace_tree(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
+    """Makes `items` (keys below `path` → values) all that is in the directory at `path`.
+
+    They are staged in a hidden directory beside it; then two renames swap them in; then the old tree is removed. When
+    anything fails before the second rename, the old tree is whole and in its place.
+    """
+    if os.path.lexists(path) and not _is_directory(path):
+        raise NotADirectoryError(20, "a value is where a directory should be", path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    staged, doomed = _beside(path), _beside(path)
+    try:
+        stage(staged, items, durable=durable)
+        had_old = os.path.lexists(path)
+        if had_old:
+            os.rename(path, doomed)
+        try:
+            os.rename(staged, path)
+        except BaseException:
+            if had_old:
+                os.rename(doomed, path)
+            raise
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    if durable:
+        sync_directory(os.path.dirname(path))
+    if had_old:
+        if os.path.islink(doomed):
+            os.unlink(doomed)
+        else:
+            shutil.rmtree(doomed)
+
+
+def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
+    """`replace_tree` for a directory that cannot be renamed, a store's root: its entries are swapped one by one.
+
+    When a rename fails, those before it are undone. A process killed between the renames leaves old and new entries
+    mixed, and both complete in hidden directories.
+    """
+    os.makedirs(path, exist_ok=True)
+    staged, doomed = (os.path.join(path, temporary_name(word)) for word in ("new", "old"))
+    done: list[tuple[str, str]] = []
+    try:
+        stage(staged, items, durable=durable)
+        os.mkdir(doomed)
+        old_files, old_folders = children(path)
+        new_names = [entry.name for entry in os.scandir(staged)]
+        moves = [(os.path.join(path, name), os.path.join(doomed, name)) for name in (*old_files, *old_folders)]
+        moves += [(os.path.join(staged, name), os.path.join(path, name)) for name in new_names]
+        for source, target in moves:
+            os.rename(source, target)
+            done.append((source, target))
+    except BaseException:
+        for source, target in reversed(done):
+            os.rename(target, source)
+        shutil.rmtree(staged, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(doomed)
+        raise
+    if durable:
+        sync_directory(path)
+    shutil.rmtree(staged)
+    shutil.rmtree(doomed)
+
+
+def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
+    """Writes `items` as a new tree at `directory`."""
+    os.mkdir(directory)
+    made = {directory}
+    for key, value in items.items():
+        path = os.path.join(directory, key.replace("/", os.sep))
+        parent = os.path.dirname(path)
+        if parent not in made:
+            os.makedirs(parent, exist_ok=True)
+            made.add(parent)
+        localfile.write_value(os.open(path, localfile.CREATE, 0o666), [byte_view(value)], durable=durable)
+    if durable:
+        for folder in made:
+            sync_directory(folder)
+
+
+def sync_directory(path: str) -> None:
+    """Makes the names in a directory durable. Windows does so by itself."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
+    """Removes hidden names last changed more than `older_than_s` seconds before `now_s`; tells how many."""
+    count = 0
+    for folder, folders, files in os.walk(base):
+        hidden = [os.path.join(folder, name) for name in (*files, *folders) if is_hidden(name)]
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        for path in hidden:
+            with contextlib.suppress(FileNotFoundError):
+                status = os.lstat(path)
+                if now_s - status.st_mtime > older_than_s:
+                    (shutil.rmtree if stat.S_ISDIR(status.st_mode) else os.unlink)(path)
+                    count += 1
+    return count
+
+
+def colliding(base: str, key: str) -> tuple[str, str] | None:
+    """The first name on the way to `key` that is there in another case only, and that other; ``None``: all is well."""
+    folder = base
+    for name in key.split("/"):
+        # Names without letters, as most chunks have, need no look into what may be a large directory.
+        other = None if name.lower() == name.upper() else case_collision(name, os.listdir(folder))
+        if other is not None:
+            return name, other
+        folder = os.path.join(folder, name)
+    return None
+
+
+def _is_directory(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except localfile.ABSENT:
+        return False
+
+
+def _beside(path: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, temporary_name(name))

@@ -1,0 +1,75 @@
+"""The local stores of zarr-python 2 under their names and signatures.
+
+All are `LocalStore`; they differ in how new v2 arrays separate chunk indices: `dimension_separator`. ``normalize_keys``
+lower-cased keys in zarr-python 2, which merges nodes; it is accepted as ``False`` only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+from tessarr.stores.local.store import LocalStore
+
+
+class DirectoryStore(LocalStore):
+    """A local store whose new v2 arrays keep all chunks in one directory, unless told otherwise."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        normalize_keys: bool = False,
+        dimension_separator: str | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        if normalize_keys:
+            raise ValueError("normalize_keys=True would make one node of two that differ in case; rename the nodes")
+        if dimension_separator not in (None, ".", "/"):
+            raise ValueError(f"dimension_separator must be '.' or '/'; got {dimension_separator!r}")
+        super().__init__(path, read_only=read_only)
+        self.dimension_separator = dimension_separator
+
+    @property
+    def path(self) -> str:
+        """The directory, absolute, as a string."""
+        return str(self.root)
+
+
+class NestedDirectoryStore(DirectoryStore):
+    """A local store whose new v2 arrays keep a directory per dimension."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        normalize_keys: bool = False,
+        dimension_separator: str | None = "/",
+        *,
+        read_only: bool = False,
+    ) -> None:
+        if dimension_separator != "/":
+            raise ValueError(f"a NestedDirectoryStore separates dimensions by '/'; got {dimension_separator!r}")
+        super().__init__(path, normalize_keys, dimension_separator, read_only=read_only)
+
+
+class TempStore(DirectoryStore):
+    """A new temporary directory, removed when the interpreter ends."""
+
+    def __init__(
+        self,
+        suffix: str = "",
+        prefix: str = "zarr",
+        dir: str | os.PathLike[str] | None = None,  # noqa: A002 - the name in zarr-python and tempfile
+        normalize_keys: bool = False,
+        dimension_separator: str | None = None,
+    ) -> None:
+        path = tempfile.mkdtemp(suffix=suffix, prefix=prefix, dir=None if dir is None else os.fspath(dir))
+        atexit.register(atexit_rmtree, path)
+        super().__init__(path, normalize_keys, dimension_separator)
+
+
+def atexit_rmtree(path: str) -> None:
+    """Removes the directory at `path`, if it is there; for `atexit.register`."""
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Values in the memory of this process."""

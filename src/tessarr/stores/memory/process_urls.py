@@ -1,0 +1,38 @@
+"""URLs of places that only this process has: a mapping, an object of a client library in memory.
+
+``mapping://…`` and ``object+…://…`` open the same place again as long as the store lives that told its URL, as
+``memory://…`` does for stores in memory.
+"""
+
+from __future__ import annotations
+
+import weakref
+from urllib.parse import unquote
+
+from tessarr.errors import StoreError
+from tessarr.stores.base import Store
+
+_LIVE: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
+
+
+def told(store: Store, url: str) -> str:
+    """`url`, which from now on opens `store`'s place."""
+    _LIVE.setdefault(url, store)
+    return url
+
+
+def open_live(url: str, *, read_only: bool = False) -> Store:
+    """The store at `url`. Raises `StoreError` when it is gone, or of another process."""
+    scheme, _, rest = url.partition("://")
+    name, _, path = rest.partition("/")
+    store = _LIVE.get(f"{scheme}://{name}")
+    if store is None:
+        raise StoreError("the URL is of a place of one process, and it is gone", store=url)
+    if read_only and not store.read_only:
+        store = store.with_read_only()
+    path = unquote(path).strip("/")
+    if not path:
+        return store
+    from tessarr.stores.wrappers.plain import PrefixStore
+
+    return PrefixStore(store, path)

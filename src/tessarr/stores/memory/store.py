@@ -1,0 +1,346 @@
+"""Values in memory: a dictionary as a store.
+
+`MemoryStore` holds its own dictionary, or one you give it. `ManagedMemoryStore` is a place with a name that every store
+of this process with that name shares, so that ``memory://name`` opens it again.
+
+A value is copied when it is set and given out without a copy: stored values are `bytes`, which nobody can change.
+
+>>> store = MemoryStore()
+>>> store.set("a", b"0123456789")
+>>> bytes(store.get("a", ByteRange(2, 5)))
+b'234'
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from typing import Any
+
+from tessarr.common.segments import flat
+from tessarr.errors import ConflictError, KeyValidationError, StoreError
+from tessarr.stores.base import ANY, Any_, LockContext, Store, Version, shared_copy
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.locks import KEYED_LOCKS, Moment
+from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
+from tessarr.types import Buffer, ByteRange
+
+_List = list
+_NUMBERS = itertools.count(1)
+
+
+_CHANGING = Moment()
+"""One lock for all maps, held for the moment of a change."""
+_OPEN: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
+"""Nameless stores by the name in their URL, while they live."""
+
+
+class _Versions(dict[str, tuple[object, str]]):
+    """Per key the value that was last seen and its version; shared by all stores over one map."""
+
+    __slots__ = ("__weakref__",)
+
+
+_VERSIONS: weakref.WeakValueDictionary[int, _Versions] = weakref.WeakValueDictionary()
+
+
+def _versions_of(identity: int) -> _Versions:
+    made = _Versions()
+    with _CHANGING:
+        return _VERSIONS.setdefault(identity, made)
+
+
+class MemoryStore(Store):
+    """A store in this process's memory.
+
+    `store_dict` becomes the backing map when given (values already in it may be any buffer); changes made to it
+    directly are seen. Pickling copies the values.
+    """
+
+    update_sees_set = True
+
+    def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
+        self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict
+        self.read_only = read_only
+        self._versions = _versions_of(self._identity)
+
+    @property
+    def url(self) -> str:
+        """``memory://`` and a number, which opens the same store for as long as it lives."""
+        name = f"{self._identity:x}"
+        _OPEN.setdefault(name, self)
+        return f"memory://{name}"
+
+    @property
+    def _identity(self) -> int:
+        """The same for two stores over one map."""
+        return id(self._map)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._identity == self._identity and other.read_only == self.read_only
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with _CHANGING:
+            items = [*self._map.items()]
+        return {"_map": {key: bytes(byte_view(value)) for key, value in items}, "read_only": self.read_only}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._versions = _versions_of(self._identity)
+
+    __copy__ = shared_copy
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """See `Store.get`. Nothing is copied."""
+        value = self._map.get(key)
+        if value is None:
+            check_key(key)
+            return None
+        if byte_range is None:
+            return value if type(value) is bytes else byte_view(value).toreadonly()
+        view = byte_view(value).toreadonly()
+        start, stop = byte_range.bounds(view.nbytes)
+        return view[start:stop]
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`. Nothing is copied."""
+        value = self._map.get(key)
+        if value is None:
+            check_key(key)
+            return None
+        view = flat(byte_view(value).toreadonly())
+        parts: _List[Buffer] = []
+        for byte_range in ranges:
+            start, stop = byte_range.bounds(view.nbytes)
+            parts.append(view[start:stop].data)
+        return parts
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        check_key(key)
+        return key in self._map
+
+    def getsize(self, key: str) -> int | None:
+        """See `Store.getsize`."""
+        value = self.get(key)
+        return None if value is None else byte_view(value).nbytes
+
+    def version(self, key: str) -> Version | None:
+        """See `Store.version`: a number that is new whenever another value is found."""
+        with _CHANGING:
+            return self._version(key)
+
+    def _version(self, key: str) -> Version | None:
+        value = self._map.get(key)
+        if value is None:
+            self._versions.pop(key, None)
+            return None
+        if type(value) is not bytes:  # someone else's buffer, whose bytes may change under its identity
+            value = self._map[key] = bytes(byte_view(value))
+        known = self._versions.get(key)
+        if known is None or known[0] is not value:
+            known = self._versions[key] = (value, str(next(_NUMBERS)))
+        return known[1]
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        """See `Store.set`."""
+        self._check_writable(key)
+        if not is_plain_key(key):
+            check_key(key)
+        data = value if type(value) is bytes else bytes(byte_view(value))
+        with _CHANGING:
+            if if_match is ANY:
+                self._map[key] = data
+                if self._versions:
+                    self._versions.pop(key, None)
+                return None
+            present = self._version(key)
+            if present != if_match:
+                raise ConflictError(
+                    "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
+                )
+            self._map[key] = data
+            return self._version(key)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        """See `Store.update`."""
+        check_key(key)
+        super().update(key, change)
+
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        data = new if new is None or type(new) is bytes else bytes(byte_view(new))
+        with _CHANGING:
+            if self._version(key) != before:
+                return False
+            self._versions.pop(key, None)
+            if data is None:
+                self._map.pop(key, None)
+            else:
+                self._map[key] = data
+        return True
+
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: threads of this process."""
+        self._check_writable(key)
+        return KEYED_LOCKS.hold((self._identity, key))
+
+    def delete(self, key: str) -> None:
+        """See `Store.delete`."""
+        self._check_writable(key)
+        check_key(key)
+        with _CHANGING:
+            self._map.pop(key, None)
+            self._versions.pop(key, None)
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        """See `Store.delete_many`."""
+        self._check_writable("")
+        doomed = [*keys]
+        for key in doomed:
+            check_key(key)
+        with _CHANGING:
+            for key in doomed:
+                self._map.pop(key, None)
+                self._versions.pop(key, None)
+
+    def delete_prefix(self, prefix: str) -> None:
+        """See `Store.delete_prefix`."""
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        with _CHANGING:
+            for key in [key for key in self._map if key.startswith(prefix)]:
+                self._map.pop(key, None)
+                self._versions.pop(key, None)
+
+    def replace_prefix(self, prefix: str, items: MutableMapping[str, Buffer] | Any) -> None:
+        """See `Store.replace_prefix`: one change, seen whole or not at all by other threads' writes."""
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        new = {}
+        for key, value in items.items():
+            check_key(key)
+            if not key.startswith(prefix):
+                raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
+            new[key] = bytes(byte_view(value))
+        with _CHANGING:
+            for key in [key for key in self._map if key.startswith(prefix) and key not in new]:
+                self._map.pop(key, None)
+            self._map.update(new)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        """See `Store.list`."""
+        with _CHANGING:
+            return iter([*self._map])
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """See `Store.list_prefix`."""
+        check_prefix(prefix)
+        return (key for key in self.list() if key.startswith(prefix))
+
+
+class _Place(dict[str, bytes]):
+    """A dictionary that can be remembered weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Below(MutableMapping[str, Any]):
+    """The part of a map under a prefix, as a map."""
+
+    def __init__(self, place: _Place, prefix: str) -> None:
+        self.place, self.prefix = place, prefix
+
+    def __getitem__(self, key: str) -> Any:
+        return self.place[self.prefix + key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.place[self.prefix + key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.place[self.prefix + key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (key[len(self.prefix) :] for key in [*self.place] if key.startswith(self.prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_NAMED: dict[str, _Place] = {}
+_NAMELESS: weakref.WeakValueDictionary[str, _Place] = weakref.WeakValueDictionary()
+
+
+class ManagedMemoryStore(MemoryStore):
+    """A named place in this process's memory; every store with the same `name` is the same place.
+
+    `name` is ``None`` for a new place of its own, which lives as long as a store of it; a place with a name lives as
+    long as the process. `path` makes the store begin below the place's root. Pickles name the place, so that they open
+    only in the process they come from.
+
+    >>> ManagedMemoryStore("weather").set("a", b"1")
+    >>> ManagedMemoryStore("weather").get("a")
+    b'1'
+    """
+
+    def __init__(self, name: str | None = None, *, path: str = "", read_only: bool = False) -> None:
+        if name is not None and ("/" in name or name == ""):
+            raise ValueError(f"the name of a memory store is not empty and has no '/'; got {name!r}")
+        if name is None:
+            place = _Place()
+            name = f"anonymous-{next(_NUMBERS)}"
+            _NAMELESS[name] = place
+        else:
+            found = _NAMELESS.get(name)
+            place = _NAMED.setdefault(name, _Place()) if found is None else found
+        self.name = name
+        self.path = normalize_path(path)
+        self._place = place
+        super().__init__(_Below(place, prefix_of(self.path)) if self.path else place, read_only=read_only)
+
+    @property
+    def url(self) -> str:
+        """``memory://name/path``."""
+        from urllib.parse import quote
+
+        return "memory://" + quote(join(self.name, self.path))
+
+    @property
+    def _identity(self) -> int:
+        return hash((id(self._place), self.path))
+
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`."""
+        self._check_writable(key)
+        return KEYED_LOCKS.hold((id(self._place), join(self.path, key)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.name, self.path, self.read_only, os.getpid())
+
+
+def _reopen(name: str, path: str, read_only: bool, process: int) -> ManagedMemoryStore:
+    if process != os.getpid():
+        raise StoreError(
+            "a memory store cannot be opened in another process",
+            store=f"memory://{name}",
+            hint="Use a LocalStore, or a MemoryStore, which is copied",
+        )
+    return ManagedMemoryStore(name, path=path, read_only=read_only)
+
+
+def open_memory(name: str, path: str = "", *, read_only: bool = False) -> tuple[Store, str]:
+    """What ``memory://name/path`` means: the store, and the path in it."""
+    store = _OPEN.get(name)
+    if store is not None:
+        return store if store.read_only == read_only else store.with_read_only(read_only), path
+    return ManagedMemoryStore(name or "default", read_only=read_only), path

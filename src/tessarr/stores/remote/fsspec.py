@@ -1,0 +1,310 @@
+"""A store over any fsspec filesystem: SFTP, WebDAV, GitHub, chains such as ``simplecache::s3://…``, and so on.
+
+What the filesystem does not do, the store cannot: there are no conditional writes, so that updates by several processes
+can undo one another (within a process a lock excludes that), and whether a write is atomic is the filesystem's affair
+(on local disks this store writes beside and renames). For S3, GCS, Azure and HTTP `ObjectStore` is the faster way.
+fsspec is the extra ``tessarr[fsspec]``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
+
+from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.remote.base import NetworkStore, run_side_by_side
+from tessarr.stores.remote.course import Answer
+from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.retry import Fault, RetryPolicy, fault_of_status, scrub, scrub_url
+from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_List: TypeAlias = list
+_MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_LOCAL = {"file", "local", "memory"}
+_REPOSITORIES = {"github", "git", "gitlab"}
+"""Their URLs have an owner before the ``@``, who is no secret."""
+
+
+class FsspecStore(NetworkStore):
+    """A store over the filesystem `fs`, below `path`.
+
+    An asynchronous filesystem is used through its synchronous face: the ``_async`` methods wait in threads, so that
+    they work in any event loop. `allowed_exceptions` are the errors that mean "no such key".
+
+    Example:
+        >>> from fsspec.implementations.memory import MemoryFileSystem
+        >>> store = FsspecStore(MemoryFileSystem(), path="/example")
+        >>> store.set("a/b", b"0123")
+        >>> bytes(store.get("a/b", ByteRange(1, 3)))
+        b'12'
+        >>> store.clear()
+    """
+
+    def __init__(
+        self,
+        fs: AbstractFileSystem,
+        read_only: bool = False,
+        path: str = "/",
+        allowed_exceptions: tuple[type[Exception], ...] = _MISSING,
+    ) -> None:
+        if getattr(fs, "async_impl", False) and getattr(fs, "asynchronous", False):
+            # Its synchronous methods refuse to work; the same filesystem without the flag has both.
+            fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
+        self.fs: Any = fs
+        self.read_only = read_only
+        self.path = path.rstrip("/")
+        self.allowed_exceptions = allowed_exceptions
+        self._protocol = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
+        self.is_remote = self._protocol not in _LOCAL
+        self.retry = RetryPolicy(attempts=3)
+        self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(fs, 'host', '') or ''}")
+        self._url = self._canonical()
+
+    @classmethod
+    def from_url(
+        cls, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
+    ) -> FsspecStore:
+        """The store at `url`; `storage_options` are the filesystem's."""
+        try:
+            import fsspec
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"URLs such as {url.partition(':')[0]}: need fsspec", hint="pip install 'tessarr[fsspec]'"
+            ) from error
+        try:
+            fs, path = fsspec.core.url_to_fs(url, **dict(storage_options or {}))
+        except ImportError as error:
+            raise MissingDependencyError(f"fsspec cannot open {scrub(url)}", hint=str(error)) from error
+        except ValueError as error:
+            from tessarr.stores.remote.credentials import without_secrets
+
+            got = scrub(without_secrets(str(error), storage_options or {}))
+            raise StoreError("nobody knows this URL", store=scrub(url), got=got) from None
+        if "://" in path and scrub_url(path) != path:
+            # It would be part of every name, and fsspec logs names.
+            raise StoreError(
+                "credentials and queries do not belong in this URL",
+                store=scrub_url(url),
+                hint="Give them as storage_options of the filesystem",
+            )
+        store = cls(fs, read_only=read_only, path=path)
+        if "::" in url:
+            store._url = scrub_url(url)
+        elif store._protocol in _REPOSITORIES:
+            store._url = url.rstrip("/")
+        return store
+
+    @classmethod
+    def from_mapper(cls, fs_map: Any, *, read_only: bool = False) -> FsspecStore:
+        """The store over an `fsspec.FSMap`."""
+        return cls(fs_map.fs, read_only=read_only, path=fs_map.root)
+
+    @classmethod
+    def from_upath(cls, upath: Any, *, read_only: bool = False) -> FsspecStore:
+        """The store over a `upath.UPath`."""
+        return cls(upath.fs, read_only=read_only, path=upath.path)
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    def _canonical(self) -> str:
+        """The URL of this place: of a local directory the usual one, of a server with its name."""
+        if self._protocol in ("file", "local"):
+            return f"file://{quote(self.path)}"
+        if self._protocol == "memory":  # which is not the memory that tessarr's own URLs name
+            return f"fsspec+memory://{self.path}"
+        options = self.fs.storage_options
+        endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
+        if self._protocol in ("s3", "s3a") and endpoint:
+            return f"s3+{scrub_url(str(endpoint)).rstrip('/')}/{quote(self.path.lstrip('/'))}"
+        path = self.path.lstrip("/")
+        host = options.get("host") or options.get("hostname")
+        if host and "://" not in self.path:
+            port = f":{options['port']}" if options.get("port") else ""
+            return f"{self._protocol}://{host}{port}/{path}"
+        return path if "://" in path else f"{self._protocol}://{path}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        from tessarr.stores.remote.credentials import remember_secrets
+
+        options = remember_secrets(self._url, named_arguments(self.fs))
+        return {**self.__dict__, "fs": (type(self.fs), options), "_budget": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from tessarr.stores.remote.credentials import recall_secrets
+
+        self.__dict__.update(state)
+        kind, options = state["fs"]
+        self.fs = kind(**recall_secrets(self._url, options))
+        self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
+
+    __copy__ = shared_copy
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FsspecStore):
+            return False
+        return (self.fs, self.path, self.read_only) == (other.fs, other.path, other.read_only)
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    def _name(self, key: str) -> str:
+        check_key(key)
+        return f"{self.path}/{key}"
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+        name = self._name(key)
+        if byte_range is None:
+            return Answer(self.fs.cat_file(name), 0, None, None)
+        if byte_range.start < 0 or byte_range == (0, 0):
+            info = self.fs.info(name)
+            if info.get("type") == "directory":
+                raise IsADirectoryError(name)
+            if byte_range == (0, 0) or info.get("size") is None:
+                whole = b"" if byte_range == (0, 0) else self.fs.cat_file(name)
+                return Answer(whole, 0, info.get("size"), _version(info))
+            start, stop = byte_range.bounds(info["size"])
+            body = self.fs.cat_file(name, start=start, end=stop) if stop > start else b""
+            return Answer(body, start, info["size"], None)
+        try:
+            body = self.fs.cat_file(name, start=byte_range.start, end=byte_range.stop)
+        except Exception as error:
+            if "416" not in str(error) and getattr(error, "status", None) != 416:
+                raise
+            body = b""
+        return Answer(body, byte_range.start, None, None)
+
+    def _fault(self, error: Exception) -> Fault | None:
+        if isinstance(error, self.allowed_exceptions):
+            return Fault("missing", "", status=404, outcome="ok")
+        status = getattr(error, "status", None) or getattr(error, "code", None)
+        if isinstance(status, int):
+            return fault_of_status(status, f"{type(error).__name__}: {error}")
+        text = scrub(f"{type(error).__name__}: {error}")
+        if isinstance(error, PermissionError):
+            return Fault("final", text, status=403)
+        if isinstance(error, TimeoutError | ConnectionError) or "Timeout" in text or "ClientPayload" in text:
+            return Fault("again", text, outcome="slow_down")
+        return Fault("final", text) if isinstance(error, OSError) or _is_client_error(error) else None
+
+    def getsize(self, key: str) -> int | None:
+        head = self._head(key)
+        if head is None or head.size is not None:
+            return None if head is None else head.size
+        value = self.get(key)
+        return None if value is None else byte_view(value).nbytes
+
+    def version(self, key: str) -> Version | None:
+        head = self._head(key)
+        return None if head is None else head.version
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        if if_match is not ANY:
+            raise UnsupportedOperationError("fsspec has no conditional writes", store=self.url, key=key)
+        name = self._name(key)
+        data = value if isinstance(value, bytes) else bytes(byte_view(value))
+        if self._send(key, "PUT", lambda: self._put(name, data)) is None:
+            raise StoreError("the place to write to does not exist, or is a directory", store=self.url, key=key)
+        return None
+
+    def _put(self, name: str, data: bytes) -> bool:
+        """Writes, and is true."""
+        if self._protocol not in ("file", "local"):
+            if self._protocol not in ("s3", "gs", "gcs", "az", "abfs", "memory", "http", "https"):
+                self.fs.makedirs(name.rpartition("/")[0], exist_ok=True)
+            self.fs.pipe_file(name, data)
+            return True
+        self.fs.makedirs(name.rpartition("/")[0], exist_ok=True)
+        beside = f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial"
+        try:
+            self.fs.pipe_file(beside, data)
+            os.replace(beside, name)
+        except BaseException:
+            if self.fs.exists(beside):
+                self.fs.rm_file(beside)
+            raise
+        return True
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+        name = self._name(key)
+        self._send(key, "DELETE", lambda: self.fs.rm_file(name))
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        run_side_by_side([functools.partial(self.delete, key) for key in keys])
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        place = f"{self.path}/{prefix}".rstrip("/") or "/"
+        # Another process may have written: what fsspec remembers of listings is no answer.
+        found = self._send(prefix, "LIST", lambda: self._find(place)) or []
+        return iter([key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)])
+
+    def _find(self, place: str) -> _List[str]:
+        self.fs.invalidate_cache()
+        return [*self.fs.find(place)]
+
+    def list_dir(self, prefix: str) -> Listing:
+        check_prefix(prefix)
+        place = f"{self.path}/{prefix}".rstrip("/") or "/"
+        self.fs.invalidate_cache()
+        found = self._send(prefix, "LIST", lambda: self.fs.ls(place, detail=True)) or []
+        keys, prefixes = set(), set()
+        for info in found:
+            key = self._key(info["name"])
+            if not key.startswith(prefix) or key == prefix.rstrip("/") or _is_partial(key):
+                continue
+            if info["type"] == "directory":
+                prefixes.add(key + "/")
+            else:
+                keys.add(key)
+        return Listing(sorted(keys), sorted(prefixes))
+
+    def _key(self, name: str) -> str:
+        root = self.path.lstrip("/")
+        return name.lstrip("/").removeprefix(root).strip("/") if root else name.strip("/")
+
+
+def _version(info: Mapping[str, Any]) -> Version | None:
+    for name in ("ETag", "etag", "generation", "mtime", "created"):
+        if info.get(name):
+            return f"{info[name]}:{info.get('size')}"
+    return None
+
+
+def _is_partial(key: str) -> bool:
+    name = key.rpartition("/")[2]
+    return name.startswith(".") and name.endswith(".partial")
+
+
+def _is_client_error(error: Exception) -> bool:
+    return type(error).__module__.split(".")[0] in ("aiohttp", "requests", "botocore", "azure", "google", "gcsfs")
+
+
+def named_arguments(fs: Any) -> dict[str, Any]:
+    """What `fs` was made with, each by its name, which tells whether it is a credential."""
+    import inspect
+
+    by_place = inspect.signature(type(fs).__init__).bind_partial(fs, *fs.storage_args).arguments
+    return {**dict([*by_place.items()][1:]), **fs.storage_options}

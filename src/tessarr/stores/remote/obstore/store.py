@@ -1,0 +1,462 @@
+"""A store over any obstore (or obspec) object: S3, Google Cloud Storage, Azure, HTTP(S), and what else they offer.
+
+Conditional writes use ETags (S3, Azure) and generations (Google); `update` is then a compare-and-swap loop. A
+conditional write carries a mark in the object's metadata, so that one whose answer was lost, and which therefore was
+sent twice, is recognised as one's own.
+
+Limits: the client has no conditional delete, so that an update which removes a value (returns ``None``) can remove what
+another process wrote within the round trip before; an update that writes never loses anything. Azure has no suffix
+ranges, so that a suffix costs two requests; plain HTTP is read-only and cannot list.
+
+Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is the extra ``tessarr[cloud]``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
+from tessarr.metadata.formats import DOCUMENT_NAMES
+from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version, shared_copy
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.remote.base import NetworkStore, gather_or_cancel, run_side_by_side
+from tessarr.stores.remote.coalesce import PIECE
+from tessarr.stores.remote.course import Answer
+from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.obstore.adapter import (
+    answer,
+    head_answer,
+    is_past_the_end,
+    is_range_refused,
+    range_options,
+    stream,
+    update_version,
+    version_of,
+)
+from tessarr.stores.remote.obstore.clients import check_threads
+from tessarr.stores.remote.retry import Fault, RetryPolicy, cause_of, fault_of_status, scrub
+from tessarr.types import Buffer, ByteRange
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Obstore
+
+_List: TypeAlias = list
+_STATUS = re.compile(r"status code: (\d{3})")
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|ResourceNotFound|AccountNotFound|bucket does not exist")
+_BAD_CREDENTIALS = re.compile(
+    r"ExpiredToken|InvalidToken|TokenRefreshRequired|InvalidAccessKeyId|SignatureDoesNotMatch|RequestTimeTooSkewed|"
+    r"AuthenticationFailed|InvalidSecurity|AccountIsDisabled"
+)
+_TRANSPORT = re.compile(
+    r"(?i)http error|error sending request|response body|decoding|invalid \w+ response|timed? ?out|connection|reset|"
+    r"end of file|incomplete"
+)
+_MULTIPART_FROM = 64 * 1024 * 1024
+_DELETE_PAGE = 1000
+_MARK = "tessarrwrite"
+"""A C# identifier, because Azure allows no other names for metadata."""
+_REMOTE = ("S3Store", "GCSStore", "AzureStore")
+_CONDITIONAL = (*_REMOTE, "MemoryStore")
+
+
+class ObjectStore(NetworkStore):
+    """A store over `store`, an obstore object or anything with obspec's methods.
+
+    `url` names the place; without it a name is made from what the object tells. `prefix` (``""`` or ending with ``/``) is
+    where in the object the keys begin; such stores share the object and its connections. `retry` comes on top of the object's
+    own retries: an object that tessarr opened has none, any other is tried twice.
+
+    `forbidden_is_missing`: a place that may not be listed answers 403 for keys that are missing, which is an error unless this
+    says that it stands for absence: of metadata documents (``"documents"``), or of every key (``True``: also of chunks, which
+    then read as fill value). Answers that name a fault of the credentials remain errors.
+
+    Example:
+        >>> from obstore.store import MemoryStore
+        >>> store = ObjectStore(MemoryStore())
+        >>> _ = store.set("a/b", b"0123")
+        >>> bytes(store.get("a/b", ByteRange(-2)))
+        b'23'
+    """
+
+    supports_conditional_deletes = False
+
+    def __init__(
+        self,
+        store: Obstore,
+        *,
+        read_only: bool = False,
+        url: str | None = None,
+        retry: RetryPolicy | None = None,
+        prefix: str = "",
+        forbidden_is_missing: bool | Literal["documents"] = False,
+    ) -> None:
+        from tessarr.stores.remote.credentials import url_of
+
+        self._client: Any = store
+        self._prefix = prefix
+        self.read_only = read_only
+        self._kind = type(store).__name__
+        self._url = url or url_of(store)
+        self.forbidden_is_missing = forbidden_is_missing
+        self.retry = retry if retry is not None else RetryPolicy(attempts=2)
+        self._budget = budget_for("/".join(self._url.split("/")[:3]))
+        self.supports_conditional_writes = self._kind in _CONDITIONAL
+        if self._kind == "HTTPStore":
+            self.supports_writes = self.supports_deletes = self.supports_listing = False
+            self.read_only = True
+
+    @property
+    def store(self) -> Any:
+        """The obstore object. Raises `UnsupportedOperationError` where it cannot answer (`check_threads`)."""
+        check_threads()
+        return self._client
+
+    @property
+    def url(self) -> str:
+        if self._url.startswith("object+"):
+            from tessarr.stores.memory.process_urls import told
+
+            return told(self, self._url)
+        return self._url
+
+    def with_read_only(self, read_only: bool = True) -> Self:
+        twin = super().with_read_only(read_only)
+        twin.read_only = read_only or self._kind == "HTTPStore"
+        return twin
+
+    __copy__ = shared_copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        from tessarr.stores.remote.credentials import recipe_of
+
+        state = {"recipe": recipe_of(self._client), "url": self._url, "prefix": self._prefix, "retry": self.retry}
+        return {**state, "read_only": self.read_only, "forbidden_is_missing": self.forbidden_is_missing}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from tessarr.stores.remote.credentials import build
+
+        store = build(state["recipe"], state["url"])
+        place = {name: state[name] for name in ("url", "prefix", "forbidden_is_missing")}
+        self.__init__(store, read_only=state["read_only"], retry=RetryPolicy(*state["retry"]), **place)  # type: ignore[misc]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ObjectStore) or self.read_only != other.read_only:
+            return False
+        if self._client is other._client and self._prefix == other._prefix:
+            return True
+        return self._kind != "MemoryStore" and self.url == other.url
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    def _at(self, key: str) -> str:
+        """What `key` is called in the object."""
+        return self._prefix + key
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+        check_key(key)
+        try:
+            return self._asked(key, byte_range)
+        except Exception as error:
+            if self._stands_for_absence(key, error):
+                raise Fault("missing", "", status=404, outcome="ok") from None
+            raise
+
+    def _asked(self, key: str, byte_range: ByteRange | None) -> Answer:
+        span = byte_range
+        if byte_range is not None and self._needs_head(byte_range):
+            meta = self.store.head(self._at(key))
+            span = ByteRange(*byte_range.bounds(meta["size"]))
+            if span.start >= (span.stop or 0):
+                return head_answer(meta)
+        try:
+            result = self.store.get(self._at(key), options=range_options(span))
+            if span is None and result.meta["size"] >= 2 * PIECE:
+                return answer(result, next(iter(stream(result))))
+            return answer(result, result.buffer())
+        except Exception as error:
+            if span is None or not (is_past_the_end(error) or is_range_refused(error)):
+                raise
+            if is_past_the_end(error):
+                return Answer(b"", max(span.start, 0), None, None)
+        whole = self.store.get(self._at(key))
+        self._ranges_work = whole.meta["size"] == 0
+        return answer(whole, whole.buffer())
+
+    async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
+        check_key(key)
+        try:
+            return await self._asked_async(key, byte_range)
+        except Exception as error:
+            if self._stands_for_absence(key, error):
+                raise Fault("missing", "", status=404, outcome="ok") from None
+            raise
+
+    async def _asked_async(self, key: str, byte_range: ByteRange | None) -> Answer:
+        span = byte_range
+        if byte_range is not None and self._needs_head(byte_range):
+            meta = await self.store.head_async(self._at(key))
+            span = ByteRange(*byte_range.bounds(meta["size"]))
+            if span.start >= (span.stop or 0):
+                return head_answer(meta)
+        try:
+            result = await self.store.get_async(self._at(key), options=range_options(span))
+            if span is None and result.meta["size"] >= 2 * PIECE:
+                return answer(result, await anext(aiter(stream(result))))
+            return answer(result, await result.buffer_async())
+        except Exception as error:
+            if span is None or not (is_past_the_end(error) or is_range_refused(error)):
+                raise
+            if is_past_the_end(error):
+                return Answer(b"", max(span.start, 0), None, None)
+        whole = await self.store.get_async(self._at(key))
+        self._ranges_work = whole.meta["size"] == 0
+        return answer(whole, await whole.buffer_async())
+
+    def _stands_for_absence(self, key: str, error: Exception) -> bool:
+        """Whether `error` is a refusal that the user said means that `key` is missing."""
+        if not self.forbidden_is_missing or type(error).__name__ != "PermissionDeniedError":
+            return False
+        if self.forbidden_is_missing == "documents" and key.rpartition("/")[2] not in DOCUMENT_NAMES:
+            return False
+        return _BAD_CREDENTIALS.search(str(error)) is None
+
+    def _needs_head(self, byte_range: ByteRange) -> bool:
+        return byte_range == (0, 0) or (byte_range.start < 0 and self._kind == "AzureStore")
+
+    def _fault(self, error: Exception) -> Fault | None:
+        name, text = type(error).__name__, str(error)
+        if isinstance(error, FileNotFoundError) or "Is a directory" in text:
+            if _NO_BUCKET.search(text):
+                return Fault("final", scrub(text), status=404)
+            if "NoSuchUpload" in text:
+                # An upload in parts that was ended, or given up, though the answer was lost: it begins anew.
+                return Fault("again", scrub(text), status=404)
+            return Fault("missing", "", status=404, outcome="ok")
+        if name in ("AlreadyExistsError", "PreconditionError"):
+            return Fault("conflict", scrub(text), status=412, outcome="ok")
+        found = _STATUS.search(text)
+        if found:
+            fault = fault_of_status(int(found[1]), text)
+            return Fault("again", fault.text, status=400) if "RequestTimeout" in text else fault
+        if name in ("PermissionDeniedError", "UnauthenticatedError"):
+            return Fault("final", scrub(text), status=403 if name == "PermissionDeniedError" else 401)
+        if "Content-Length Header missing" in text:
+            return Fault("final", f"{scrub(text)}; as fsspec+http:// or fsspec+https:// it is read without")
+        if name == "GenericError" and _TRANSPORT.search(text):
+            cause, may_pass = cause_of(text)
+            told = f"{scrub(text)} ({cause})" if cause else scrub(text)
+            return Fault("again" if may_pass else "final", told, outcome="slow_down" if may_pass else "neutral")
+        if name.endswith("Error") and type(error).__module__.startswith(("obstore", "obspec")):
+            return Fault("final", scrub(text))
+        return Fault("final", scrub(text)) if isinstance(error, OSError) else None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        options = self._put_options(key, value, if_match)
+        sent = 0
+
+        def call() -> Mapping[str, str | None]:
+            nonlocal sent
+            sent += 1
+            return self.store.put(self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
+
+        try:
+            result = self._send(key, "PUT", call)
+        except ConflictError:
+            mine = self._own_write(key, options) if sent > 1 else None
+            if mine is None:
+                raise
+            return mine
+        return self._written(key, result)
+
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        check_key(key)
+        options = self._put_options(key, value, if_match)
+        sent = 0
+
+        async def call() -> Mapping[str, str | None]:
+            nonlocal sent
+            sent += 1
+            return await self.store.put_async(self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
+
+        try:
+            result = await self._send_async(key, "PUT", call)
+        except ConflictError:
+            import asyncio
+
+            mine = await asyncio.to_thread(self._own_write, key, options) if sent > 1 else None
+            if mine is None:
+                raise
+            return mine
+        return self._written(key, result)
+
+    def _readable(self, value: Buffer) -> Buffer:
+        """What the client accepts. A place in this process would keep the caller's memory, and gets a copy."""
+        if isinstance(value, bytes):
+            return value
+        return byte_view(value) if self._kind in _REMOTE else bytes(byte_view(value))
+
+    def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, Any]:
+        if isinstance(if_match, Any_):
+            return {"use_multipart": byte_view(value).nbytes >= _MULTIPART_FROM}
+        if not self.supports_conditional_writes:
+            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+        mode = "create" if if_match is None else update_version(if_match)
+        return {"mode": mode, "use_multipart": False, "attributes": {_MARK: uuid.uuid4().hex}}
+
+    def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
+        """The version of `key` if it is the write that `options` marked."""
+        found = self.store.get(self._at(key))
+        attributes = {str(name).lower(): value for name, value in found.attributes.items()}
+        return version_of(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
+
+    def _written(self, key: str, result: Mapping[str, str | None] | None) -> Version | None:
+        if result is None:
+            raise StoreError("the place to write to does not exist", store=self.url, key=key)
+        return version_of(result)
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+        check_key(key)
+        self._send(key, "DELETE", lambda: self.store.delete(self._at(key)))
+
+    async def delete_async(self, key: str) -> None:
+        self._check_writable(key)
+        check_key(key)
+        await self._send_async(key, "DELETE", lambda: self.store.delete_async(self._at(key)))
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        pages = self._pages(keys)
+        run_side_by_side([functools.partial(self._delete_page, page) for page in pages])
+
+    async def delete_many_async(self, keys: Iterable[str]) -> None:
+        await gather_or_cancel([self._delete_page_async(page) for page in self._pages(keys)])
+
+    def _pages(self, keys: Iterable[str]) -> _List[_List[str]]:
+        """Pages for bulk deletion; where the place has none (Google, others), one key each."""
+        every = [*keys]
+        for key in every:
+            self._check_writable(key)
+            check_key(key)
+        size = _DELETE_PAGE if self._kind in ("S3Store", "AzureStore") else 1
+        return [every[start : start + size] for start in range(0, len(every), size)]
+
+    def _delete_page(self, keys: _List[str]) -> None:
+        if len(keys) == 1:
+            self.delete(keys[0])
+        elif self._send(keys[0], "bulk DELETE", lambda: self.store.delete([*map(self._at, keys)]) or True) is None:
+            for key in keys:  # Azure stops at a key that is missing
+                self.delete(key)
+
+    async def _delete_page_async(self, keys: _List[str]) -> None:
+        if len(keys) == 1:
+            await self.delete_async(keys[0])
+            return
+
+        async def call() -> bool:
+            await self.store.delete_async([*map(self._at, keys)])
+            return True
+
+        if await self._send_async(keys[0], "bulk DELETE", call) is None:
+            for key in keys:
+                await self.delete_async(key)
+
+    async def delete_prefix_async(self, prefix: str) -> None:
+        self._check_writable(prefix)
+        await self.delete_many_async(await self.list_prefix_async(prefix))
+
+    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._check_writable(prefix)
+        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
+        old = await self.list_prefix_async(prefix) if self.supports_listing else []
+        await gather_or_cancel([self.set_async(key, value) for key, value in staged.items()])
+        await self.delete_many_async(key for key in old if key not in items)
+        for key, value in items.items():
+            await self.set_async(key, value)
+        await self.delete_many_async(staged)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """Every key under `prefix`, in the order of the place."""
+        for meta in self._list_objects(prefix):
+            yield self._own(meta)
+
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
+        self._check_listing(prefix)
+
+        async def call() -> _List[str]:
+            return [self._own(meta) async for page in self.store.list_async(self._at(prefix) or None) for meta in page]
+
+        if not hasattr(self.store, "list_async"):
+            return await super().list_prefix_async(prefix)
+        return await self._send_async(prefix, "LIST", call) or []
+
+    def list_dir(self, prefix: str) -> Listing:
+        self._check_listing(prefix)
+        found = self._send(prefix, "LIST", lambda: self.store.list_with_delimiter(self._at(prefix) or None))
+        return self._listing(found)
+
+    async def list_dir_async(self, prefix: str) -> Listing:
+        self._check_listing(prefix)
+        return self._listing(
+            await self._send_async(
+                prefix, "LIST", lambda: self.store.list_with_delimiter_async(self._at(prefix) or None)
+            )
+        )
+
+    def getsize_prefix(self, prefix: str) -> int:
+        return sum(meta["size"] for meta in self._list_objects(prefix))
+
+    async def getsize_prefix_async(self, prefix: str) -> int:
+        self._check_listing(prefix)
+
+        async def call() -> int:
+            pages = self.store.list_async(self._at(prefix) or None)
+            return sum([meta["size"] async for page in pages for meta in page])
+
+        if not hasattr(self.store, "list_async"):
+            return await super().getsize_prefix_async(prefix)
+        return await self._send_async(prefix, "LIST", call) or 0
+
+    def _listing(self, found: Any) -> Listing:
+        if found is None:
+            return Listing([], [])
+        prefixes = sorted(f"{prefix}/"[len(self._prefix) :] for prefix in found["common_prefixes"])
+        return Listing(sorted(map(self._own, found["objects"])), prefixes)
+
+    def _own(self, meta: Mapping[str, Any]) -> str:
+        """The key of a listed object."""
+        return str(meta["path"])[len(self._prefix) :]
+
+    def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
+        self._check_listing(prefix)
+
+        def call() -> _List[Mapping[str, Any]]:
+            return [meta for page in self.store.list(self._at(prefix) or None) for meta in page]
+
+        return self._send(prefix, "LIST", call) or []
+
+    def _check_listing(self, prefix: str) -> None:
+        check_prefix(prefix)
+        if not self.supports_listing:
+            raise UnsupportedOperationError(
+                "plain HTTP cannot list",
+                store=self.url,
+                hint="Open a node by its path, or a group with consolidated metadata",
+            )

@@ -1,0 +1,403 @@
+"""Which store a remote URL opens.
+
+| URL | store |
+|---|---|
+| ``s3://bucket/prefix``, ``s3+http(s)://endpoint/bucket/prefix`` | `ObjectStore` over obstore's S3Store |
+| ``gs://bucket/prefix``, ``gs+http(s)://endpoint/bucket/prefix`` | `ObjectStore` over GCSStore |
+| ``az://container/prefix``, ``abfs[s]://container@account…/prefix`` | `ObjectStore` over AzureStore |
+| ``az+http(s)://endpoint/account/container/prefix`` | the same |
+| ``http(s)://host/prefix`` | `ObjectStore` over HTTPStore, read-only, no listing |
+| ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
+| ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
+| ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.pipeline` |
+| ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.memory.process_urls`) |
+| any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
+
+`storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
+usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``, ``connection_string``) mean the same there.
+``client_options`` and ``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An option that
+nobody knows is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, unquote, urlsplit
+
+from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.stores.base import Store
+from tessarr.stores.remote.obstore.clients import shared_client
+from tessarr.stores.remote.retry import RetryPolicy, scrub, scrub_url
+from tessarr.stores.url import CHAIN, is_url
+
+_NO_OPTION = re.compile(r"Configuration key: '?(\w+)'? is not")
+_PLAIN = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9._~!$'()+,;=@-]+)*").fullmatch
+Options: TypeAlias = dict[str, Any]
+
+TIMEOUTS = {"connect_timeout": "5s", "read_timeout": "20s", "timeout": "120s"}
+"""A place that is silent for 20 s is asked again; a piece of 12 MiB gets through at 1 Mbit/s."""
+_FSSPEC_NAMES = {
+    "s3": {"anon": "skip_signature", "key": "access_key_id", "secret": "secret_access_key", "endpoint_url": "endpoint"},
+    "gs": {"anon": "skip_signature", "endpoint_url": "endpoint"},
+    "az": {"anon": "skip_signature"},
+    "http": {"headers": "default_headers"},
+}
+
+
+def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False) -> Store:
+    """The store at `url`. Nothing is requested yet.
+
+    Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
+    """
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options are a mapping from names to values, got a {type(storage_options).__name__}")
+    options: Options = dict(storage_options or {})
+    url = _as_pipeline(url)
+    scheme = url.partition(":")[0].lower()
+    chained = CHAIN.search(url) is not None
+    if not chained and scheme.partition("+")[0] in _PLACES:
+        _check_place(url.partition("|")[0])
+    if "|" in url:
+        return _open_pipeline(url, options, read_only)
+    opener = None if chained else _OPENERS.get(scheme.partition("+")[0])
+    return (opener or _open_fsspec)(url, options, read_only)
+
+
+def _check_place(url: str) -> None:
+    """A URL of a bucket or host says where, and nothing else: what is secret belongs in `storage_options`.
+
+    Raises `StoreError` for a query, a fragment and, but for HTTP and Azure (``container@account``), names before the host.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise StoreError("the URL is malformed", store=scrub(url), got=scrub(str(error))) from None
+    scheme, _, transport = parts.scheme.partition("+")
+    if transport not in ("", "http", "https"):
+        raise StoreError("an endpoint is reached by http or https", store=scrub(url), got=transport)
+    if scheme in ("http", "https") and not parts.hostname:
+        raise StoreError("the URL names no host", store=scrub(url), expected=f"{scheme}://host/path")
+    if parts.query or parts.fragment:
+        raise StoreError(
+            "a URL with a query or a fragment names one object, not a place with keys below it",
+            store=scrub(url.partition("#")[0]),
+            hint="Give the base URL, and tokens as storage_options; a ? or # that belongs to a name is %3F or %23",
+        )
+    user, at, _ = parts.netloc.rpartition("@")
+    if at and (scheme in ("s3", "s3a", "gs", "gcs") or (":" in user and not scheme.startswith("http"))):
+        raise StoreError(
+            "credentials do not belong in this URL",
+            store=scrub(url),
+            hint="Give them as storage_options, or in the environment",
+        )
+
+
+def _as_pipeline(url: str) -> str:
+    """An archive behind a network, named by its suffix or in fsspec's way, as the pipeline it stands for."""
+    chain = CHAIN.search(url)
+    double_colon = chain is not None
+    inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])
+    if inner == "zip" or (inner.startswith("zip://") and double_colon):
+        place = outer if is_url(outer) else Path(outer).absolute().as_uri()
+        return f"{place}|zip:{inner.partition('://')[2]}" if CHAIN.search(outer) is None else url
+    return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url
+
+
+def _open_pipeline(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.pipeline import open_pipeline
+    from tessarr.stores.wrappers.plain import PrefixStore
+
+    store, path, _ = open_pipeline(url, storage_options=options, read_only=read_only)
+    return PrefixStore(store, path) if path else store
+
+
+def obstore_stores() -> Any:
+    """The module `obstore.store`. Raises `MissingDependencyError`."""
+    try:
+        import obstore.store
+    except ImportError as error:
+        raise MissingDependencyError(
+            "s3, gs, az and http URLs need obstore", hint="pip install 'tessarr[cloud]'"
+        ) from error
+    return obstore.store
+
+
+# -- object stores -----------------------------------------------------------------------------------------------
+
+
+def _open_s3(url: str, options: Options, read_only: bool) -> Store:
+    _, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
+    if endpoint:
+        options.setdefault("endpoint", endpoint)
+    client_kwargs = dict(options.pop("client_kwargs", None) or {})
+    for name, ours in (("endpoint_url", "endpoint"), ("region_name", "region")):
+        if name in client_kwargs:
+            options.setdefault(ours, client_kwargs.pop(name))
+    options.update(client_kwargs)
+    return _object_store("s3", "S3Store", bucket, prefix, options, read_only)
+
+
+_GOOGLE_FINDS_IT = (None, "google_default", "cloud", "cache")
+
+
+def _open_gs(url: str, options: Options, read_only: bool) -> Store:
+    _, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
+    options.pop("project", None)  # which names who pays for what is not done here
+    token = options.pop("token", None)
+    if token == "anon":
+        options["anon"] = True
+    elif isinstance(token, Mapping):
+        options["service_account_key"] = json.dumps(dict(token))
+    elif token not in _GOOGLE_FINDS_IT:
+        options["application_credentials"] = token
+    endpoint = options.pop("endpoint_url", endpoint)
+    if endpoint:
+        options.setdefault("base_url", endpoint)
+        # An emulator knows no accounts; a real endpoint of one's own gets its credentials in the options.
+        if not any("account" in name or "credential" in name or "token" in name for name in options):
+            nobody = {"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": True}
+            options["service_account_key"] = json.dumps({"gcs_base_url": endpoint, **nobody})
+    return _object_store("gs", "GCSStore", bucket, prefix, options, read_only)
+
+
+_CONNECTION = {
+    "AccountName": "account_name",
+    "AccountKey": "account_key",
+    "SharedAccessSignature": "sas_token",
+    "BlobEndpoint": "endpoint",
+}
+"""What Azure's connection strings say, in obstore's words."""
+
+
+def _open_az(url: str, options: Options, read_only: bool) -> Store:
+    parts = urlsplit(url)
+    for item in str(options.pop("connection_string", None) or "").split(";"):
+        name, _, value = item.partition("=")
+        if name in _CONNECTION:
+            options.setdefault(_CONNECTION[name], value)
+    if parts.scheme.startswith("az+"):
+        _, endpoint, (account, container, prefix) = _endpoint_and_parts(url, 2)
+        options.setdefault("endpoint", f"{endpoint}/{account}")
+        options.setdefault("account_name", account)
+    else:
+        container, prefix = parts.netloc, unquote(parts.path).strip("/")
+        if "@" in container:
+            container, _, host = container.partition("@")
+            options.setdefault("account_name", host.partition(".")[0])
+    return _object_store("az", "AzureStore", container, prefix, options, read_only)
+
+
+def _open_http(url: str, options: Options, _: bool) -> Store:
+    from tessarr.stores.remote.obstore.store import ObjectStore
+
+    parts = urlsplit(url)
+    forbidden = _forbidden_is_missing(options)
+    client, retry, policy = _client_options("http", options)
+    headers = dict(client.pop("default_headers", None) or {})
+    if parts.username:
+        import base64
+
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers.setdefault("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+    if headers:
+        client["default_headers"] = headers
+    if options:
+        raise _unknown_options("http", options)
+    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    path = parts.path.rstrip("/")
+    # A path that no key can spell (encoded characters, doubled slashes) gets a client of its own.
+    root, prefix = (origin, f"{path[1:]}/" if path else "") if _PLAIN(path) else (origin + path, "")
+    store = shared_client(
+        "HTTPStore",
+        root,
+        client,
+        lambda: obstore_stores().HTTPStore.from_url(root, client_options=client, retry_config=retry),
+    )
+    return ObjectStore(store, url=origin + path, retry=policy, prefix=prefix, forbidden_is_missing=forbidden)
+
+
+def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.remote.obstore.store import ObjectStore
+
+    if not bucket:
+        raise StoreError("the URL names no bucket", expected=f"{scheme}://bucket/path")
+    for theirs, ours in _FSSPEC_NAMES[scheme].items():
+        if theirs in options:
+            options.setdefault(ours, options.pop(theirs))
+    forbidden = _forbidden_is_missing(options)
+    client, retry, policy = _client_options(scheme, options)
+    endpoint = str(options.get("endpoint") or options.get("base_url") or "")
+    if scrub_url(endpoint) != endpoint:
+        raise StoreError(
+            "an endpoint is a URL without user names and query",
+            store=f"{scheme}://{bucket}",
+            got=scrub_url(endpoint),
+            hint="Credentials have options of their own",
+        )
+    if endpoint.startswith("http://"):
+        client.setdefault("allow_http", True)
+    url = _canonical(scheme, endpoint, bucket, prefix)
+    if scheme == "az" and not endpoint and "account_name" in options:
+        host = f"{bucket}@{options['account_name']}.dfs.core.windows.net"
+        url = _canonical("abfss", "", host, prefix)
+    name = "container_name" if scheme == "az" else "bucket"
+    stores = obstore_stores()
+    config = {name: bucket, **options}
+    try:
+        store = shared_client(
+            kind,
+            bucket,
+            {**config, "client_options": client},
+            lambda: getattr(stores, kind)(config=config, client_options=client, retry_config=retry),
+        )
+    except Exception as error:
+        from tessarr.stores.remote.credentials import without_secrets
+
+        if unknown := _NO_OPTION.search(str(error)):
+            raise _unknown_options(scheme, {unknown[1]: None}) from None
+        got = scrub(without_secrets(str(error), {**config, **client}))
+        hint = "See obstore's option names"
+        raise StoreError("the options do not make a store", store=url, got=got, hint=hint) from None
+    below = f"{prefix}/" if prefix else ""
+    return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=below, forbidden_is_missing=forbidden)
+
+
+def _forbidden_is_missing(options: Options) -> bool | Literal["documents"]:
+    """The option of that name, which is `ObjectStore`'s, taken out of `options`."""
+    wanted = options.pop("forbidden_is_missing", False)
+    if wanted is True or wanted is False or wanted == "documents":
+        return "documents" if wanted == "documents" else bool(wanted)
+    raise StoreError("forbidden_is_missing is True, False or 'documents'", got=repr(wanted))
+
+
+def _client_options(scheme: str, options: Options) -> tuple[Options, Options, RetryPolicy]:
+    """HTTP options, obstore's retry configuration (none: the store itself retries), and ours. Empties `options`."""
+    client: Options = {**TIMEOUTS, **(options.pop("client_options", None) or {})}
+    if scheme == "http":
+        for name in [name for name in options if name in ("headers", "default_headers", *TIMEOUTS)]:
+            client[_FSSPEC_NAMES["http"].get(name, name)] = options.pop(name)
+        client.setdefault("allow_http", True)
+    wanted = dict(options.pop("retry_config", None) or {})
+    backoff = wanted.get("backoff") or {}
+    default = RetryPolicy()
+    policy = RetryPolicy(
+        attempts=int(wanted.get("max_retries", default.attempts - 1)) + 1,
+        backoff_s=_seconds(backoff.get("init_backoff", default.backoff_s)),
+        base=float(backoff.get("base", default.base)),
+        most_s=_seconds(backoff.get("max_backoff", default.most_s)),
+        deadline_s=_seconds(wanted.get("retry_timeout", default.deadline_s)),
+    )
+    return client, {"max_retries": 0}, policy
+
+
+def _seconds(value: Any) -> float:
+    return float(value.total_seconds() if hasattr(value, "total_seconds") else value)
+
+
+def _endpoint_and_parts(url: str, count: int) -> tuple[str, str | None, list[str]]:
+    """Scheme, endpoint (``s3+http://endpoint/…``) and the first `count` path segments with the rest after them."""
+    parts = urlsplit(url)
+    scheme, plus, transport = parts.scheme.partition("+")
+    path = unquote(parts.path).strip("/")
+    if not plus:
+        path = f"{parts.netloc}/{path}".rstrip("/")
+    segments = path.split("/", count)
+    segments += [""] * (count + 1 - len(segments))
+    host = parts.netloc.rpartition("@")[2]
+    return scheme, f"{transport}://{host}" if plus else None, segments
+
+
+def _canonical(scheme: str, endpoint: str, bucket: str, prefix: str) -> str:
+    root = f"{scheme}+{endpoint.rstrip('/')}/{bucket}" if endpoint else f"{scheme}://{bucket}"
+    return f"{root}/{quote(prefix)}" if prefix else root
+
+
+def _unknown_options(scheme: str, options: Options) -> StoreError:
+    return StoreError(f"unknown storage_options for {scheme}", got=sorted(options))
+
+
+# -- key/value databases -------------------------------------------------------------------------------------------
+
+
+def _open_redis(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.database.redis import RedisStore
+
+    return RedisStore.from_url(url, read_only=read_only, **options)
+
+
+def _open_mongodb(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.database.mongodb import MongoDBStore
+
+    return MongoDBStore.from_url(url, read_only=read_only, **options)
+
+
+def _open_sqlite(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.database.sqlite import SQLiteStore
+
+    return SQLiteStore(_path(url), read_only=read_only, **options)
+
+
+def _open_lmdb(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.database.lmdb import LMDBStore
+
+    return LMDBStore(_path(url), read_only=read_only, **options)
+
+
+def _open_dbm(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.database.dbm import DBMStore
+
+    return DBMStore(_path(url), read_only=read_only, **options)
+
+
+def _open_live(url: str, _: Options, read_only: bool) -> Store:
+    from tessarr.stores.memory.process_urls import open_live
+
+    return open_live(url, read_only=read_only)
+
+
+def _open_fsspec(url: str, options: Options, read_only: bool) -> Store:
+    from tessarr.stores.remote.fsspec import FsspecStore
+
+    return FsspecStore.from_url(url.removeprefix("fsspec+"), storage_options=options, read_only=read_only)
+
+
+def _open_reference(url: str, options: Options, _: bool) -> Store:
+    from tessarr.stores.virtual.reference import ReferenceStore
+
+    place = url.partition(":")[2]
+    return ReferenceStore.open(place.removeprefix("//"), storage_options=options)
+
+
+def _path(url: str) -> str:
+    """The path in ``sqlite:rel``, ``sqlite:/abs`` and ``sqlite:///abs``."""
+    place = unquote(url.partition(":")[2])
+    return place[2:] if place.startswith("//") else place
+
+
+_PLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"})
+_OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
+    "s3": _open_s3,
+    "s3a": _open_s3,
+    "gs": _open_gs,
+    "gcs": _open_gs,
+    "az": _open_az,
+    "azure": _open_az,
+    "abfs": _open_az,
+    "abfss": _open_az,
+    "http": _open_http,
+    "https": _open_http,
+    "redis": _open_redis,
+    "rediss": _open_redis,
+    "mongodb": _open_mongodb,
+    "sqlite": _open_sqlite,
+    "lmdb": _open_lmdb,
+    "dbm": _open_dbm,
+    "reference": _open_reference,
+    "mapping": _open_live,
+    "object": _open_live,
+    "fsspec": _open_fsspec,
+}

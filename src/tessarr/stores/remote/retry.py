@@ -1,0 +1,171 @@
+"""When a failed request is sent again, how long to wait, and what is said when it is given up.
+
+| answer | what happens |
+|---|---|
+| 404 for the object | no error: the key is missing |
+| 404 for the bucket or container, 401, 403, other 4xx | `RequestError` at once: absence is not what was said |
+| 408, 425, 429, 500, 502, 503, 504, timeout, reset, refused connection | again, and the budget shrinks |
+| a certificate that is not accepted | `RequestError` at once |
+| body shorter or longer than announced | again |
+| 412, 409 on a conditional write | `ConflictError` |
+
+The pause before attempt *n* + 1 is random between 0 and ``backoff_s * 2**n`` seconds ("full jitter"), at most `most_s`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.remote.limiter import Outcome
+
+FaultKind: TypeAlias = Literal["missing", "again", "final", "conflict", "unchanged"]
+_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TEXT_LIMIT = 300
+
+
+class RequestError(StoreError):
+    """A remote place answered with an error, or not at all. `status` is the HTTP status where there was one."""
+
+    kind = "request"
+
+    def __init__(self, what: str, *, status: int | None = None, attempts: int = 1, **facts: Any) -> None:
+        super().__init__(what, **facts)
+        self.status = status
+        self.attempts = attempts
+
+
+class Fault(Exception):  # noqa: N818 - not every fault is an error: a missing key is one
+    """What went wrong with one request, in the terms of the table at the head of this file."""
+
+    def __init__(self, kind: FaultKind, text: str, *, status: int | None = None, outcome: Outcome = "neutral") -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+        self.status = status
+        self.outcome = outcome
+
+
+class RetryPolicy(NamedTuple):
+    """How often and how patiently a request is sent again."""
+
+    attempts: int = 6
+    """In all, the first one included."""
+    backoff_s: float = 0.1
+    base: float = 2.0
+    most_s: float = 10.0
+    deadline_s: float = 180.0
+    """No new attempt begins after this; signed requests stay valid for at least five minutes."""
+
+
+class Journal:
+    """The attempts of one request."""
+
+    def __init__(self, policy: RetryPolicy, *, store: str, key: str, operation: str) -> None:
+        self._policy = policy
+        self._place = {"store": store, "key": key}
+        self._operation = operation
+        self._began = time.monotonic()
+        self.attempts = 0
+
+    def pause(self, fault: Fault) -> float:
+        """Seconds to wait before the next attempt; raises when there is to be none."""
+        self.attempts += 1
+        if fault.kind == "conflict":
+            raise ConflictError(
+                "another writer was faster", **self._place, expected="the version that was read", got=fault.text
+            )
+        late = time.monotonic() - self._began > self._policy.deadline_s
+        if fault.kind != "again" or late or self.attempts >= self._policy.attempts:
+            raise self._error(fault)
+        bound = self._policy.backoff_s * self._policy.base ** (self.attempts - 1)
+        return random.uniform(0, min(bound, self._policy.most_s))
+
+    def _error(self, fault: Fault) -> RequestError:
+        status = "no answer" if fault.status is None else f"status {fault.status}"
+        times = f"{self.attempts} attempt{'s' if self.attempts > 1 else ''}"
+        return RequestError(
+            f"{self._operation} failed",
+            status=fault.status,
+            attempts=self.attempts,
+            **self._place,
+            got=f"{status} after {times}: {fault.text}",
+            hint=_HINTS.get(fault.status or 0),
+        )
+
+
+_HINTS = {
+    401: "Give credentials in storage_options or in the environment",
+    403: "The credentials do not allow this. Where listing is not allowed, S3 answers so for keys that are missing: "
+    "storage_options={'forbidden_is_missing': 'documents'} then takes it for absence of metadata documents, True of any key",
+    404: "The bucket or container does not exist, or may not be seen",
+}
+
+
+def fault_of_status(status: int, text: str) -> Fault:
+    """The fault an HTTP answer with an error status stands for. 404 is taken to be about the object."""
+    text = scrub(text)
+    if status in _AGAIN:
+        return Fault("again", text, status=status, outcome="slow_down")
+    if status in (404, 410):
+        return Fault("missing", text, status=status, outcome="ok")
+    return Fault({412: "conflict", 409: "conflict", 304: "unchanged"}.get(status, "final"), text, status=status)  # type: ignore[arg-type]
+
+
+_XML_CODE = re.compile(r"<Code>([^<]+)</Code>")
+_XML_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
+_SECRET_QUERY = re.compile(r"\?[^\s\"'<>)]*")
+_USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
+_HEADER = re.compile(
+    r"(?i)(authorization|token|secret|password|signature|credential|sig|key)(\"?\s*[:=]\s*)\S+.*?(?=[,\n;]|$)"
+)
+
+
+def scrub(text: str) -> str:
+    """`text` on one line, cut to a readable length, without what could be a credential."""
+    code, message = _XML_CODE.search(text), _XML_MESSAGE.search(text)
+    if code is not None:
+        text = f"{code[1]}: {message[1]}" if message is not None else code[1]
+    text = " ".join(text.split("Debug source")[0].split())
+    return _HEADER.sub(r"\1\2…", scrub_url(text))[:_TEXT_LIMIT]
+
+
+_CAUSES = re.compile(
+    r'(?:message|error): "([^"]+)"|\bInvalidCertificate\(\s*((?:Other\(\s*OtherError\(\s*)?\w+)|\b(TimedOut|IncompleteBody|'
+    r"IncompleteMessage|ConnectionReset|UnexpectedEof|Parse\(\s*\w+)"
+)
+_IN_WORDS = {
+    "TimedOut": "timed out",
+    "IncompleteBody": "the connection ended within the body",
+    "IncompleteMessage": "the connection ended without an answer",
+    "ConnectionReset": "connection reset",
+    "UnexpectedEof": "the connection ended too early",
+    "Parse": "the answer is not HTTP",
+}
+
+
+def cause_of(text: str) -> tuple[str, bool]:
+    """What obstore's "Debug source" says lies behind a failed request, and whether another attempt could help.
+
+    >>> cause_of('error sending request Debug source: Os { message: "Connection refused" }')
+    ('Connection refused', True)
+    """
+    found = _CAUSES.search(text.partition("Debug source")[2])
+    if found is None:
+        return "", True
+    said, certificate, name = found.groups()
+    if certificate is not None:
+        return f"the server's certificate is not accepted ({re.split(r'[^A-Za-z]+', certificate)[-1]})", False
+    return scrub(said) if said else _IN_WORDS[re.split(r"[^A-Za-z]+", name)[0]], True
+
+
+def scrub_url(url: str) -> str:
+    """`url` without what stands before the host, and without queries.
+
+    >>> scrub_url("s3+http://me:secret@host/bucket?token=1")
+    's3+http://host/bucket'
+    """
+    return _USERINFO.sub("", _SECRET_QUERY.sub("", url))

@@ -1,0 +1,89 @@
+"""Icechunk repositories: versioned Zarr. The icechunk package reads and writes them; this file opens them by URL.
+
+``s3://bucket/repo|icechunk:@branch.main/group`` is a branch (``main`` where nothing is said), ``@tag.v1`` a tag,
+``@SNAPSHOT`` a snapshot. A branch that is opened for writing is a session: what is written is seen by others after
+``store.session.commit("why")``, where ``store`` is `ZarrPythonStore.store`.
+
+Source: https://icechunk.io, and ZEP 8 (draft) for the URLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
+from tessarr.stores.remote.retry import scrub, scrub_url
+
+if TYPE_CHECKING:
+    from tessarr.stores.base import Store
+
+
+def open_repository(
+    root: str, path: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
+) -> tuple[Store, str]:
+    """The store of the branch, tag or snapshot that `path` names in the repository at `root`, and the rest of `path`.
+
+    `storage_options` are those of icechunk's storage for the scheme (``s3_storage``, ``gcs_storage``, …); without
+    credentials among them the environment is asked.
+    """
+    import importlib
+
+    try:
+        icechunk: Any = importlib.import_module("icechunk")
+    except ImportError as error:
+        raise MissingDependencyError("icechunk: URLs need icechunk", hint="pip install 'tessarr[icechunk]'") from error
+    from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+    version, rest = _version(path)
+    try:
+        repository = icechunk.Repository.open(_storage(icechunk, root, dict(storage_options or {})))
+        if "branch" in version and not read_only:
+            session = repository.writable_session(version["branch"])
+        else:
+            session = repository.readonly_session(**version)
+    except icechunk.IcechunkError as error:
+        raise StoreError(
+            "the icechunk repository does not open", store=scrub_url(root), got=scrub(str(error))
+        ) from None
+    named = "/".join(f"@{kind}.{name}".replace("@snapshot_id.", "@") for kind, name in version.items())
+    return ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}"), rest
+
+
+def _version(path: str) -> tuple[dict[str, str], str]:
+    """Which version of the repository, and the path in it."""
+    if not path.startswith("@"):
+        return {"branch": "main"}, path.strip("/")
+    name, _, rest = path[1:].partition("/")
+    kind, dot, value = name.partition(".")
+    if dot and kind in ("branch", "tag") and value:
+        return {kind: value}, rest.strip("/")
+    if dot or not name:
+        raise StoreError("an icechunk version is a branch, a tag or a snapshot", expected="@branch.main", got=path)
+    return {"snapshot_id": name}, rest.strip("/")
+
+
+def _storage(icechunk: Any, root: str, options: dict[str, Any]) -> Any:
+    parts = urlsplit(root)
+    scheme, plus, transport = parts.scheme.partition("+")
+    where = unquote(parts.path).strip("/")
+    if scheme == "file":
+        return icechunk.local_filesystem_storage(unquote(parts.path))
+    if scheme == "s3":
+        bucket, prefix = parts.netloc, where
+        if plus:
+            bucket, _, prefix = where.partition("/")
+            options = {"endpoint_url": f"{transport}://{parts.netloc}", "allow_http": transport == "http",
+                       "force_path_style": True, **options}  # fmt: skip
+        if not {"access_key_id", "anonymous", "from_env", "get_credentials"}.intersection(options):
+            options["from_env"] = True
+        return icechunk.s3_storage(bucket=bucket, prefix=prefix or None, **options)
+    if scheme in ("gs", "gcs"):
+        return icechunk.gcs_storage(bucket=parts.netloc, prefix=where or None, **options)
+    raise UnsupportedOperationError(
+        "no icechunk storage is known for this URL",
+        store=scrub_url(root),
+        expected="file:, s3: or gs:",
+        got=parts.scheme,
+    )

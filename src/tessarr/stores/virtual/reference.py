@@ -1,0 +1,440 @@
+"""Reference files (kerchunk, VirtualiZarr): a Zarr hierarchy whose chunks are byte ranges of other files.
+
+A JSON file maps keys to values, whole files or parts of files::
+
+    {"version": 1, "templates": {"u": "s3://bucket/data.nc"}, "refs": {
+        ".zgroup": "{\\"zarr_format\\": 2}",
+        "t/0": ["{{u}}", 4096, 1000], "t/1": ["{{u}}"], "t/2": "base64:AAAA"}}
+
+A Parquet reference is a directory: ``.zmetadata`` with all documents and a ``record_size``, and for each array
+``refs.0.parq``, ``refs.1.parq`` … with a row (path, offset, size, raw) for each chunk in C order, read when needed.
+
+The store is read-only. Chunks are fetched in waves from the stores that their URLs open, parts of one file together.
+``templates`` (with arguments) and ``gen`` are expanded; expressions in them are integer arithmetic, never code.
+
+Limits: Parquet needs pyarrow. Source: https://fsspec.github.io/kerchunk/spec.html (version 1).
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+
+from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.content_version import cut
+from tessarr.stores.fetch_methods import FetchingStore
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.remote.base import gather_or_cancel, run_side_by_side
+from tessarr.stores.remote.retry import scrub_url
+from tessarr.types import Buffer, ByteRange
+
+_List: TypeAlias = list
+
+
+class Reference(NamedTuple):
+    """Bytes `offset` to ``offset + nbytes`` of the file at `url`; all of it when `nbytes` is ``None``."""
+
+    url: str
+    offset: int = 0
+    nbytes: int | None = None
+
+
+class References(Protocol):
+    """Where the bytes of each key are."""
+
+    def find(self, key: str) -> bytes | Reference | None:
+        """The value itself, where it is, or ``None``."""
+
+    def keys(self) -> Iterable[str]:
+        """Every key."""
+
+
+class JSONReferences:
+    """References out of a JSON document, in version 0 (a plain map) or 1.
+
+    >>> refs = {"a/0": ["{{u(c='x')}}", 1, 2]}
+    >>> JSONReferences({"version": 1, "templates": {"u": "s3://b/{{c}}.nc"}, "refs": refs}).find("a/0")
+    Reference(url='s3://b/x.nc', offset=1, nbytes=2)
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        from tessarr.stores.virtual.templates import expand_references
+
+        self._refs = expand_references(document)
+
+    def find(self, key: str) -> bytes | Reference | None:
+        """See `References.find`."""
+        found = self._refs.get(key)
+        if found is None:
+            return None
+        if isinstance(found, str):
+            return _inline(found, key)
+        if isinstance(found, Mapping):
+            return json.dumps(found).encode()
+        if (
+            not isinstance(found, list)
+            or len(found) not in (1, 3)
+            or not isinstance(found[0], str)
+            or not all(type(number) is int and 0 <= number < 2**63 for number in found[1:])
+        ):
+            raise StoreError("a malformed reference", key=key, expected="[url] or [url, offset, length]", got=found)
+        return Reference(*found)
+
+    def keys(self) -> Iterable[str]:
+        """See `References.keys`."""
+        return self._refs.keys()
+
+
+class ParquetReferences:
+    """References in a directory of Parquet files, in `store`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        document = store.get(".zmetadata")
+        if document is None:
+            raise StoreError("there are no Parquet references here", store=store.url, expected="a key .zmetadata")
+        parsed = json.loads(bytes(byte_view(document)))
+        self._documents: dict[str, Any] = parsed["metadata"]
+        self._record_size = int(parsed["record_size"])
+        self._records: dict[tuple[str, int], dict[str, _List[Any]]] = {}
+        self._guard = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_records": {}, "_guard": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._guard = threading.Lock()
+
+    def find(self, key: str) -> bytes | Reference | None:
+        """See `References.find`."""
+        if key in self._documents:
+            value = self._documents[key]
+            return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+        field, _, name = key.rpartition("/")
+        found = self._split(key, field, name)
+        if found is None:
+            return None
+        field, number = found
+        record, row = divmod(number, self._record_size)
+        table = self._record(field, record)
+        if row >= len(table["path"]):
+            return None
+        if table["raw"][row] is not None:
+            return bytes(table["raw"][row])
+        path = table["path"][row]
+        if path is None:
+            return None
+        offset, nbytes = int(table["offset"][row] or 0), int(table["size"][row] or 0)
+        return Reference(path, offset, nbytes) if nbytes else Reference(path)
+
+    def _split(self, key: str, field: str, name: str) -> tuple[str, int] | None:
+        """The array of a chunk key, and the chunk's number in C order."""
+        while field and f"{field}/.zarray" not in self._documents:  # separator "/": deeper keys
+            field, _, part = field.rpartition("/")
+            name = f"{part}/{name}"
+        document = self._documents.get(f"{field}/.zarray")
+        if document is None:
+            return None
+        array = json.loads(document) if isinstance(document, str) else document
+        counts = _counts(array)
+        separator = array.get("dimension_separator") or "."
+        parts = name.split(separator)
+        if not all(part.isdecimal() for part in parts):
+            return None
+        coords = [int(part) for part in parts]
+        if not counts:
+            return (field, 0) if coords == [0] else None
+        if len(coords) != len(counts) or any(at >= count for at, count in zip(coords, counts, strict=True)):
+            return None
+        number = 0
+        for at, count in zip(coords, counts, strict=True):
+            number = number * count + at
+        return field, number
+
+    def _record(self, field: str, record: int) -> dict[str, _List[Any]]:
+        with self._guard:
+            found = self._records.get((field, record))
+            if found is None:
+                key = f"{field}/refs.{record}.parq"
+                data = self._store.get(key)
+                if data is None:
+                    raise StoreError("a file of references is missing", store=self._store.url, key=key)
+                found = self._records[field, record] = _read_parquet(data)
+            return found
+
+    def keys(self) -> Iterable[str]:
+        """See `References.keys`. Chunks that no row stands for are left out."""
+        import itertools
+
+        yield from self._documents
+        for key, document in self._documents.items():
+            field, _, name = key.rpartition("/")
+            if name != ".zarray":
+                continue
+            array = json.loads(document) if isinstance(document, str) else document
+            separator = array.get("dimension_separator") or "."
+            for coords in itertools.product(*map(range, _counts(array))):
+                chunk = f"{field}/{separator.join(map(str, coords or (0,)))}"
+                if self.find(chunk) is not None:
+                    yield chunk
+
+
+class ReferenceStore(FetchingStore):
+    """The hierarchy that `references` describe. `url` is where they were found.
+
+    `storage_options` are for the stores of the files they point to: those of one scheme (``{"s3": {…}}``), or the same
+    for all. Relative URLs are relative to `base`.
+    """
+
+    is_remote = True
+    read_only = True
+    supports_writes = False
+    supports_deletes = False
+
+    adapter = "zarr"
+    """In URL pipelines: ``place|zarr:path``."""
+
+    def __init__(
+        self,
+        references: References | Mapping[str, Any],
+        *,
+        url: str | None = None,
+        base: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.references: References = JSONReferences(references) if isinstance(references, Mapping) else references
+        self._url = url or f"object+references://{id(self):x}"
+        self._base = base
+        self._options = dict(storage_options or {})
+        self._stores: dict[str, Store] = {}
+
+    @classmethod
+    def open(cls, place: str, *, storage_options: Mapping[str, Any] | None = None) -> Self:
+        """The store of a JSON file, or of a directory of Parquet files, at the path or URL `place`.
+
+        ``storage_options={"references": {…}}`` are for opening `place` itself.
+        """
+        from tessarr.stores.url import is_url, store_from
+
+        options = dict(storage_options or {})
+        own = options.pop("references", None)
+        place = place if is_url(place) else os.path.abspath(place).replace(os.sep, "/")
+        directory, _, name = place.rstrip("/").rpartition("/")
+        url = f"reference:{scrub_url(place) if is_url(place) else place}"
+        settings: dict[str, Any] = {"url": url, "base": directory, "storage_options": options}
+        if name.endswith((".json", ".jsn")):
+            store, path = store_from(directory or "/", read_only=True, storage_options=own)
+            data = store.get(f"{path}/{name}".lstrip("/"))
+            if data is None:
+                raise StoreError("there is no such file of references", store=scrub_url(place))
+            return cls(json.loads(bytes(byte_view(data))), **settings)
+        store, path = store_from(place, read_only=True, storage_options=own)
+        if path:
+            from tessarr.stores.wrappers.plain import PrefixStore
+
+            store = PrefixStore(store, path)
+        return cls(ParquetReferences(store), **settings)
+
+    @property
+    def url(self) -> str:
+        if self._url.startswith("object+"):
+            from tessarr.stores.memory.process_urls import told
+
+            return told(self, self._url)
+        return self._url
+
+    def with_read_only(self, read_only: bool = True) -> Self:
+        if not read_only:
+            raise UnsupportedOperationError("references are read-only", store=self.url)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        from tessarr.stores.remote.credentials import remember_secrets
+
+        return {**self.__dict__, "_stores": {}, "_options": remember_secrets(self._url, self._options)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        from tessarr.stores.remote.credentials import recall_secrets
+
+        self.__dict__.update(state)
+        self._options = recall_secrets(self._url, self._options)
+
+    def close(self) -> None:
+        for store in self._stores.values():
+            store.close()
+        self._stores.clear()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """One wave for each store that the references point into, all at once."""
+        results, waves = self._plan(requests)
+        fetches = [
+            functools.partial(self._store(root).fetch, [wanted for _, wanted in wave]) for root, wave in waves.items()
+        ]
+        for wave, answers in zip(waves.values(), run_side_by_side(fetches), strict=True):
+            self._fill(results, wave, answers)
+        return results
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        import asyncio
+
+        results, waves = await asyncio.to_thread(self._plan, requests)
+        answers = await gather_or_cancel(
+            [self._store(root).fetch_async([wanted for _, wanted in wave]) for root, wave in waves.items()]
+        )
+        for wave, answer in zip(waves.values(), answers, strict=True):
+            self._fill(results, wave, answer)
+        return results
+
+    def _plan(
+        self, requests: Sequence[Fetch]
+    ) -> tuple[_List[_List[Buffer] | None], dict[str, _List[tuple[int, Fetch]]]]:
+        """What is known already, and per store which request is to be filled from which fetch."""
+        results: _List[_List[Buffer] | None] = []
+        waves: dict[str, _List[tuple[int, Fetch]]] = {}
+        for number, (key, ranges) in enumerate(requests):
+            check_key(key)
+            found = self.references.find(key)
+            results.append(None)
+            if isinstance(found, bytes):
+                results[number] = [cut(found, part) for part in (ranges if ranges is not None else (None,))]
+            elif found is not None:
+                root, name = self._place(found.url)
+                waves.setdefault(root, []).append((number, Fetch(name, _within(found, ranges))))
+        return results, waves
+
+    def _fill(
+        self,
+        results: _List[_List[Buffer] | None],
+        wave: Sequence[tuple[int, Fetch]],
+        answers: Sequence[_List[Buffer] | None],
+    ) -> None:
+        for (number, wanted), answer in zip(wave, answers, strict=True):
+            if answer is None:
+                raise StoreError(
+                    "a file that the references point to is missing", store=self.url, got=wanted.key,
+                    hint="It was moved or deleted after the references were made",
+                )  # fmt: skip
+            for part, body in zip(wanted.ranges or (), answer, strict=False):
+                if part.stop is not None and byte_view(body).nbytes != part.stop - part.start:
+                    raise StoreError(
+                        "a file is shorter than the references say", store=self.url, got=wanted.key, expected=part
+                    )
+            results[number] = answer
+
+    def _place(self, url: str) -> tuple[str, str]:
+        """The root that one store is opened for, and the key in it."""
+        from tessarr.stores.url import is_url
+
+        if not is_url(url):
+            path = url if url.startswith("/") or not self._base else f"{self._base}/{url}"
+            if not is_url(path):
+                path = os.path.abspath(path).replace(os.sep, "/")
+            url = path
+        if "://" not in url:
+            return "/", url.partition(":")[2].lstrip("/") if is_url(url) else url.lstrip("/")
+        scheme, _, rest = url.partition("://")
+        # An endpoint's address is followed by the bucket (Azure: account and container), which belong to the root.
+        depth = {"s3": 2, "gs": 2, "az": 3}[scheme.partition("+")[0]] if "+" in scheme else 1
+        segments = rest.split("/", depth)
+        host, name = "/".join(segments[:depth]), "/".join(segments[depth:])
+        return (f"{scheme}://{host}" if host else f"{scheme}:///"), name
+
+    def _store(self, root: str) -> Store:
+        store = self._stores.get(root)
+        if store is None:
+            from tessarr.stores.url import store_from
+
+            scheme = root.partition(":")[0].partition("+")[0]
+            options = self._options.get(scheme, self._options)
+            if root == "/" or scheme in ("file", "memory"):
+                options = None
+            store, _ = store_from(root, read_only=True, storage_options=options)
+            self._stores[root] = store
+        return store
+
+    def exists(self, key: str) -> bool:
+        check_key(key)
+        return self.references.find(key) is not None
+
+    def getsize(self, key: str) -> int | None:
+        check_key(key)
+        found = self.references.find(key)
+        if isinstance(found, bytes) or found is None:
+            return None if found is None else len(found)
+        if found.nbytes is not None:
+            return found.nbytes
+        root, name = self._place(found.url)
+        return self._store(root).getsize(name)
+
+    def list(self) -> Iterator[str]:
+        return iter([*self.references.keys()])
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        return (key for key in self.list() if key.startswith(prefix))
+
+    # -- writing: never ----------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
+        return None
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        self._check_writable("")
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._check_writable(prefix)
+
+
+def _within(found: Reference, ranges: tuple[ByteRange, ...] | None) -> tuple[ByteRange, ...] | None:
+    """`ranges` of the value as ranges of the file."""
+    if found.nbytes is None:
+        return ranges
+    start, nbytes = found.offset, found.nbytes
+    if ranges is None:
+        return (ByteRange(start, start + nbytes),)
+    return tuple(ByteRange(start + low, start + high) for low, high in (part.bounds(nbytes) for part in ranges))
+
+
+def _inline(text: str, key: str) -> bytes:
+    is_base64 = text.startswith("base64:")
+    try:
+        return base64.b64decode(text[7:], validate=True) if is_base64 else text.encode()
+    except ValueError as error:
+        what = "a value is not base64" if is_base64 else "a value is text that has no UTF-8"
+        raise StoreError(what, key=key, got=str(error)) from error
+
+
+def _counts(array: Mapping[str, Any]) -> _List[int]:
+    return [-(-size // chunk) for size, chunk in zip(array["shape"], array["chunks"], strict=True)]
+
+
+def _read_parquet(data: Buffer) -> dict[str, _List[Any]]:
+    import importlib
+
+    from tessarr.errors import MissingDependencyError
+
+    try:
+        pa, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Parquet references need pyarrow", hint="pip install 'tessarr[reference]'"
+        ) from error
+    table = parquet.read_table(pa.BufferReader(byte_view(data)))
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    empty = [None] * table.num_rows
+    return {name: columns.get(name, empty) for name in ("path", "offset", "size", "raw")}

@@ -1,0 +1,339 @@
+"""Any store of zarr-python 3 (Icechunk's, obspec wrappers, one's own) as a tessarr store.
+
+Such stores are asynchronous only, and some belong to the event loop in which they first ran. So all their coroutines run
+in zarr-python's own background loop, whichever loop, or none, the caller is in; asynchronous callers await the outcome
+without blocking theirs. A wave of requests is one hand-over.
+
+Limits: there are no conditional writes, so that updates exclude one another only within this process. A pickle holds no
+credentials where the store is zarr-python's over obstore or fsspec; of any other store it is that store's own pickle, with
+what is in that. zarr-python is not a dependency: who has such a store has it.
+
+Source: `zarr.abc.store.Store` of zarr-python 3.0 to 3.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.types import Buffer, ByteRange
+
+T = TypeVar("T")
+_List: TypeAlias = list
+_AT_ONCE = 64
+"""Requests of one wave that run side by side; the store below may have its own limit."""
+_NO_KEY = "invalid zarr key format"
+"""What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
+_MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
+
+
+class ZarrPythonStore(Store):
+    """The zarr-python store `store`. `url` names the place; without it that is a directory's own URL, or a name that this
+    process knows as long as the store lives."""
+
+    def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
+        self.store = store
+        self._url = url
+        self.read_only = read_only or bool(store.read_only)
+        self.is_remote = type(store).__name__ not in ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
+        self.supports_writes = bool(store.supports_writes)
+        self.supports_deletes = bool(store.supports_deletes)
+        self.supports_listing = bool(store.supports_listing)
+        self.supports_consolidated_metadata = bool(getattr(store, "supports_consolidated_metadata", True))
+
+    @property
+    def url(self) -> str:
+        if self._url is not None:
+            return self._url
+        text = str(self.store)
+        if text.startswith("file://"):
+            return text
+        from tessarr.stores.memory.process_urls import told
+
+        return told(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "store": _without_credentials(self.store)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self.store, _Made):
+            self.store = self.store.again()
+
+    __copy__ = shared_copy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ZarrPythonStore) and (other.store, other.read_only) == (self.store, self.read_only)
+
+    def __hash__(self) -> int:
+        return hash((type(self), id(self.store)))
+
+    def close(self) -> None:
+        self.store.close()
+
+    # -- zarr-python's loop ------------------------------------------------------------------------------------
+
+    def _run(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+        """The outcome of `call`, in zarr-python's loop; its errors as `StoreError`."""
+        from zarr.core.sync import sync
+
+        return sync(self._guarded(key, call))
+
+    async def _run_async(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+        """Call `_run` asynchronously."""
+        from zarr.core.sync import _get_loop
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _get_loop()))
+
+    async def _guarded(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+        try:
+            if not self.store._is_open:
+                await self.store._open()
+            return await call
+        except TessarrError:
+            raise
+        except Exception as error:
+            raise StoreError(
+                "the zarr-python store failed", store=self.url, key=key or None, got=f"{type(error).__name__}: {error}"
+            ) from error
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def _read(self, key: str, part: ByteRange | None) -> Buffer | None:
+        from zarr.core.buffer import default_buffer_prototype
+
+        prototype = default_buffer_prototype()
+        try:
+            if part is not None and part.stop is not None and part.stop <= part.start:
+                return b"" if await self._has(key) else None
+            found = await self.store.get(key, prototype, _request(part))
+        except _MISSING:
+            return None
+        except Exception as error:
+            if _NO_KEY in str(error):
+                return None
+            # Stores differ in what they make of a range that reaches past the end.
+            clamped = None if part is None else await self._clamped(key, part)
+            if clamped is None or clamped == part:
+                raise
+            if clamped.start == clamped.stop:
+                return b""
+            found = await self.store.get(key, prototype, _request(clamped))
+        return None if found is None else memoryview(found.to_bytes())
+
+    async def _clamped(self, key: str, part: ByteRange) -> ByteRange:
+        return ByteRange(*part.bounds(await self.store.getsize(key)))
+
+    async def _fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(key: str, part: ByteRange | None) -> Buffer | None:
+            async with limit:
+                return await self._read(key, part)
+
+        wanted = [(key, part) for key, ranges in requests for part in (ranges if ranges is not None else (None,))]
+        bodies = iter(await asyncio.gather(*(one(key, part) for key, part in wanted)))
+        found: _List[_List[Buffer] | None] = []
+        for _, ranges in requests:
+            parts = [next(bodies) for _ in (ranges if ranges is not None else (None,))]
+            present = [part for part in parts if part is not None]
+            found.append(present if len(present) == len(parts) else None)
+        return found
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """All requests side by side."""
+        for request in requests:
+            check_key(request.key)
+        return self._run("", self._fetch(requests))
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        for request in requests:
+            check_key(request.key)
+        return await self._run_async("", self._fetch(requests))
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        check_key(key)
+        return self._run(key, self._read(key, byte_range))
+
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        check_key(key)
+        return await self._run_async(key, self._read(key, byte_range))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return self.fetch([Fetch(key, tuple(ranges))])[0]
+
+    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return (await self.fetch_async([Fetch(key, tuple(ranges))]))[0]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
+        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
+        return [None if parts is None else parts[0] for parts in self.fetch(requests)]
+
+    def exists(self, key: str) -> bool:
+        check_key(key)
+        return bool(self._run(key, self._has(key)))
+
+    async def exists_async(self, key: str) -> bool:
+        check_key(key)
+        return bool(await self._run_async(key, self._has(key)))
+
+    def getsize(self, key: str) -> int | None:
+        check_key(key)
+        return self._run(key, self._getsize(key))
+
+    async def getsize_async(self, key: str) -> int | None:
+        check_key(key)
+        return await self._run_async(key, self._getsize(key))
+
+    async def _has(self, key: str) -> bool:
+        try:
+            return bool(await self.store.exists(key))
+        except Exception as error:
+            if _NO_KEY in str(error):
+                return False
+            raise
+
+    async def _getsize(self, key: str) -> int | None:
+        try:
+            return int(await self.store.getsize(key)) if await self._has(key) else None
+        except _MISSING:
+            return None
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._run(key, self._write(key, value, if_match))
+        return None
+
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        await self._run_async(key, self._write(key, value, if_match))
+        return None
+
+    async def _write(self, key: str, value: Buffer, if_match: Version | None | Any_) -> None:
+        from zarr.core.buffer import default_buffer_prototype
+
+        self._check_writable(key)
+        check_key(key)
+        if if_match is not ANY:
+            raise UnsupportedOperationError("zarr-python stores have no conditional writes", store=self.url, key=key)
+        await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
+
+    def delete(self, key: str) -> None:
+        self.delete_many([key])
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        self._run("", self._delete([*keys]))
+
+    async def delete_async(self, key: str) -> None:
+        await self.delete_many_async([key])
+
+    async def delete_many_async(self, keys: Iterable[str]) -> None:
+        await self._run_async("", self._delete([*keys]))
+
+    async def _delete(self, keys: _List[str]) -> None:
+        self._check_writable(keys[0] if keys else "")
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(key: str) -> None:
+            check_key(key)
+            async with limit:
+                # A key that is the name of others is a directory to some stores, and deleting it takes them along.
+                if await self._has(key):
+                    await self.store.delete(key)
+
+        await asyncio.gather(*map(one, keys))
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._check_writable(prefix)
+        super().delete_prefix(prefix)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return iter(self._run(prefix, self._list_prefix(prefix)))
+
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
+        return await self._run_async(prefix, self._list_prefix(prefix))
+
+    async def _list_prefix(self, prefix: str) -> _List[str]:
+        check_prefix(prefix)
+        keys = self.store.list_prefix(prefix) if prefix else self.store.list()
+        return [key async for key in keys if key.startswith(prefix)]
+
+    def list_dir(self, prefix: str) -> Listing:
+        return self._run(prefix, self._list_dir(prefix))
+
+    async def list_dir_async(self, prefix: str) -> Listing:
+        return await self._run_async(prefix, self._list_dir(prefix))
+
+    async def _list_dir(self, prefix: str) -> Listing:
+        check_prefix(prefix)
+        try:
+            names = sorted({name.strip("/") async for name in self.store.list_dir(prefix.rstrip("/"))} - {""})
+        except _MISSING:
+            names = []
+        # zarr-python does not say which names are keys.
+        are_keys = await asyncio.gather(*(self.store.exists(prefix + name) for name in names))
+        keys = [prefix + name for name, is_key in zip(names, are_keys, strict=True) if is_key]
+        return Listing(keys, [f"{prefix}{name}/" for name, is_key in zip(names, are_keys, strict=True) if not is_key])
+
+
+def _request(part: ByteRange | None) -> Any:
+    """`part` in zarr-python's words."""
+    from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+
+    if part is None:
+        return None
+    if part.start < 0:
+        return SuffixByteRequest(-part.start)
+    return OffsetByteRequest(part.start) if part.stop is None else RangeByteRequest(part.start, part.stop)
+
+
+# -- pickles -------------------------------------------------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    """How a store of zarr-python is made again: what it is over without the credentials, and what else it was made with."""
+
+    kind: type[Any]
+    url: str
+    inner: Any
+    options: dict[str, Any]
+
+    def again(self) -> Any:
+        from tessarr.stores.remote.credentials import Recipe, build, recall_secrets
+
+        if isinstance(self.inner, Recipe):
+            return self.kind(build(self.inner, self.url), **self.options)
+        filesystem, arguments = self.inner
+        return self.kind(filesystem(**recall_secrets(self.url, arguments)), **self.options)
+
+
+def _without_credentials(store: Any) -> Any:
+    """What is pickled in place of `store`."""
+    from tessarr.stores.remote.credentials import recipe_of, remember_secrets, url_of
+
+    kind = f"{type(store).__module__}.{type(store).__qualname__}"
+    if kind == "zarr.storage._obstore.ObjectStore":
+        try:
+            recipe = recipe_of(store.store)
+        except UnsupportedOperationError:  # in memory or on disk, with nothing to hide; or not to be pickled at all
+            return store
+        return _Made(type(store), url_of(store.store), recipe, {"read_only": store.read_only})
+    if kind == "zarr.storage._fsspec.FsspecStore":
+        from tessarr.stores.remote.fsspec import named_arguments
+
+        protocol = store.fs.protocol if isinstance(store.fs.protocol, str) else store.fs.protocol[0]
+        url = f"{protocol}://{store.path.lstrip('/')}"
+        options = {"path": store.path, "read_only": store.read_only, "allowed_exceptions": store.allowed_exceptions}
+        return _Made(type(store), url, (type(store.fs), remember_secrets(url, named_arguments(store.fs))), options)
+    return store

@@ -1,0 +1,1 @@
+"""Stores around a store: to watch, delay, shift, protect, cache or retry."""

@@ -1,0 +1,78 @@
+"""`ConsolidatedMetadataStore`: zarr-python 2's store that answers for metadata documents from ``.zmetadata``.
+
+`tessarr.open_consolidated` does the same without another store; this is for code that names the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tessarr.common import strict_json
+from tessarr.errors import NodeNotFoundError
+from tessarr.metadata.consolidated import V2_KEY, parse_v2
+from tessarr.stores.base import Store
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.path import prefix_of
+from tessarr.stores.wrappers.plain import WrapperStore
+from tessarr.types import Buffer, ByteRange
+
+_DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
+
+
+class ConsolidatedMetadataStore(WrapperStore):
+    """The store `store`, read-only, with its v2 documents as the key `metadata_key` has them.
+
+    Raises `NodeNotFoundError` when there is no such key, `MetadataValidationError` when it cannot be read.
+    """
+
+    def __init__(self, store: Any, metadata_key: str = V2_KEY) -> None:
+        from tessarr.stores.url import store_from
+
+        super().__init__(store_from(store)[0].with_read_only(True))
+        data = self.store.get(metadata_key)
+        if data is None:
+            hint = "Write it with consolidate_metadata"
+            raise NodeNotFoundError("no consolidated metadata", store=self.store.url, key=metadata_key, hint=hint)
+        found = parse_v2(strict_json.loads(data, key=metadata_key, allow_nan=True))
+        documents: dict[str, bytes] = {}
+        for path, node in found.items():
+            start = prefix_of(path)
+            documents |= {start + name: strict_json.dumps(document) for name, document in node.items()}
+        self.meta_store = MemoryStore(documents, read_only=True)
+
+    def _holder(self, key: str) -> Store:
+        return self.meta_store if key.rpartition("/")[2] in _DOCUMENTS else self.store
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """See `Store.get`."""
+        return self._holder(key).get(key, byte_range)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        return self._holder(key).exists(key)
+
+    def getsize(self, key: str) -> int | None:
+        """See `Store.getsize`."""
+        return self._holder(key).getsize(key)
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """See `Store.list_prefix`."""
+        yield from self.meta_store.list_prefix(prefix)
+        yield from (key for key in self.store.list_prefix(prefix) if self._holder(key) is self.store)
+
+    # What asks for several values goes through `get`.
+    get_async = Store.get_async
+    exists_async = Store.exists_async
+    getsize_async = Store.getsize_async
+    get_ranges = Store.get_ranges
+    get_ranges_async = Store.get_ranges_async
+    get_partial_values = Store.get_partial_values
+    get_partial_values_async = Store.get_partial_values_async
+    fetch = Store.fetch
+    fetch_async = Store.fetch_async
+    getsize_prefix = Store.getsize_prefix
+    getsize_prefix_async = Store.getsize_prefix_async
+    list_dir = Store.list_dir
+    list_dir_async = Store.list_dir_async
+    list_prefix_async = Store.list_prefix_async

@@ -1,0 +1,1 @@
+"""Zip archives as stores, local and remote."""

@@ -1,0 +1,281 @@
+"""Values in a zip archive that lies in another store, read by byte ranges, without downloading the archive.
+
+Opening costs two requests side by side (the size, and the last 64 KiB with the directory; a third one for a directory
+that is larger). A whole value costs one request: header and data from the entry's beginning to the next entry's. Parts
+of a stored entry cost one wave as well: where its data begins is told by a header of its own, which is asked for along
+with the parts, and the parts with 64 bytes more than needed, so that they contain what was meant wherever it begins.
+
+Read-only. The archive must not change while it is open. Source: PKWARE APPNOTE 6.3.10, sections 4.3.7 and 4.3.12.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+import zipfile
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, TypeAlias, cast
+from urllib.parse import quote
+
+from tessarr.errors import ReadOnlyError, StoreError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.fetch_methods import FetchingStore
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.zip.format import expand, parse
+from tessarr.types import Buffer, ByteRange
+
+_List: TypeAlias = list
+_TAIL = 64 * 1024
+_SLACK = 64
+"""Bytes. Info-ZIP writes 28 of extra fields into an entry's header, Python at most 20, most writers none."""
+_LOCAL = struct.Struct("<4s5H3L2H")
+
+
+class _Entry(NamedTuple):
+    info: zipfile.ZipInfo
+    stop: int
+    """Where the next entry, or the directory, begins."""
+
+
+class _Plan(NamedTuple):
+    """What is asked of the archive for one request, and how to read the answer."""
+
+    key: str
+    entry: _Entry | None
+    ranges: tuple[ByteRange, ...] | None
+    spans: tuple[ByteRange, ...]
+
+
+class RemoteZipStore(FetchingStore):
+    """The archive that is the value of `key` in `store`."""
+
+    supports_writes = False
+    supports_deletes = False
+    read_only = True
+
+    def __init__(self, store: Store, key: str) -> None:
+        self.store = store
+        self.key = key
+        self.is_remote = store.is_remote
+        self._loaded: tuple[dict[str, _Entry], _List[str]] | None = None
+        self._guard = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"{self.store.url.rstrip('/')}/{quote(self.key)}|zip:"
+
+    def with_read_only(self, read_only: bool = True) -> Self:
+        if not read_only:
+            raise UnsupportedOperationError("an archive in another store is read-only", store=self.url)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"store": self.store, "key": self.key}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteZipStore) and (other.store, other.key) == (self.store, self.key)
+
+    def __hash__(self) -> int:
+        return hash((self.store, self.key))
+
+    def close(self) -> None:
+        self.store.close()
+
+    # -- the directory -----------------------------------------------------------------------------------------
+
+    def _directory(self) -> tuple[dict[str, _Entry], _List[str]]:
+        """The entries, and their names sorted."""
+        with self._guard:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[dict[str, _Entry], _List[str]]:
+        from tessarr.stores.remote.base import run_side_by_side
+
+        calls: _List[Any] = [lambda: self.store.getsize(self.key), lambda: self.store.get(self.key, ByteRange(-_TAIL))]
+        size, tail = cast("tuple[int | None, Buffer | None]", tuple(run_side_by_side(calls)))
+        if size is None or tail is None:
+            raise StoreError("there is no such archive", store=self.store.url, key=self.key)
+        file = io.BufferedReader(_Tail(self.store, self.key, size, bytes(byte_view(tail))), _TAIL)
+        try:
+            infos, start_dir, _ = parse(cast("Any", file))
+        except zipfile.BadZipFile as error:
+            raise StoreError("this is no zip archive", store=self.store.url, key=self.key, got=str(error)) from error
+        starts = sorted({*(info.header_offset for info in infos.values()), start_dir})
+        entries = {
+            name: _Entry(info, starts[bisect_left(starts, info.header_offset) + 1])
+            for name, info in infos.items()
+            if info.header_offset < start_dir
+        }
+        return entries, sorted(entries)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """All requests in one wave of the store below."""
+        for request in requests:
+            check_key(request.key)
+        entries, _ = self._directory()
+        plans = [_plan(request, entries.get(request.key)) for request in requests]
+        spans = tuple(span for plan in plans for span in plan.spans)
+        return self._finish(plans, self.store.get_ranges(self.key, spans) if spans else [])
+
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        import asyncio
+
+        for request in requests:
+            check_key(request.key)
+        entries, _ = await asyncio.to_thread(self._directory) if self._loaded is None else self._loaded
+        plans = [_plan(request, entries.get(request.key)) for request in requests]
+        spans = tuple(span for plan in plans for span in plan.spans)
+        bodies = await self.store.get_ranges_async(self.key, spans) if spans else []
+        return self._finish(plans, bodies)
+
+    def _finish(self, plans: Sequence[_Plan], bodies: _List[Buffer] | None) -> _List[_List[Buffer] | None]:
+        if bodies is None:
+            raise StoreError("the archive is gone", store=self.store.url, key=self.key)
+        at = iter([byte_view(body) for body in bodies])
+        found: _List[_List[Buffer] | None] = []
+        for plan in plans:
+            parts = [next(at) for _ in plan.spans]
+            try:
+                found.append(None if plan.entry is None else self._values(plan, plan.entry, parts))
+            except (StoreError, UnsupportedOperationError) as error:
+                raise error.at(store=self.url, key=plan.key) from error.__cause__
+        return found
+
+    def _values(self, plan: _Plan, entry: _Entry, parts: _List[memoryview]) -> _List[Buffer]:
+        info = entry.info
+        if not plan.spans:
+            return [b"" for _ in plan.ranges or ()]
+        offset = _data_offset(parts[0], info)
+        if len(plan.spans) == 1:
+            raw = parts[0][offset : offset + info.compress_size]
+            if raw.nbytes != info.compress_size:
+                raise StoreError("a zip entry reaches into the next one", expected=f"{info.compress_size} bytes")
+            value = expand(bytes(raw), info)
+            return [value] if plan.ranges is None else [value[slice(*part.bounds(len(value)))] for part in plan.ranges]
+        extra = offset - _fixed(info)
+        if extra > _SLACK:
+            start = info.header_offset + offset
+            wanted = [part.bounds(info.file_size) for part in plan.ranges or ()]
+            again = self.store.get_ranges(self.key, [ByteRange(start + low, start + high) for low, high in wanted])
+            return [] if again is None else again
+        return [
+            part[extra : extra + high - low]
+            for part, (low, high) in zip(
+                parts[1:], (part.bounds(info.file_size) for part in plan.ranges or ()), strict=True
+            )
+        ]
+
+    def exists(self, key: str) -> bool:
+        check_key(key)
+        return key in self._directory()[0]
+
+    def getsize(self, key: str) -> int | None:
+        check_key(key)
+        entry = self._directory()[0].get(key)
+        return None if entry is None else entry.info.file_size
+
+    def version(self, key: str) -> Version | None:
+        entry = self._directory()[0].get(key)
+        return None if entry is None else f"{entry.info.CRC:08x}:{entry.info.file_size}"
+
+    def list(self) -> Iterator[str]:
+        return iter(self._directory()[1])
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        check_prefix(prefix)
+        names = self._directory()[1]
+        stop = bisect_left(names, prefix[:-1] + "0") if prefix else len(names)
+        return iter(names[bisect_left(names, prefix) : stop])
+
+    # -- writing: never ----------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        raise ReadOnlyError("an archive in another store is read-only", store=self.url, key=key)
+
+    def delete(self, key: str) -> None:
+        self._check_writable(key)
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        self._check_writable("")
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._check_writable(prefix)
+
+
+class _Tail(io.RawIOBase):
+    """The archive as a file whose end is here already, and whose beginning is asked for when it is needed."""
+
+    def __init__(self, store: Store, key: str, size: int, tail: bytes) -> None:
+        self._store, self._key, self._size, self._tail = store, key, size, tail
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        here = self._size - len(self._tail)
+        if self._at < here:
+            # All that is missing: the directory is read from its beginning.
+            missing = self._store.get(self._key, ByteRange(self._at, here))
+            if missing is None:
+                raise StoreError("the archive is gone", store=self._store.url, key=self._key)
+            self._tail = bytes(byte_view(missing)) + self._tail
+            here = self._at
+        data = self._tail[self._at - here : self._at - here + view.nbytes]
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _plan(request: Fetch, entry: _Entry | None) -> _Plan:
+    key, ranges = request
+    if entry is None:
+        return _Plan(key, None, ranges, ())
+    info = entry.info
+    start = info.header_offset
+    wanted = None if ranges is None else [part.bounds(info.file_size) for part in ranges]
+    if wanted is not None and not any(low < high for low, high in wanted):
+        return _Plan(key, entry, ranges, ())
+    if wanted is None or info.compress_type != zipfile.ZIP_STORED:
+        return _Plan(key, entry, ranges, (ByteRange(start, entry.stop),))
+    data = start + _fixed(info)
+    spans = [ByteRange(data + low, min(data + high + _SLACK, entry.stop)) for low, high in wanted]
+    return _Plan(key, entry, ranges, (ByteRange(start, data), *spans))
+
+
+def _fixed(info: zipfile.ZipInfo) -> int:
+    """Bytes of an entry's header without its extra fields."""
+    name = info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437")
+    return _LOCAL.size + len(name)
+
+
+def _data_offset(header: memoryview, info: zipfile.ZipInfo) -> int:
+    """Where in `header` (the entry from its beginning) the data begins."""
+    if header.nbytes < _LOCAL.size or bytes(header[:4]) != b"PK\x03\x04":
+        raise StoreError("a zip entry is not where the directory says", got=f"offset {info.header_offset}")
+    if info.flag_bits & 1:
+        raise UnsupportedOperationError("the zip entry is encrypted")
+    name_nbytes, extra_nbytes = _LOCAL.unpack_from(header)[9:]
+    return int(_LOCAL.size + name_nbytes + extra_nbytes)

@@ -1,0 +1,233 @@
+"""Values in a zip archive: one file that is a whole store.
+
+- Reading is for any zip file: stored, deflated and bzip2 entries, Zip64, directory entries, UTF-8 names marked or not.
+  A part of a stored entry is read from its place; a compressed entry is expanded whole. CRC-32 is checked whenever a
+  whole value is read.
+- Writing goes to a hidden file beside the archive, which replaces it on `flush` and `close`: a crash leaves the archive
+  as it was. With mode ``a`` the archive is copied first, when the first value is set. So only one store at a time may
+  write an archive: a second one is refused (`StoreError`).
+- A value that is set again takes the old one's place in the directory; the old bytes stay in the file as waste.
+- An archive cannot delete: `delete` of a key that is there raises `UnsupportedOperationError`. `replace_prefix` can
+  replace nodes, as setting can replace values.
+- What was written is published at the latest when the store is garbage-collected or the interpreter ends; better:
+  ``with ZipStore(…) as store``.
+
+Differences: zarr-python appends duplicates of names, changes the archive in place, and pickles writable stores, which
+then overwrite each other; here a writable store is not pickled.
+
+Source: OGC 21-050r1, "Zip Store" (a zipped directory store).
+
+>>> import io
+>>> file = io.BytesIO()
+>>> with ZipStore(file, mode="w") as store:
+...     store.set("a/b", b"1")
+>>> ZipStore(file).get("a/b")
+b'1'
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+import zipfile
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Literal
+
+from tessarr.errors import ConflictError, KeyValidationError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version, shared_copy
+from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.zip.archive import Archive
+from tessarr.stores.zip.format import METHODS
+from tessarr.types import Buffer, ByteRange
+
+_List = list
+
+
+class ZipStore(Store):
+    """A zip archive at a path, or in a seekable binary file object.
+
+    `mode`: ``r`` reads, ``a`` reads and writes, ``w`` begins anew, ``x`` begins what must not exist. `read_only` is what
+    `mode` says unless given. `compression` (``zipfile.ZIP_STORED``, ``ZIP_DEFLATED`` or ``ZIP_BZIP2``) is for new values,
+    which codecs have usually compressed already. ``allowZip64=False`` refuses archives that would need it.
+
+    Raises `FileNotFoundError`, `FileExistsError`, and `StoreError` for what is no zip file.
+    """
+
+    supports_deletes = False
+    update_sees_set = True
+
+    adapter = "zip"
+    """In URL pipelines: ``place|zip:path``."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | BinaryIO,
+        *,
+        mode: Literal["r", "w", "a", "x"] = "r",
+        read_only: bool | None = None,
+        compression: int = zipfile.ZIP_STORED,
+        allowZip64: bool = True,  # noqa: N803 - the name in zarr-python and zipfile
+    ) -> None:
+        if mode not in ("r", "w", "a", "x"):
+            raise ValueError(f"mode must be 'r', 'w', 'a' or 'x'; got {mode!r}")
+        if compression not in METHODS:
+            raise ValueError(f"compression must be ZIP_STORED, ZIP_DEFLATED or ZIP_BZIP2; got {compression!r}")
+        self.read_only = mode == "r" if read_only is None else read_only or mode == "r"
+        self._archive = Archive(path, mode, compression, allowZip64)
+        # Views (`with_read_only`) share the token; when the last one is gone, what was written is published.
+        self._token = _Token()
+        weakref.finalize(self._token, self._archive.close)
+
+    @property
+    def url(self) -> str:
+        """The archive's ``file:`` URL; of a file object a name for messages."""
+        return self._archive.url
+
+    @property
+    def path(self) -> str | None:
+        """The archive's path, absolute; ``None`` for a file object."""
+        return self._archive.path
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ZipStore):
+            return False
+        one, two = self._archive, other._archive
+        same = one is two or (one.path is not None and one.path == two.path and self.read_only)
+        return same and self.read_only == other.read_only
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    __copy__ = shared_copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.read_only or self._archive.is_dirty or self.path is None:
+            raise UnsupportedOperationError(
+                "this zip store cannot be pickled",
+                store=self.url,
+                expected="a read-only archive at a path",
+                hint="Two writers would overwrite each other; write from one process, or to a LocalStore",
+            )
+        return ZipStore, (self.path,)
+
+    def flush(self) -> None:
+        """Publishes what was written; the archive is complete then. Later writes copy it again."""
+        self._archive.flush()
+
+    def close(self) -> None:
+        """Publishes what was written and closes the archive, for all views of it. A closed store cannot be used."""
+        self._archive.close()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        """See `Store.get`."""
+        if byte_range is not None:
+            parts = self.get_ranges(key, (byte_range,))
+            return None if parts is None else parts[0]
+        check_key(key)
+        return self._archive.read(key)
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        """See `Store.get_ranges`."""
+        check_key(key)
+        return self._archive.read_ranges(key, ranges)
+
+    def exists(self, key: str) -> bool:
+        """See `Store.exists`."""
+        return self.getsize(key) is not None
+
+    def getsize(self, key: str) -> int | None:
+        """See `Store.getsize`: known from the directory."""
+        check_key(key)
+        info = self._archive.entries().get(key)
+        return None if info is None else info.file_size
+
+    def version(self, key: str) -> Version | None:
+        """See `Store.version`."""
+        check_key(key)
+        return self._archive.version(key)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        """See `Store.set`. The value is in the archive when it is flushed or closed."""
+        self._check_writable(key)
+        check_key(key)
+        return self._archive.write({key: value}, if_match=if_match)
+
+    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
+        if new is None:
+            return super()._exchange(key, before, new)
+        try:
+            self.set(key, new, if_match=before)
+        except ConflictError:
+            return False
+        return True
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        """See `Store.replace_prefix`: all in one change of the directory."""
+        self._check_writable(prefix)
+        check_prefix(prefix)
+        for key in items:
+            check_key(key)
+            if not key.startswith(prefix):
+                raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
+        self._archive.write(items, instead_of=prefix)
+
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: threads of this process; no other process writes the archive."""
+        self._check_writable(key)
+        check_key(key)
+        return KEYED_LOCKS.hold((id(self._archive), key))
+
+    def delete(self, key: str) -> None:
+        """A missing key is no error; raises `UnsupportedOperationError` for one that is there."""
+        self._check_writable(key)
+        if self.exists(key):
+            raise UnsupportedOperationError(
+                "a zip archive cannot delete", store=self.url, key=key, hint="Copy what you want to keep to a new one"
+            )
+
+    def delete_prefix(self, prefix: str) -> None:
+        """See `delete`."""
+        self._check_writable(prefix)
+        for key in self.list_prefix(prefix):
+            self.delete(key)
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        """See `Store.list`; sorted."""
+        return iter(self._archive.keys())
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        """See `Store.list_prefix`; sorted."""
+        check_prefix(prefix)
+        keys = self._archive.keys()
+        # "0" follows "/" in Unicode: all keys with the prefix sort between the two.
+        return iter(keys[bisect_left(keys, prefix) : bisect_left(keys, prefix[:-1] + "0")] if prefix else keys)
+
+    def list_dir(self, prefix: str) -> Listing:
+        """See `Store.list_dir`: skips over what is below each child."""
+        check_prefix(prefix)
+        keys = self._archive.keys()
+        found = Listing([], [])
+        at = bisect_left(keys, prefix)
+        while at < len(keys) and keys[at].startswith(prefix):
+            name, slash, _ = keys[at][len(prefix) :].partition("/")
+            if slash:
+                found.prefixes.append(f"{prefix}{name}/")
+                at = bisect_left(keys, f"{prefix}{name}0", at)
+            else:
+                found.keys.append(prefix + name)
+                at += 1
+        return found
+
+
+class _Token:
+    """What the views of one archive hold together."""
+
+    __slots__ = ("__weakref__",)
