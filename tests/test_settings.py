@@ -23,7 +23,7 @@ def test_defaults_are_zarr_pythons_names(config: Config) -> None:
     assert config.get("array.write_empty_chunks") is False
     assert config.get("array.read_missing_chunks") is True
     assert config.get("array.target_shard_size_bytes") is None
-    assert config.get("async.concurrency") == 10
+    assert config.get("async.concurrency") == 256  # 10 there, and not adaptive
     assert config.get("async.timeout") is None
     assert config.get("threading.max_workers") is None
     assert config.get("json_indent") == 2

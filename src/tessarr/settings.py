@@ -33,20 +33,40 @@ DEFAULTS: dict[str, Any] = {
         "write_empty_chunks": False,  # store chunks that hold only the fill value
         "read_missing_chunks": True,  # a missing chunk is fill value; otherwise an error
         "target_shard_size_bytes": None,  # size of shards="auto"; None for tessarr's own choice
-        "rectilinear_chunks": True,  # accepted; varied chunks always work
-        "sharding_coalesce_max_gap_bytes": 1 << 20,  # ranges nearer than this are read in one request
-        "sharding_coalesce_max_bytes": 16 << 20,  # and such a request is at most this large
-        "allow_unsafe_pickle_decode": False,  # accepted; tessarr never unpickles data
+        "rectilinear_chunks": True,
+        # Byte ranges of one remote value nearer than this share a request: the bytes between cost less than another one.
+        # At 50 ms and 100 MB/s a request costs as much as 5 MB, at 5 ms and 1 Gbit/s as much as 600 kB.
+        "sharding_coalesce_max_gap_bytes": 512 << 10,
+        # Such a request grows no larger than this, so that one slow answer does not hold up everything.
+        "sharding_coalesce_max_bytes": 16 << 20,
+        "allow_unsafe_pickle_decode": False,
     },
-    "async": {"concurrency": 10, "timeout": None},  # requests in flight; seconds before one is given up
+    "async": {
+        # Requests in flight to one origin, at most; the limit adapts to what the origin answers (`tessarr.stores.remote.limiter`).
+        # Object stores accept thousands of requests per second and prefix, so that 256 are polite.
+        "concurrency": 256,
+        "timeout": None,  # seconds after which a failed request is not sent again; None: as the store's retry policy says
+    },
     "threading": {"max_workers": None},  # threads for codecs; None for the cores this process may use
     "cache": {"nbytes": 128 << 20},  # decoded chunks that the native engine keeps; 0 keeps none
-    "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},  # accepted; see `engine`
-    "codecs": {},  # accepted; codecs are registered with `tessarr.registry.register`
-    "buffer": "numpy.ndarray",  # accepted; results are NumPy arrays
+    "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},
+    "codecs": {},
+    "buffer": "numpy.ndarray",
     "ndbuffer": "numpy.ndarray",
 }
 """Every top-level name, and its value when nothing sets it."""
+
+WITHOUT_EFFECT: dict[str, str] = {
+    "array.rectilinear_chunks": "varied chunks always work",
+    "array.allow_unsafe_pickle_decode": "data is never unpickled",
+    "codec_pipeline.path": "the setting `engine` chooses",
+    "codec_pipeline.batch_size": "the engines decide",
+    "codec_pipeline.max_workers": "see `threading.max_workers`",
+    "codecs": "codecs are registered with `tessarr.registry.register`",
+    "buffer": "results are NumPy arrays",
+    "ndbuffer": "results are NumPy arrays",
+}
+"""Names of zarr-python that are accepted and not read, and why."""
 
 PREFIXES = ("TESSARR_", "ZARR_")
 """Of environment variables; the first one that sets a name wins."""

@@ -249,6 +249,17 @@ def test_doctor_finds_a_setting_that_is_none(run: Run, monkeypatch: pytest.Monke
     assert "TESSARR_ENGIEN" in ran.out
 
 
+def test_doctor_says_which_changed_settings_have_no_effect(run: Run) -> None:
+    with tessarr.config.set({"codec_pipeline.batch_size": 8, "async.concurrency": 7}):
+        told = run("doctor", "--json").json
+        printed = " ".join(run("doctor").out.split())
+    assert told["settings"]["changed"] == {"codec_pipeline.batch_size": 8, "async.concurrency": 7}
+    assert told["settings"]["without_effect"] == ["codec_pipeline.batch_size"]
+    assert told["threads"]["requests"] == 7
+    assert "codec_pipeline.batch_size=8 (without effect)" in printed
+    assert "at most 7 requests in flight to one origin" in printed
+
+
 def test_doctor_finds_a_codec_that_does_not_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 

@@ -244,10 +244,10 @@ SETTINGS = {
     "array.write_empty_chunks": False,
     "array.read_missing_chunks": True,
     "array.target_shard_size_bytes": None,
-    "array.sharding_coalesce_max_gap_bytes": 1 << 20,
+    "array.sharding_coalesce_max_gap_bytes": 512 << 10,  # 1 MiB there: docs/settings.md has the reason
     "array.sharding_coalesce_max_bytes": 16 << 20,
     "array.allow_unsafe_pickle_decode": False,
-    "async.concurrency": 10,
+    "async.concurrency": 256,  # 10 there, and not adaptive
     "async.timeout": None,
     "threading.max_workers": None,
     "json_indent": 2,

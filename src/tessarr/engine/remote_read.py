@@ -21,7 +21,7 @@ from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
 from tessarr.stores.fetch import Asker, Question, Reply
-from tessarr.stores.remote.coalesce import GAP
+from tessarr.stores.remote.coalesce import coalescing
 
 _SPARE_NBYTES = 4 << 20
 """What all small shards of a wave may bring too much: at 50 ms and 100 MB/s a round trip costs as much as 5 MB."""
@@ -78,7 +78,8 @@ class Together:
     def asks(self) -> list[Question]:
         """A shard is fetched whole where that saves a round trip for what that costs, shared by all."""
         if not self._askers:
-            small = min(GAP, _SPARE_NBYTES // sum(run.stop - run.first for run in self._runs))
+            shares = sum(run.stop - run.first for run in self._runs)
+            small = min(coalescing().max_gap, _SPARE_NBYTES // shares)
             self._askers = [run.reading.start(run.first, run.stop, small) for run in self._runs]
         return [
             Question((number, question.id), question.fetch)

@@ -7,15 +7,19 @@ import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tessarr
+from tessarr.settings import config
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.remote import retry
 from tessarr.stores.remote.base import NetworkStore
-from tessarr.stores.remote.coalesce import CAP, GAP, PIECE, Piece, gather, plan_spans, split
+from tessarr.stores.remote.coalesce import PIECE, Piece, coalescing, gather, plan_spans, split
 from tessarr.stores.remote.limiter import RequestBudget, budget_for
 from tessarr.stores.remote.open import open_url
 from tessarr.types import ByteRange
@@ -50,15 +54,42 @@ def test_the_spans_of_any_ranges_give_every_range_back(wanted: list[tuple[int, i
 
 
 def test_near_parts_share_a_span_and_far_ones_do_not() -> None:
-    near = [ByteRange(0, 10), ByteRange(10 + GAP, 20 + GAP)]
-    far = [ByteRange(0, 10), ByteRange(11 + GAP, 20 + GAP)]
+    gap = coalescing().max_gap
+    near = [ByteRange(0, 10), ByteRange(10 + gap, 20 + gap)]
+    far = [ByteRange(0, 10), ByteRange(11 + gap, 20 + gap)]
     assert [len(plan_spans(parts)) for parts in (near, far)] == [1, 2]
+
+
+def test_the_settings_say_what_is_coalesced() -> None:
+    parts = [ByteRange(0, 10), ByteRange(30, 40), ByteRange(60, 70)]
+    with config.set({"array.sharding_coalesce_max_gap_bytes": 20}):
+        assert len(plan_spans(parts)) == 1
+    with config.set({"array.sharding_coalesce_max_gap_bytes": 19}):
+        assert len(plan_spans(parts)) == 3
+    with config.set({"array.sharding_coalesce_max_bytes": 40}):
+        assert len(plan_spans(parts)) == 2
+        assert [part.stop for part in split(0, 41, piece=30)] == [20, 41]
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize(("gap", "requests"), [(512 << 10, 1), (0, 2)])
+def test_both_engines_coalesce_as_the_settings_say(
+    store: NetworkStore, s3_proxy: Proxy, engine: str, gap: int, requests: int
+) -> None:
+    values = np.random.default_rng(0).integers(0, 255, 16 << 16, dtype="u1")
+    with config.set({"engine": engine, "array.sharding_coalesce_max_gap_bytes": gap}):
+        array = tessarr.create_array(store, data=values, chunks=(1 << 16,), shards=(16 << 16,), compressors=None)
+        assert array[1 << 16] == values[1 << 16]  # the index of the shard is known from then on
+        s3_proxy.clear()
+        found = array.oindex[[0, 2 << 16]]
+    assert found.tolist() == values[[0, 2 << 16]].tolist()
+    assert s3_proxy.counts() == {"GET": requests}
 
 
 def test_a_span_stops_growing_and_a_large_part_is_cut_evenly() -> None:
     parts = [ByteRange(start, start + 1_000_000) for start in range(0, 40_000_000, 1_000_000)]
     spans = [span.byte_range for span in plan_spans(parts)]
-    assert all((part.stop or 0) - part.start <= CAP for part in spans)
+    assert all((part.stop or 0) - part.start <= coalescing().max_request for part in spans)
     assert len(spans) == 3
     pieces = split(0, 50_000_000)
     assert len(pieces) == 4
@@ -163,6 +194,30 @@ def test_no_more_requests_run_than_the_budget_allows(store: NetworkStore, s3_pro
     assert s3_proxy.most_at_once == 3
     assert s3_proxy.counts() == {"GET": 24}
     assert store._budget.statistics().in_flight == 0
+
+
+def test_the_setting_async_concurrency_limits_the_requests_in_flight(store: NetworkStore, s3_proxy: Proxy) -> None:
+    store._budget = RequestBudget(start=16)
+    s3_proxy.latency_s = 0.02
+    wanted = [Fetch(f"k{number}") for number in range(12)]
+    with config.set({"async.concurrency": 3}):
+        asyncio.run(store.fetch_async(wanted))
+        assert store._budget.statistics().limit == 3
+    assert s3_proxy.most_at_once == 3
+    assert store._budget.statistics().limit == 16
+
+
+def test_the_setting_async_timeout_ends_the_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=lambda: now))
+    with config.set({"async.timeout": 30}):
+        journal = retry.Journal(retry.RetryPolicy(), store="s3://b", key="k", operation="GET")
+        again = retry.Fault("again", "busy", status=503)
+        now = 29.0
+        assert journal.pause(again) >= 0
+        now = 31.0
+        with pytest.raises(retry.RequestError, match="2 attempts"):
+            journal.pause(again)
 
 
 def test_a_server_that_says_slow_down_gets_fewer_requests(store: NetworkStore, s3_proxy: Proxy) -> None:

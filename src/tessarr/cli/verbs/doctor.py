@@ -21,7 +21,7 @@ from tessarr.common.extension import NOT_LOADED
 from tessarr.engine.choose import NOT_BUILT, why_not_loaded
 from tessarr.engine.native.chunk_cache import chunk_cache_info
 from tessarr.errors import MissingDependencyError, TessarrError
-from tessarr.settings import DEFAULTS, PREFIXES, config
+from tessarr.settings import DEFAULTS, PREFIXES, WITHOUT_EFFECT, config
 
 _REQUIRED = {"numpy": "numpy", "numcodecs": "numcodecs", "google-crc32c": "google_crc32c"}
 _OPTIONAL = {
@@ -282,7 +282,8 @@ def _settings(problems: list[str]) -> dict[str, Any]:
         top = name.removeprefix(prefix).lower().split("__")[0]
         if prefix == "TESSARR_" and top not in {known.replace("-", "_") for known in DEFAULTS} and top != "native":
             problems.append(f"the environment variable {name} names no setting")
-    return {"changed": changed, "environment": variables}
+    idle = [name for name in changed if name in WITHOUT_EFFECT]
+    return {"changed": changed, "without_effect": idle, "environment": variables}
 
 
 def _names(tree: dict[str, Any], above: str = "") -> Iterator[str]:
@@ -320,7 +321,13 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
             "engine",
             f"{'native' if engine['native'] else 'reference'}: {engine['native_reason']}; setting {engine['setting']!r}",
         ),
-        ("threads", f"{threads['used']} of {threads['processors']} processors; {threads['requests']} requests at once"),
+        (
+            "threads",
+            (
+                f"{threads['used']} of {threads['processors']} processors; "
+                f"at most {threads['requests']} requests in flight to one origin"
+            ),
+        ),
         ("cache", f"{human(cache['nbytes'])} of decoded chunks" if cache["nbytes"] else "none"),
     ]
     for state, label in (("native", "codecs, native"), ("reference", "codecs, reference")):
@@ -334,13 +341,9 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     there = [f"{name} {found['version']}" for name, found in packages["optional"].items() if found["version"]]
     absent = [f"{name} [{found['extra']}]" for name, found in packages["optional"].items() if not found["version"]]
     rows += [("extras, installed", _wrapped(there)), ("extras, missing", _wrapped(absent))]
-    changed = report["settings"]["changed"]
-    rows.append(
-        (
-            "settings",
-            _wrapped([f"{name}={value!r}" for name, value in changed.items()]) if changed else "all at their defaults",
-        )
-    )
+    changed, idle = report["settings"]["changed"], report["settings"]["without_effect"]
+    settings = [f"{name}={value!r}{' (without effect)' * (name in idle)}" for name, value in changed.items()]
+    rows.append(("settings", _wrapped(settings) if settings else "all at their defaults"))
     return rows
 
 

@@ -17,7 +17,7 @@ from tessarr.grids.base import Axis
 from tessarr.stores.base import Store
 from tessarr.stores.local.lock import NAME_BYTES
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.remote.coalesce import GAP
+from tessarr.stores.remote.coalesce import coalescing
 from tessarr.types import JSON, JSONObject
 
 _KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
@@ -84,7 +84,7 @@ def _store(bound: BoundArray) -> JSONObject:
             raise UnsupportedError("a local store without file locks")
         return {"kind": "local", "root": store._base}
     if store.is_remote:
-        return {"kind": "python", "remote": True, "gap": GAP, "place": _place(store)}
+        return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store)}
     return {"kind": "python"}
 
 

@@ -1,8 +1,9 @@
 """How the parts wanted of one remote object become requests, and requests become the parts again.
 
-A *span* is one request. Parts closer together than `GAP` share a span, because the bytes between them cost less than
-another request; a span stops growing at `CAP`, so that one slow answer does not hold up everything; a part larger than
-`CAP` is cut into spans of at most `PIECE`, which travel side by side. All pure functions.
+A *span* is one request. Parts closer together than ``max_gap`` share a span (they are coalesced), because the bytes
+between them cost less than another request; a span stops growing at ``max_request``, so that one slow answer does not
+hold up everything; a part larger than that is cut into spans of at most `PIECE`, which travel side by side. The limits
+are those of the settings (`coalescing`).
 
 >>> [span.byte_range for span in plan_spans([ByteRange(0, 10), ByteRange(1000, 1010), ByteRange(-8)])]
 [ByteRange(start=0, stop=1010), ByteRange(start=-8, stop=None)]
@@ -15,17 +16,28 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tessarr.common.segments import flat
+from tessarr.settings import config
 from tessarr.types import Buffer, ByteRange
 
-GAP = 512 * 1024
-"""Bytes. At 50 ms and 100 MB/s a request costs as much as 5 MB; at 5 ms and 1 Gbit/s as much as 600 kB: of the range
-that is used elsewhere (256 KiB to 1 MiB) the middle."""
-CAP = 16 * 1024 * 1024
 PIECE = 12 * 1024 * 1024
 """Bytes of one piece of a big object. Cloud vendors advise 8 to 16 MiB per range request."""
 
 ENDLESS = 64 * PIECE
 """A range longer than this is taken to mean "to the end"."""
+
+
+class Coalescing(NamedTuple):
+    """The limits of coalescing, in bytes."""
+
+    max_gap: int
+    max_request: int
+
+
+def coalescing() -> Coalescing:
+    """Return the limits of coalescing that the settings ``array.sharding_coalesce_…`` state now."""
+    return Coalescing(
+        config.get("array.sharding_coalesce_max_gap_bytes"), config.get("array.sharding_coalesce_max_bytes")
+    )
 
 
 class Span(NamedTuple):
@@ -42,8 +54,13 @@ class Piece(NamedTuple):
     body: memoryview
 
 
-def plan_spans(ranges: Sequence[ByteRange], *, gap: int = GAP, cap: int = CAP, piece: int = PIECE) -> list[Span]:
-    """The spans that cover `ranges`; empty ranges need none."""
+def plan_spans(
+    ranges: Sequence[ByteRange], *, gap: int | None = None, cap: int | None = None, piece: int = PIECE
+) -> list[Span]:
+    """Plan the spans that cover `ranges`; empty ranges need none. ``None``: the limits of the settings."""
+    limits = coalescing()
+    gap = limits.max_gap if gap is None else gap
+    cap = limits.max_request if cap is None else cap
     spans: list[Span] = []
     for start, stop in _merged(sorted(part for part in ranges if _is_bounded(part)), gap, cap):
         spans.extend(Span(part) for part in split(start, stop, cap=cap, piece=piece))
@@ -56,9 +73,13 @@ def plan_spans(ranges: Sequence[ByteRange], *, gap: int = GAP, cap: int = CAP, p
     return spans
 
 
-def split(start: int, stop: int, *, cap: int = CAP, piece: int = PIECE) -> list[ByteRange]:
-    """``start:stop`` in one part, or, above `cap`, in equal parts of at most `piece` bytes."""
+def split(start: int, stop: int, *, cap: int | None = None, piece: int = PIECE) -> list[ByteRange]:
+    """Return ``start:stop`` in one part, or, above `cap`, in equal parts of at most `piece` bytes.
+
+    `cap`: ``None`` is the limit of the settings.
+    """
     nbytes = stop - start
+    cap = coalescing().max_request if cap is None else cap
     if nbytes <= cap:
         return [ByteRange(start, stop)]
     count = -(-nbytes // piece)

@@ -8,8 +8,8 @@ Every request of every array, thread and event loop to one origin (a bucket, a h
 - "slow down" (429, 500, 502, 503, 504, a timeout, a reset) halves it, at most once per half second;
 - a round that was given more places and moved fewer bytes per second loses a tenth of them.
 
-It stays between 2 and 256. Sources of the numbers: 64 requests at 50 ms are 1280 per second, and of 1 MiB each they fill
-a 10 Gbit/s link; object stores accept thousands of requests per second and prefix, so that 256 are polite.
+It stays between 2 and the setting ``async.concurrency`` (256), which it follows when that changes. Source of the start: 64
+requests at 50 ms are 1280 per second, and of 1 MiB each they fill a 10 Gbit/s link.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import time
 from collections import deque
 from typing import Literal, NamedTuple, TypeAlias
 
+from tessarr.settings import config
+
 Outcome: TypeAlias = Literal["ok", "slow_down", "neutral"]
 """What became of a request: it went well, the place asked for less (or broke), or it says nothing about load."""
 
-START, LEAST, MOST = 64, 2, 256
+START, LEAST = 64, 2
 _CUT_PAUSE_S = 0.5
 """Requests under way when the first one fails mostly fail with it: they are one signal, not many."""
 _WINDOW_S = 0.25
@@ -76,10 +78,12 @@ class RequestBudget:
     1
     """
 
-    def __init__(self, *, start: int = START, least: int = LEAST, most: int = MOST) -> None:
+    def __init__(self, *, start: int = START, least: int = LEAST, most: int | None = None) -> None:
+        """`most`: ``None`` is the setting ``async.concurrency``."""
         self._lock = threading.Lock()
         self._waiting: deque[_Waiter] = deque()
-        self._limit, self._least, self._most = float(start), least, most
+        self._limit, self._least = float(start), least
+        self._fixed = most
         self._in_flight = self._requests = self._slow_downs = self._nbytes = 0
         self._slow_start = True
         self._last_cut = 0.0
@@ -117,7 +121,7 @@ class RequestBudget:
     def release(self, outcome: Outcome, *, nbytes: int = 0) -> None:
         """Gives the place back; `nbytes` came with it."""
         with self._lock:
-            full = self._in_flight >= int(self._limit)
+            full = self._in_flight >= self._allowed()
             self._in_flight -= 1
             self._requests += 1
             self._nbytes += nbytes
@@ -129,7 +133,7 @@ class RequestBudget:
 
     def _enter(self, loop: asyncio.AbstractEventLoop | None) -> _Waiter | None:
         with self._lock:
-            if self._in_flight < int(self._limit):
+            if self._in_flight < self._allowed():
                 self._in_flight += 1
                 return None
             waiter = _Waiter(loop)
@@ -145,11 +149,18 @@ class RequestBudget:
                 self._waiting.remove(waiter)
 
     def _wake(self) -> None:
-        while self._waiting and self._in_flight < int(self._limit):
+        while self._waiting and self._in_flight < self._allowed():
             waiter = self._waiting.popleft()
             if waiter.wake():
                 waiter.granted = True
                 self._in_flight += 1
+
+    def _most(self) -> int:
+        return max(1, int(config.get("async.concurrency"))) if self._fixed is None else self._fixed
+
+    def _allowed(self) -> int:
+        """The concurrency limit of this moment."""
+        return min(int(self._limit), self._most())
 
     # -- adapting ----------------------------------------------------------------------------------------------
 
@@ -162,7 +173,8 @@ class RequestBudget:
             self._limit = max(float(self._least), self._limit / 2)
 
     def _grow(self) -> None:
-        self._limit = min(float(self._most), self._limit + (1 if self._slow_start else 1 / self._limit))
+        grown = min(float(self._most()), self._limit + (1 if self._slow_start else 1 / self._limit))
+        self._limit = max(self._limit, grown)
         now = time.monotonic()
         began, requests, nbytes = self._window
         if now - began < _WINDOW_S or self._requests - requests < 2 * self._limit:
@@ -178,7 +190,7 @@ class RequestBudget:
     def statistics(self) -> BudgetStatistics:
         """The present limit and what was counted so far."""
         with self._lock:
-            return BudgetStatistics(int(self._limit), self._in_flight, self._requests, self._slow_downs, self._nbytes)
+            return BudgetStatistics(self._allowed(), self._in_flight, self._requests, self._slow_downs, self._nbytes)
 
 
 _BUDGETS: dict[str, RequestBudget] = {}

@@ -20,6 +20,7 @@ import time
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError
+from tessarr.settings import config
 from tessarr.stores.remote.limiter import Outcome
 
 FaultKind: TypeAlias = Literal["missing", "again", "final", "conflict", "unchanged"]
@@ -58,7 +59,8 @@ class RetryPolicy(NamedTuple):
     base: float = 2.0
     most_s: float = 10.0
     deadline_s: float = 180.0
-    """No new attempt begins after this; signed requests stay valid for at least five minutes."""
+    """No new attempt begins after this, or after the setting ``async.timeout`` where that is less; signed requests stay
+    valid for at least five minutes."""
 
 
 class Journal:
@@ -78,11 +80,16 @@ class Journal:
             raise ConflictError(
                 "another writer was faster", **self._place, expected="the version that was read", got=fault.text
             )
-        late = time.monotonic() - self._began > self._policy.deadline_s
+        late = time.monotonic() - self._began > self._deadline_s()
         if fault.kind != "again" or late or self.attempts >= self._policy.attempts:
             raise self._error(fault)
         bound = self._policy.backoff_s * self._policy.base ** (self.attempts - 1)
         return random.uniform(0, min(bound, self._policy.most_s))
+
+    def _deadline_s(self) -> float:
+        """The earlier of the policy's deadline and the setting ``async.timeout``."""
+        timeout = config.get("async.timeout")
+        return self._policy.deadline_s if timeout is None else min(float(timeout), self._policy.deadline_s)
 
     def _error(self, fault: Fault) -> RequestError:
         status = "no answer" if fault.status is None else f"status {fault.status}"
