@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"shape": [100, 100], "axes": [{"size": 64}, {"offsets": [0, 10, 100]}], "item": 2, "fill": [0, 0],
-//!  "key": {"prefix": "a/c/", "separator": "/", "empty": "a/c"}, "codecs": [{"name": "bytes"}],
+//!  "key": ["a/c/", {"axis": 0}, "/", {"axis": 1, "width": 0, "group": 0}], "codecs": [{"name": "bytes"}],
 //!  "store": {"kind": "local", "root": "/data"}, "write_empty_chunks": false, "read_missing": true, "durable": false}
 //! ```
 
@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::chain::{Chain, integers};
 use crate::element::Last;
 use crate::error::{Error, Result};
+use crate::keys::KeyTemplate;
 use crate::part::Cut;
 
 pub enum Store {
@@ -63,9 +64,7 @@ pub struct Array {
     pub keep_updated: bool,
     pub read_missing: bool,
     pub durable: bool,
-    prefix: String,
-    separator: String,
-    empty: String,
+    key: KeyTemplate,
     codecs: Value,
     /// The one chain, when all chunks have one shape.
     uniform: Option<Arc<Chain>>,
@@ -120,6 +119,7 @@ impl Array {
             Some("python") => Store::Python(Asking::from_json(&json["store"])),
             _ => return Err(unsupported("the kind of store")),
         };
+        let key = KeyTemplate::from_json(&json["key"], shape.len())?;
         let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
         let mut array = Array {
             shape,
@@ -131,9 +131,7 @@ impl Array {
             keep_updated: flag("keep_updated_chunks", false),
             read_missing: flag("read_missing", true),
             durable: flag("durable", false),
-            prefix: text(&json["key"], "prefix")?,
-            separator: text(&json["key"], "separator")?,
-            empty: text(&json["key"], "empty")?,
+            key,
             codecs: json["codecs"].clone(),
             uniform: None,
             chains: Mutex::default(),
@@ -183,19 +181,7 @@ impl Array {
 
     /// The store key of the chunk at `coords`.
     pub fn key(&self, coords: &[usize]) -> String {
-        use std::fmt::Write;
-        if coords.is_empty() {
-            return self.empty.clone();
-        }
-        let mut key = String::with_capacity(self.prefix.len() + 8 * coords.len());
-        key.push_str(&self.prefix);
-        for (axis, index) in coords.iter().enumerate() {
-            if axis > 0 {
-                key.push_str(&self.separator);
-            }
-            let _ = write!(key, "{index}");
-        }
-        key
+        self.key.spell(coords)
     }
 
     /// The file of a key, for local stores.

@@ -14,6 +14,7 @@ mod driven;
 mod element;
 pub mod encode;
 pub mod error;
+pub mod keys;
 mod leaves;
 pub mod part;
 mod pool;

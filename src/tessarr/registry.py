@@ -88,6 +88,11 @@ _TABLE: dict[str, dict[str, Any]] = {
     "chunk_key_encoding": {
         "default": "tessarr.keys.default:DefaultKeyEncoding",
         "v2": "tessarr.keys.v2:V2KeyEncoding",
+        "fanout": "tessarr.keys.fanout:FanoutKeyEncoding",
+        "template": "tessarr.keys.template:TemplateKeyEncoding",
+        "prefix": "tessarr.keys.affix:PrefixKeyEncoding",
+        "suffix": "tessarr.keys.affix:SuffixKeyEncoding",
+        "zarrs.default_suffix": "tessarr.keys.affix:DefaultSuffixKeyEncoding",
     },
     "codec": {
         "bytes": _A2B + "bytes:BytesCodec",

@@ -351,7 +351,7 @@ fn description() -> Vec<Member> {
     .into_iter()
     .map(|codecs| {
         json!({"shape": [100, 100], "axes": [{"size": 64}, {"offsets": [0, 64, 128]}], "item": 2, "fill": [0, 0],
-            "key": {"prefix": "a/c/", "separator": "/", "empty": "a/c"}, "codecs": codecs,
+            "key": ["a/c/", {"axis": 0}, "/", {"axis": 1, "width": 3}], "codecs": codecs,
             "store": {"kind": "local", "root": "/nowhere"}})
         .to_string()
         .into_bytes()

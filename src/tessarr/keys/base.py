@@ -1,5 +1,7 @@
 """The contract of a chunk key encoding: grid index ↔ key, relative to the array's path.
 
+An encoding may also give its *key template*: text and slots, which the native engine spells keys with.
+
 Source: Zarr v3.1 core, "Chunk key encoding".
 """
 
@@ -7,9 +9,38 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 from tessarr.types import JSON, Coords, JSONObject
+
+
+class Slot(NamedTuple):
+    """Where the index of one axis stands in a chunk key, and how it is spelled."""
+
+    axis: int
+    """Not negative."""
+    width: int = 0
+    """Least number of digits; zeros are put in front."""
+    group: int = 0
+    """Digits per path segment, after a segment with the number of segments that follow the first; 0: one segment."""
+
+    def spell(self, index: int) -> str:
+        """The digits of `index`.
+
+        >>> Slot(0).spell(7), Slot(0, width=3).spell(7), Slot(0, group=3).spell(1234)
+        ('7', '007', '1/001/234')
+        """
+        digits = str(index)
+        if not self.group:
+            return digits.zfill(self.width)
+        count = -(-len(digits) // self.group)
+        digits = digits.zfill(count * self.group)
+        starts = range(0, len(digits), self.group)
+        return "/".join([str(count - 1), *(digits[at : at + self.group] for at in starts)])
+
+
+KeyTemplate: TypeAlias = tuple[str | Slot, ...]
+"""A chunk key of an array with a known number of axes, each of which has one slot."""
 
 
 class ChunkKeyEncoding(ABC):
@@ -33,3 +64,11 @@ class ChunkKeyEncoding(ABC):
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Coords | None:
         """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
+
+    def template(self, ndim: int) -> KeyTemplate | None:
+        """The key template for arrays of `ndim` axes; ``None`` when the encoding has none, and the reference engine serves.
+
+        Raises `MetadataValidationError` when the encoding cannot name the chunks of such arrays, each by a key of its own.
+        Called once when an array's document is read, and when an array is created.
+        """
+        return None

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from tessarr.errors import MetadataValidationError, Problem
-from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate
+from tessarr.keys.templated import joined
 from tessarr.types import JSON, Coords, JSONObject
 
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
@@ -94,3 +95,7 @@ class DefaultKeyEncoding(ChunkKeyEncoding):
             return () if key == "c" else None
         head, *parts = key.split(self.separator)
         return decode_indices(parts) if head == "c" and len(parts) == ndim else None
+
+    def template(self, ndim: int) -> KeyTemplate:
+        """See `ChunkKeyEncoding.template`."""
+        return (self._prefix, *joined(range(ndim), self.separator)) if ndim else ("c",)

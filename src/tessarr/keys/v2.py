@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Self
 
-from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate
 from tessarr.keys.default import decode_indices, read_separator
+from tessarr.keys.templated import joined
 from tessarr.types import JSON, Coords, JSONObject
 
 
@@ -63,3 +64,7 @@ class V2KeyEncoding(ChunkKeyEncoding):
             return () if key == "0" else None
         parts = key.split(self.separator)
         return decode_indices(parts) if len(parts) == ndim else None
+
+    def template(self, ndim: int) -> KeyTemplate:
+        """See `ChunkKeyEncoding.template`."""
+        return joined(range(ndim), self.separator) or ("0",)

@@ -17,11 +17,13 @@ from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import from_v3
 from tessarr.errors import (
     CodecError,
+    MetadataValidationError,
     NodeTypeValidationError,
     Problem,
     TessarrError,
     ZarrRuntimeWarning,
 )
+from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata import legacy
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document
@@ -64,6 +66,8 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
     names = _dimension_names(doc, len(shape)) if shape_ok else None
     transformers = _storage_transformers(doc)
     extra = _extra(doc, (*_REQUIRED, *_OPTIONAL))
+    if encoding is not None and shape_ok:
+        _check_keys(doc, encoding, len(shape))
     if not doc.problems and grid is not None:
         _check_chain(doc, codecs, grid.axes(shape), data_type, fill)
     doc.finish()
@@ -129,6 +133,14 @@ def _extension(doc: Document, point: Any, *context: Any) -> Any:
     except TessarrError as error:
         doc.adopt(point, error)
         return None
+
+
+def _check_keys(doc: Document, encoding: ChunkKeyEncoding, ndim: int) -> None:
+    """Refuse an encoding that cannot tell the chunks of arrays of `ndim` axes apart."""
+    try:
+        encoding.template(ndim)
+    except MetadataValidationError as error:
+        doc.adopt("chunk_key_encoding", error)
 
 
 def _fill(doc: Document, data_type: DataType | None) -> Scalar | None:

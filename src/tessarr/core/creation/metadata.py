@@ -140,7 +140,7 @@ def new_array_metadata(
         return ArrayMetadata(
             **common,
             chunk_grid=grid,
-            chunk_key_encoding=_key_encoding(chunk_key_encoding, "default"),
+            chunk_key_encoding=_key_encoding(chunk_key_encoding, "default", len(lengths)),
             codecs=chain,
             storage_transformers=tuple(storage_transformers),
         )
@@ -195,7 +195,7 @@ def _older_metadata(
         raise BaseZarrError(f"Zarr v{zarr_format} has no rectilinear chunks; use zarr_format=3")
     filter_configs = _v2_filters(filters, data_type)
     compressor = _v2_compressor(compressors, zarr_format)
-    encoding = _key_encoding(chunk_key_encoding, "v2")
+    encoding = _key_encoding(chunk_key_encoding, "v2", len(common["shape"]))
     if encoding.name != "v2":
         raise BaseZarrError(f"Zarr v{zarr_format} has only the v2 chunk key encoding", got=encoding.name)
     layout = order or "C"
@@ -341,7 +341,14 @@ def _dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str
     return given
 
 
-def _key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
+def _key_encoding(given: Any, default: str, ndim: int) -> ChunkKeyEncoding:
+    """The chunk key encoding that is `given`, for arrays of `ndim` axes. Raises `MetadataValidationError`."""
+    encoding = _parse_key_encoding(given, default)
+    encoding.template(ndim)
+    return encoding
+
+
+def _parse_key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
     from tessarr import registry
     from tessarr.codecs.parse import named_config
     from tessarr.errors import Problem
@@ -354,7 +361,7 @@ def _key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
         given = {"name": given[0], "separator": given[1]}
     if given in (".", "/"):
         given = {"name": default, "separator": given}
-    if isinstance(given, Mapping) and "separator" in given:
+    if isinstance(given, Mapping) and "separator" in given and "configuration" not in given:
         given = {"name": given.get("name", default), "configuration": {"separator": given["separator"]}}
     problems: list[Problem] = []
     parsed = named_config(default if given is None else given, ("chunk_key_encoding",), problems)

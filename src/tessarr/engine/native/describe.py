@@ -20,7 +20,6 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.remote.coalesce import coalescing
 from tessarr.types import JSON, JSONObject
 
-_KEYS = ("tessarr.keys.default", "tessarr.keys.v2")
 _LARGEST_CHUNK = 1 << 32
 """In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
 
@@ -42,25 +41,20 @@ def describe(bound: BoundArray) -> JSONObject:
     if prod(map(_longest, bound.axes)) * data_type.itemsize > _LARGEST_CHUNK:
         raise UnsupportedError("chunks of more than 4 GiB, for which there may be no memory")
     encoding = bound.metadata.chunk_key_encoding
-    if type(encoding).__module__ not in _KEYS:
+    template = encoding.template(len(bound.axes)) if type(encoding).__module__.startswith("tessarr.keys.") else None
+    if template is None:
         raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
     longest = encoding.encode(tuple(max(0, axis.nchunks - 1) for axis in bound.axes)).rpartition("/")[2]
     if len(longest) > NAME_BYTES:
         raise UnsupportedError("chunk names that are too long to be part of the names of their lock files")
-    first = encoding.encode((0,))
-    prefix = f"{bound.path}/" if bound.path else ""
     shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
-    key: JSONObject = {
-        "prefix": prefix + first.removesuffix("0"),
-        "separator": encoding.encode((0, 0)).removeprefix(first).removesuffix("0"),
-        "empty": prefix + encoding.encode(()),
-    }
+    prefix = [f"{bound.path}/"] if bound.path else []
     return {
         "shape": list(bound.shape),
         "axes": [_axis(axis) for axis in bound.axes],
         "item": data_type.itemsize,
         "fill": list(bound.fill.astype(bound.dtype).tobytes()),
-        "key": key,
+        "key": [*prefix, *(part if isinstance(part, str) else dict(part._asdict()) for part in template)],
         "codecs": _chain(bound.chain(shape)),
         "store": _store(bound),
         "write_empty_chunks": bound.options.write_empty_chunks or not bound.store.supports_deletes,

@@ -248,7 +248,19 @@ def grids() -> Schema:
 def key_encodings() -> Schema:
     """The schema of a chunk key encoding."""
     separator = closed({"separator": {"enum": ["/", "."]}})
-    return _of_point("chunk_key_encoding", {"default": separator, "v2": separator})
+    text = {"type": "string", "maxLength": 1024}
+    base = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/ChunkKeyEncoding"}]}
+    template = closed({"template": text, "format": text, "separator": text})
+    known = {
+        "default": separator,
+        "v2": separator,
+        "fanout": closed({"max_children": {"type": "integer", "minimum": 100}}),
+        "template": {**template, "oneOf": [{"required": ["template"]}, {"required": ["format"]}], "required": []},
+        "prefix": closed({"prefix": text, "base_encoding": base, "base-encoding": base}, ["prefix", "base_encoding"]),
+        "suffix": closed({"suffix": text, "base_encoding": base, "base-encoding": base}, ["suffix"]),
+        "zarrs.default_suffix": closed({"suffix": text, "separator": {"enum": ["/", "."]}}, ["suffix"]),
+    }
+    return _of_point("chunk_key_encoding", known)
 
 
 def _of_point(point: Any, known: dict[str, Schema]) -> Schema:

@@ -1,0 +1,157 @@
+"""Chunk key encodings that are nothing but a key template: how keys are spelled, read, and kept apart.
+
+`rust/src/keys.rs` spells the same keys.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from tessarr.errors import MetadataValidationError, Problem
+from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate, Slot
+from tessarr.types import Coords
+
+_DIGITS = re.compile(r"[0-9]*", re.ASCII)
+_MOST_GROUPS = 20
+"""No index has more digits."""
+LONGEST_TEXT = 1024
+"""Bytes that object storage allows in a key."""
+
+
+def joined(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
+    """Slots of `axes` with `separator` between them.
+
+    >>> joined((0, 2), "/")
+    (Slot(axis=0, width=0, group=0), '/', Slot(axis=2, width=0, group=0))
+    """
+    parts: list[str | Slot] = []
+    for axis in axes:
+        parts += [separator, Slot(axis, width)]
+    return tuple(parts[1:])
+
+
+def check_text(value: Any) -> str | None:
+    """What is wrong with text that chunk keys are made of; ``None`` when nothing is."""
+    if not isinstance(value, str):
+        return f"must be a string, got {value!r}"
+    if len(value) > LONGEST_TEXT:
+        return f"must have at most {LONGEST_TEXT} characters, got {len(value)}"
+    found = [part for part in ("..", "\\", "\0", "//", "zarr.json") if part in value]
+    return f"must not hold {found[0]!r}, got {value!r}" if found else None
+
+
+def spell(parts: KeyTemplate, coords: Coords) -> str:
+    """The key of the chunk at `coords`."""
+    return "".join(part if isinstance(part, str) else part.spell(coords[part.axis]) for part in parts)
+
+
+def read(parts: KeyTemplate, key: str, ndim: int) -> Coords | None:
+    """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
+    coords, at = [0] * ndim, 0
+    for number, part in enumerate(parts):
+        if isinstance(part, str):
+            if not key.startswith(part, at):
+                return None
+            at += len(part)
+            continue
+        following = parts[number + 1] if number + 1 < len(parts) else ""
+        end = _end(part, key, at, following if isinstance(following, str) else "")
+        digits = key[at:end].partition("/")[2].replace("/", "") if part.group else key[at:end]
+        if not _DIGITS.fullmatch(digits) or not 0 < len(digits) <= LONGEST_TEXT:
+            return None
+        coords[part.axis], at = int(digits), end
+    return tuple(coords) if spell(parts, tuple(coords)) == key else None
+
+
+def _end(slot: Slot, key: str, at: int, following: str) -> int:
+    """Where the digits that fill `slot` from `at` on end, `following` being the text behind it."""
+    run = _end_of_digits(key, at)
+    if not slot.group:
+        return run - _end_of_digits(following, 0)
+    count = key[at:run]
+    segments = int(count) + 1 if 0 < len(count) < 4 else 0
+    return run + min(segments, _MOST_GROUPS) * (1 + slot.group)
+
+
+def _end_of_digits(text: str, at: int) -> int:
+    found = _DIGITS.match(text, at)
+    return at if found is None else found.end()
+
+
+def check_template(name: str, parts: KeyTemplate, ndim: int) -> None:
+    """Refuse a template by which two chunks would have one key, or a chunk a key that no store takes.
+
+    Raises `MetadataValidationError`.
+    """
+    problem = _problem(parts, ndim)
+    if problem is not None:
+        found = [Problem((), "value", problem)]
+        raise MetadataValidationError(f"the {name} chunk key encoding does not fit {ndim} dimensions", found)
+
+
+def _problem(parts: KeyTemplate, ndim: int) -> str | None:
+    axes = sorted(part.axis for part in parts if isinstance(part, Slot))
+    if axes != list(range(ndim)):
+        return f"names the axes {axes}, must name each of {ndim} once"
+    merged = _merged(parts)
+    for left, right in pairwise(merged):
+        if isinstance(left, Slot) and isinstance(right, Slot):
+            return "has nothing between two indices: different chunks would have the same key"
+    for text in merged[1:-1]:
+        if isinstance(text, str) and _DIGITS.fullmatch(text):
+            return f"has only digits, {text!r}, between two indices: different chunks would have the same key"
+    key = spell(parts, (0,) * ndim)
+    segments = key.split("/")
+    if "" in segments or not all(segment.strip(".") for segment in segments):
+        return f"gives keys such as {key!r}, in which a part between slashes is empty or only periods"
+    return check_text(key)
+
+
+def _merged(parts: KeyTemplate) -> list[str | Slot]:
+    """`parts` with neighbouring text in one piece, and no empty text."""
+    found: list[str | Slot] = []
+    for part in parts:
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        elif part != "":
+            found.append(part)
+    return found
+
+
+class TemplatedKeyEncoding(ChunkKeyEncoding):
+    """An encoding that is its template. Subclasses give `parts`, and are equal by their JSON."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def parts(self, ndim: int) -> KeyTemplate:
+        """The template for arrays of `ndim` axes, whether it fits them or not."""
+
+    def template(self, ndim: int) -> KeyTemplate:
+        """See `ChunkKeyEncoding.template`."""
+        parts = self.parts(ndim)
+        check_template(self.name, parts, ndim)
+        return parts
+
+    def encode(self, coords: Coords) -> str:
+        """The key of the chunk at `coords`."""
+        return spell(self.parts(len(coords)), coords)
+
+    def decode(self, key: str, ndim: int) -> Coords | None:
+        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
+        return read(self.parts(ndim), key, ndim)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TemplatedKeyEncoding) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_json()))
+
+    def __repr__(self) -> str:
+        configuration = self.to_json().get("configuration", {})
+        members = configuration if isinstance(configuration, dict) else {}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in members.items())})"
