@@ -7,7 +7,7 @@ from collections.abc import Iterator, MutableMapping
 import pytest
 
 from tessarr.errors import UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
 from tessarr.stores.memory.mapping import DictStore, KVStore, MappingStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import StoreContract, plain
@@ -161,3 +161,21 @@ def test_an_error_of_the_mapping_is_not_a_missing_key() -> None:
 
     with pytest.raises(ConnectionError):
         MappingStore(Broken()).get("a")
+
+
+@pytest.mark.spec("V3-STORE-18")
+@pytest.mark.parametrize("missing", ["get", "set", "delete", "list"])
+def test_a_class_that_lacks_a_method_gives_an_error_that_names_it_and_loses_nothing(missing: str) -> None:
+    methods = {name: getattr(FourMethods, name) for name in ("__init__", "get", "set", "delete", "list")}
+    store = type("Unfinished", (Store,), {name: method for name, method in methods.items() if name != missing})()
+    store.values_by_key["a/b"] = b"old"
+    calls = {
+        "get": [lambda: store.get("a/b"), lambda: store.exists("a/b"), lambda: store.fetch([Fetch("a/b")])],
+        "set": [lambda: store.set("a/b", b"new"), lambda: store.update("a/b", lambda old: b"new")],
+        "delete": [lambda: store.delete("a/b")],
+        "list": [store.list, lambda: store.list_dir("")],
+    }
+    for call in calls[missing]:
+        with pytest.raises(UnsupportedOperationError, match=missing):
+            call()
+    assert store.values_by_key == {"a/b": b"old"}

@@ -153,8 +153,10 @@ class Store(AsMapping):
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """The value of `key`, or the part of it in `byte_range`; ``None`` when there is no such key.
 
-        The caller may keep the buffer and must not write it.
+        The caller may keep the buffer and must not write it. This default needs a `get_partial_values` of the class.
         """
+        if type(self).get_partial_values is Store.get_partial_values:
+            raise self._lacks("get")
         return self.get_partial_values([(key, byte_range)])[0]
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
@@ -283,6 +285,8 @@ class Store(AsMapping):
         self._check_writable(key)
         if if_match is not ANY:
             raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+        if type(self).set_partial_values is Store.set_partial_values:
+            raise self._lacks("set")
         self.delete(key)
         self.set_partial_values([(key, 0, value)])
         return None
@@ -470,7 +474,14 @@ class Store(AsMapping):
         if self.read_only:
             raise ReadOnlyError("the store is read-only", store=self.url, key=key, hint="Open it with mode='r+' or 'a'")
 
+    def _lacks(self, method: str) -> UnsupportedOperationError:
+        """The error for a class that implements neither `method` nor what its default is made of."""
+        hint = f"Implement {_REQUIRED[method]} in the class"
+        return UnsupportedOperationError(f"{type(self).__name__} does not implement {method}", store=self.url, hint=hint)
 
+
+_REQUIRED = {"get": "get(key, byte_range=None)", "set": "set(key, value)"}
+"""Methods whose default would call itself, and their signatures."""
 _STAGED = "__tessarr_staged"
 """Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
 
