@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ AccessMode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 Shape: TypeAlias = tuple[int, ...]
 Coords: TypeAlias = tuple[int, ...]
 """The index of a chunk in its grid."""
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called with how much is done, how much there is, and what is being done."""
 
 
 class ByteRange(NamedTuple):

@@ -262,3 +262,30 @@ def test_a_model_is_read_from_and_written_to_whatever_stands_for_a_store(tmp_pat
     assert model.from_store(places[0], use_consolidated=True) == spec
     with pytest.raises(TypeError):
         model.from_store(5)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_that_another_writer_creates_above_keeps_its_attributes(zarr_format: Any) -> None:
+    class Raced(MemoryStore):
+        """Another writer creates the group `a` after this one has looked for it, before this one's first write."""
+
+        begun = False
+
+        def _meanwhile(self) -> None:
+            if not self.begun:
+                self.begun = True
+                tessarr.create_group(self, path="a", zarr_format=zarr_format, attributes={"owner": "me"})
+
+        def set(self, key: str, value: Any, **options: Any) -> Any:
+            self._meanwhile()
+            return super().set(key, value, **options)
+
+        def set_if_not_exists(self, key: str, value: Any) -> bool:
+            self._meanwhile()
+            return super().set_if_not_exists(key, value)
+
+    store = Raced()
+    model.to_store(model.GroupSpec(zarr_format=zarr_format), store, "a/b")
+    assert store.begun
+    assert dict(tessarr.open_group(store, path="a", mode="r").attrs) == {"owner": "me"}
+    assert "b" in tessarr.open_group(store, path="a", mode="r")

@@ -171,7 +171,7 @@ def test_a_class_that_lacks_a_method_gives_an_error_that_names_it_and_loses_noth
     store.values_by_key["a/b"] = b"old"
     calls = {
         "get": [lambda: store.get("a/b"), lambda: store.exists("a/b"), lambda: store.fetch([Fetch("a/b")])],
-        "set": [lambda: store.set("a/b", b"new"), lambda: store.update("a/b", lambda old: b"new")],
+        "set": [lambda: store.set("a/b", b"new"), lambda: store.update("a/b", lambda _: b"new")],
         "delete": [lambda: store.delete("a/b")],
         "list": [store.list, lambda: store.list_dir("")],
     }

@@ -13,6 +13,7 @@ from typing import Any
 from tessarr.common.warn import warn
 from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.core.walk import Entry, read_entries, reading_entries, walk, walking_below
 from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
@@ -20,7 +21,7 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
-from tessarr.types import Buffer
+from tessarr.types import Buffer, ZarrFormat
 
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 
@@ -64,53 +65,17 @@ def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) 
 
         yield [ask(store, "update", prefix + "zarr.json", enter)]
         return
-    names = (".zgroup", ".zattrs")
-    (answers,) = yield [ask(store, "fetch", [Fetch(prefix + name) for name in names])]
-    below[""] = {
-        name: formats.loads(name, answer[0], key=prefix + name)
-        for name, answer in zip(names, answers, strict=True)
-        if answer is not None
-    }
+    (own,) = yield from reading_entries(store, [path], (".zgroup", ".zattrs"))
+    below[""] = own.documents(2)
     document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
     yield [ask(store, "set", prefix + metadata_key, document)]
 
 
-def documents_below(store: Store, path: str, zarr_format: int) -> dict[str, Any]:
-    """What the store holds for each node below `path`: relative path → documents."""
-    return finish(_reading_below(store, path, zarr_format))
-
-
-def _reading_below(store: Store, path: str, zarr_format: int) -> Steps[dict[str, Any]]:
-    found: dict[str, Any] = {}
-    waiting = [path]
-    names = list(formats.KEYS[zarr_format].all)
-    while waiting:
-        children: list[str] = []
-        listings = yield [ask(store, "list_dir", prefix_of(parent)) for parent in waiting]
-        for parent, listing in zip(waiting, listings, strict=True):
-            prefix = prefix_of(parent)
-            listed = [child[len(prefix) : -1] for child in listing.prefixes]
-            children += [prefix + name for name in listed if name and not name.startswith("__")]
-        requests = [Fetch(f"{child}/{name}") for child in children for name in names]
-        (fetched,) = yield [ask(store, "fetch", requests)]
-        answers = iter(fetched)
-        waiting = []
-        for child in children:
-            stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
-            documents = {name: formats.loads(name, data, key=f"{child}/{name}") for name, data in stored.items()}
-            if documents.keys() <= {".zattrs"}:
-                continue
-            found[child[len(prefix_of(path)) :]] = documents
-            if _is_group(documents):
-                waiting.append(child)
-    return found
-
-
-def _is_group(documents: dict[str, Any]) -> bool:
-    document = documents.get("zarr.json")
-    if document is not None:
-        return isinstance(document, dict) and document.get("node_type") == "group"
-    return ".zarray" not in documents
+def _reading_below(store: Store, path: str, zarr_format: ZarrFormat) -> Steps[dict[str, Any]]:
+    """Read what the store holds for each node below `path`: relative path → documents."""
+    entries = yield from walking_below(store, Entry(path, {}), zarr_format, formats.KEYS[zarr_format].all)
+    start = len(prefix_of(path))
+    return {entry.path[start:]: entry.documents(zarr_format) for entry in entries}
 
 
 def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
@@ -136,15 +101,22 @@ def holding(places: Sequence[metadata_io.Holder], answers: Sequence[list[Buffer]
 
 
 def following_change(
-    store: Store, path: str, known: Sequence[metadata_io.Holder] | None = None, *, replaced: bool = False
+    store: Store,
+    path: str,
+    known: Sequence[metadata_io.Holder] | None = None,
+    *,
+    replaced: bool = False,
+    below: Sequence[str] | None = None,
 ) -> Steps[None]:
     """Enter what is now stored at `path` into the consolidated metadata of every group above it that has some.
 
-    With `replaced` everything that was below `path` is gone. `known`: where consolidated metadata is, at least above
-    `path`; without it that costs one request, and nothing more where no group is consolidated.
+    With `replaced` everything that was below `path` is gone, but for what was written at the paths `below`. `known`: where
+    consolidated metadata is, at least above `path`; without it that costs one request, and nothing more where no group is
+    consolidated.
     """
-    yield from _following(store, [path], known, [path] if replaced else [])
-    _follow_outside(store, [path], [path] if replaced else [])
+    paths = [path] if below is None else below
+    yield from _following(store, paths, known, [path] if replaced else [])
+    _follow_outside(store, paths, [path] if replaced else [])
 
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
@@ -158,7 +130,7 @@ def follow_directory(path: str) -> None:
     store = LocalStore(path)
     group = metadata_io.read_node(store, "")
     if group is not None:
-        _follow_outside(store, ["", *documents_below(store, "", group.zarr_format)], [""])
+        _follow_outside(store, [entry.path for entry in walk(store, zarr_format=group.zarr_format)], [""])
 
 
 def is_staged(path: str) -> bool:
@@ -220,13 +192,8 @@ def _following(
 def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:
     """The document at `key` with the entries for the nodes at `paths` brought up to date."""
     document = formats.loads(name, old, key=key)
-    names = ("zarr.json",) if name == "zarr.json" else (".zarray", ".zgroup", ".zattrs")
-    start = len(key) - len(name)
-    answers = iter(store.fetch([Fetch(prefix_of(path) + part) for path in paths for part in names]))
-    now: dict[str, Any] = {}
-    for path in paths:
-        stored = {part: answer[0] for part in names if (answer := next(answers)) is not None}
-        prefix = prefix_of(path)
-        now[path[start:]] = {part: formats.loads(part, data, key=prefix + part) for part, data in stored.items()}
+    zarr_format = 3 if name == "zarr.json" else 2
+    entries = read_entries(store, paths, formats.KEYS[zarr_format].all)
+    now = {entry.path[len(key) - len(name) :]: entry.documents(zarr_format) for entry in entries}
     new = consolidated.entered(name, document, now, gone)
     return old if new is None else formats.dumps({name: new})[name]

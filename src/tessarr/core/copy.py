@@ -15,6 +15,7 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import check_wanted, twin
 from tessarr.core.consolidated import follow_changes
 from tessarr.core.group import Group
+from tessarr.core.walk import walk
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
 from tessarr.grids.base import Axis
 from tessarr.metadata import formats
@@ -301,14 +302,7 @@ def move_node(store: Store, source: str, dest: str) -> None:
     for key in sorted(store.list_prefix(prefix)):
         _copy_key(store, key, store, prefix_of(dest) + key[len(prefix) :], False)
     metadata_io.delete_node(store, source)
-    for path in [dest, *(f"{dest}/{below}" for below in _nodes_below(store, dest, node.zarr_format))]:
-        metadata_io.follow_change(store, path)
-
-
-def _nodes_below(store: Store, path: str, zarr_format: int) -> list[str]:
-    from tessarr.core.consolidated import documents_below
-
-    return list(documents_below(store, path, zarr_format))
+    follow_changes(store, [entry.path for entry in walk(store, dest, zarr_format=node.zarr_format)])
 
 
 copy_async = twin(copy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core import metadata_io
@@ -13,6 +14,7 @@ from tessarr.core.group_parts.array_creation import Making
 from tessarr.core.group_parts.group_methods import Grouping
 from tessarr.core.metadata_io import NodeMetadata
 from tessarr.core.node import CHANGING, Node
+from tessarr.core.walk import Entry, walking_below
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -20,8 +22,8 @@ from tessarr.errors import (
     GroupInsteadError,
     GroupNotFoundError,
     ReadOnlyError,
-    UnsupportedOperationError,
 )
+from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path, prefix_of
@@ -194,16 +196,23 @@ class Group(Node, Making, Grouping):
         """Store an array-like as the array `name`, replacing a member of that name."""
         yield from steps_of(Group.create_array)(self, name, data=value, overwrite=True)
 
-    def _children(self) -> Steps[list[tuple[str, NodeMetadata]]]:
-        """Names and metadata of the direct members, by name."""
-        return (yield from _children_of([self]))[0]
+    def _reading_below(self, max_depth: int | None) -> Steps[list[tuple[str, NodeMetadata]]]:
+        """Path and metadata of every member down to `max_depth`, level by level; of consolidated metadata if it is used."""
+        prefix, depth = prefix_of(self._path), max_depth
+        if self._metadata.consolidated_metadata is not None:
+            held = self._metadata.consolidated_metadata
+            paths = held.children("") if depth == 0 else held.paths()
+            return [(prefix + path, held.parsed(path)) for path in paths if depth is None or path.count("/") <= depth]
+        zarr_format = self._metadata.zarr_format
+        names = formats.KEYS[zarr_format].all
+        below = yield from walking_below(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
+        read = [(entry.path, metadata_io.parsed(self._store, entry, zarr_format)) for entry in below]
+        return [(path, metadata) for path, metadata in read if metadata is not None]
 
-    def _known_children(self) -> list[tuple[str, NodeMetadata]] | None:
-        """`_children` out of consolidated metadata, if it is used."""
-        consolidated = self._metadata.consolidated_metadata
-        if consolidated is None:
-            return None
-        return [(name, consolidated.parsed(name)) for name in sorted(consolidated.children(""))]
+    def _children(self) -> Steps[list[str]]:
+        """Names of the direct members, sorted."""
+        start = len(prefix_of(self._path))
+        return sorted(path[start:] for path, _ in (yield from self._reading_below(0)))
 
     @stepwise
     def non_members(self) -> Steps[tuple[str, ...]]:
@@ -213,7 +222,7 @@ class Group(Node, Making, Grouping):
         """
         prefix = prefix_of(self._path)
         (listing,) = yield [ask(self._store, "list_dir", prefix)]
-        members = {name for name, _ in (yield from self._children())}
+        members = set((yield from self._children()))
         return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
 
     @stepwise
@@ -227,18 +236,15 @@ class Group(Node, Making, Grouping):
         return (yield from self._walking(max_depth))
 
     def _walking(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
-        """All members down to `max_depth`: every level in one wave of listings and one of documents."""
+        """All members down to `max_depth`, those of a group before those of each of its groups."""
         if max_depth is not None and max_depth < 0:
             raise ValueError(f"max_depth must be None or at least 0, got {max_depth}")
         below: dict[str, list[tuple[str, Array | Group]]] = {}
-        level: list[Group] = [self]
-        depth = 0
-        while level and (max_depth is None or depth <= max_depth):
-            for group, children in zip(level, (yield from _children_of(level)), strict=True):
-                prefix = prefix_of(group.path)
-                below[group.path] = [(name, group._open(prefix + name, metadata)) for name, metadata in children]
-            level = [member for group in level for _, member in below[group.path] if isinstance(member, Group)]
-            depth += 1
+        for path, metadata in (yield from self._reading_below(max_depth)):
+            above, _, name = path.rpartition("/")
+            below.setdefault(above, []).append((name, self._open(path, metadata)))
+        for members in below.values():
+            members.sort(key=itemgetter(0))
         return tuple(_in_order(self, below))
 
     @stepwise
@@ -247,7 +253,7 @@ class Group(Node, Making, Grouping):
         return len((yield from self._walking(max_depth)))
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in finish(self._children()))
+        return iter(finish(self._children()))
 
     def __len__(self) -> int:
         return len(finish(self._children()))
@@ -397,38 +403,6 @@ class Group(Node, Making, Grouping):
     refresh_async = twin(refresh)
     move_async = twin(move)
     info_complete_async = twin(info_complete)
-
-
-def _children_of(groups: Sequence[Group]) -> Steps[list[list[tuple[str, NodeMetadata]]]]:
-    """Per group the names and metadata of its direct members: one wave of listings, and one of documents."""
-    known = [group._known_children() for group in groups]
-    asked = [group for group, children in zip(groups, known, strict=True) if children is None]
-    if not asked:
-        return [children or [] for children in known]
-    store, zarr_format = asked[0].store, asked[0].metadata.zarr_format
-    if not store.supports_listing:
-        raise UnsupportedOperationError(
-            "this store cannot list, so the members of a group are unknown",
-            store=store.url,
-            path=asked[0].name,
-            hint="Open the group by its consolidated metadata, or name the member",
-        )
-    listings = yield [ask(store, "list_dir", prefix_of(group.path)) for group in asked]
-    # "__" is for extensions in v3; a listing that names the prefix itself gives "", which is nobody
-    hidden = "__" if zarr_format == 3 else "\0"
-    paths = [
-        path
-        for group, listing in zip(asked, listings, strict=True)
-        for path in (prefix[:-1] for prefix in listing.prefixes)
-        if (name := path[len(prefix_of(group.path)) :]) and not name.startswith(hidden)
-    ]
-    read = yield from metadata_io.reading(store, paths, zarr_format)
-    found: dict[str, list[tuple[str, NodeMetadata]]] = {group.path: [] for group in asked}
-    for path, metadata in zip(paths, read, strict=True):
-        above, _, name = path.rpartition("/")
-        if metadata is not None:
-            found[above].append((name, metadata))
-    return [found[group.path] if children is None else children for group, children in zip(groups, known, strict=True)]
 
 
 def _in_order(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.core.walk import Entry, check_answers, reading_entries
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -86,13 +87,7 @@ def _reading(
             raise
         found = yield from _reading_v3_alone(store, requests, error)
         found = [*found, *(None for _ in beside)]
-    if len(found) != len(requests) + len(beside):
-        raise StoreError(
-            "fetch returned another number of values than it was asked for",
-            store=store.url,
-            expected=f"{len(requests) + len(beside)}",
-            got=f"{len(found)}",
-        )
+    check_answers(store, found, len(requests) + len(beside))
     answers = iter(found)
     nodes: list[NodeMetadata | None] = []
     for path, names in wanted:
@@ -100,16 +95,21 @@ def _reading(
         if _V1.array in stored and _V1.attributes not in names:
             (late,) = yield [ask(store, "get", prefix_of(path) + str(_V1.attributes))]
             stored.update({} if late is None else {str(_V1.attributes): late})
-        try:
-            nodes.append(_separated(store, _parse(prefix_of(path), stored)))
-        except TessarrError as error:
-            if isinstance(error, MetadataValidationError) and any(map(_names_no_codec, error.problems)):
-                raise UnknownStoredCodecError(error.what, error.problems, key=error.key).at(
-                    store=store.url, path=f"/{path}"
-                ) from error
-            error.at(store=store.url, path=f"/{path}")
-            raise
+        nodes.append(parsed(store, Entry(path, stored)))
     return nodes, [None if answer is None else answer[0] for answer in answers]
+
+
+def parsed(store: Store, entry: Entry, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:
+    """Parse the documents that were read at one path of `store`; ``None`` when no node is there."""
+    try:
+        return _separated(store, _parse(entry, zarr_format))
+    except TessarrError as error:
+        if isinstance(error, MetadataValidationError) and any(map(_names_no_codec, error.problems)):
+            raise UnknownStoredCodecError(error.what, error.problems, key=error.key).at(
+                store=store.url, path=f"/{entry.path}"
+            ) from error
+        error.at(store=store.url, path=f"/{entry.path}")
+        raise
 
 
 def _names_no_codec(problem: Problem) -> bool:
@@ -144,24 +144,16 @@ def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> 
     return tuple(name for name in names if zarr_format or name != _V1.attributes)
 
 
-def _parse(prefix: str, stored: dict[str, Buffer]) -> NodeMetadata | None:
-    """The node that these stored documents (relative key → bytes) describe, or ``None``."""
-    number: ZarrFormat
-    found: list[ZarrFormat] = []
-    for number in (3, 2, 1):
-        if formats.KEYS[number].array in stored or formats.KEYS[number].group in stored:
-            found.append(number)
+def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
+    """The node that the stored documents describe, in `zarr_format` or the newest one, or ``None``."""
+    candidates: tuple[ZarrFormat, ...] = (zarr_format,) if zarr_format else (3, 2, 1)
+    found = [number for number in candidates if entry.values.keys() & set(formats.KEYS[number][:2])]
     if not found:
         return None
     if len(found) > 1 and found[0] == 3:
-        message = f"{prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
+        message = f"{entry.prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
         warn(message, ZarrUserWarning)
-    documents = {
-        name: formats.loads(name, stored[name], key=prefix + name)
-        for name in formats.KEYS[found[0]].all
-        if name in stored
-    }
-    return formats.parse_node(found[0], documents)
+    return formats.parse_node(found[0], entry.documents(found[0]))
 
 
 def _separated(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
@@ -235,15 +227,23 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
 
 
 def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
-    """Write a new node, and groups at those of its ancestors that are missing.
+    """Write a new node. See `creating_documents`."""
+    check_path(path, metadata.zarr_format)
+    documents = _keyed(path, metadata)
+    yield from creating_documents(store, path, metadata.zarr_format, documents, overwrite=overwrite)
 
-    With `overwrite` an existing node, and all below it, is replaced once the new documents are stored safely. Keys
-    that belong to no node are never deleted.
+
+def creating_documents(
+    store: Store, path: str, zarr_format: ZarrFormat, documents: dict[str, bytes], *, overwrite: bool = False
+) -> Steps[None]:
+    """Write a new node, or a hierarchy of new nodes, and groups at those of its ancestors that are missing.
+
+    `documents`: full key → value, in the order to write them: what makes the node at `path` exist comes last. With
+    `overwrite` an existing node, and all below it, is replaced once the new documents are stored safely. Keys that belong
+    to no node are never deleted.
 
     Raises `ContainsArrayError` or `ContainsGroupError` when something is in the way.
     """
-    check_path(path, metadata.zarr_format)
-    documents = _keyed(path, metadata)
     store._check_writable(path)
     around = yield from looking_around(store, path)
     existing = around.kinds[path]
@@ -254,13 +254,14 @@ def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool
             path=f"/{path}",
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
-    yield from _making_ancestors(store, path, metadata.zarr_format, around)
+    yield from _making_ancestors(store, path, zarr_format, around)
     if existing is not None:
         yield [ask(store, "replace_prefix", prefix_of(path), documents)]
     else:
         for key, data in documents.items():
             yield [ask(store, "set", key, data)]
-    yield from following_change(store, path, around.holders, replaced=True)
+    below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
+    yield from following_change(store, path, around.holders, replaced=True, below=[*below])
 
 
 class Surroundings(NamedTuple):
@@ -273,49 +274,26 @@ class Surroundings(NamedTuple):
 
 
 def looking_around(store: Store, path: str) -> Steps[Surroundings]:
-    """The surroundings of `path`, asked for in one wave."""
+    """Read the surroundings of `path` in one request."""
     from tessarr.core.consolidated import is_holder
     from tessarr.metadata.consolidated import V2_KEY
 
-    wanted = [
-        (at, name)
-        for at in [*ancestors(path), path]
-        for name in ("zarr.json", ".zarray", ".zgroup", V2_KEY, *(() if at else ("meta",)))
-    ]
-    (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(at) + name) for at, name in wanted])]
-    found = {where: None if answer is None else answer[0] for where, answer in zip(wanted, answers, strict=True)}
-    kinds = {at: _kind(at, found) for at in [*ancestors(path), path]}
-    return Surroundings(kinds, [where for where, data in found.items() if is_holder(where[1], data)])
+    names = ("zarr.json", ".zarray", ".zgroup", V2_KEY, "meta")
+    entries = yield from reading_entries(store, [*ancestors(path), path], names)
+    holders = [(entry.path, name) for entry in entries for name, data in entry.values.items() if is_holder(name, data)]
+    return Surroundings({entry.path: entry.kind for entry in entries}, holders)
 
 
 def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
     """Full key → serialised document; the document that makes the node exist comes last."""
+    return keyed_documents(path, metadata.documents())
+
+
+def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
+    """Serialise the documents of the node at `path`: full key → bytes, in the order to write them."""
     prefix = prefix_of(path)
-    documents = formats.dumps(metadata.documents())
-    return {prefix + name: documents[name] for name in reversed(documents)}
-
-
-def _kind_at(store: Store, path: str) -> str | None:
-    """ "array" or "group" when any format has a document at `path`, even one that cannot be parsed."""
-    names = ("zarr.json", ".zarray", ".zgroup", *(("meta",) if not path else ()))
-    answers = store.fetch([Fetch(prefix_of(path) + name) for name in names])
-    return _kind(path, {(path, n): a if a is None else a[0] for n, a in zip(names, answers, strict=True)})
-
-
-def _kind(path: str, found: Mapping[Holder, Buffer | None]) -> str | None:
-    document = found[path, "zarr.json"]
-    if document is not None:
-        return "array" if b'"array"' in bytes(document) and not _is_group(document) else "group"
-    if found[path, ".zarray"] is not None or found.get((path, "meta")) is not None:
-        return "array"
-    return "group" if found[path, ".zgroup"] is not None else None
-
-
-def _is_group(data: Buffer) -> bool:
-    try:
-        return bool(formats.loads("zarr.json", data, key="zarr.json").get("node_type") == "group")
-    except (TessarrError, AttributeError):
-        return False
+    data = formats.dumps(documents)
+    return {prefix + name: data[name] for name in reversed(data)}
 
 
 def _in_the_way(kind: str) -> type[TessarrError]:
@@ -349,7 +327,7 @@ def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: 
         kind = around.kinds[ancestor]
         if kind == "array":
             raise ContainsArrayError(
-                "an array cannot have children", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
+                "an array cannot have members", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
             )
     group = GroupMetadata(zarr_format=zarr_format)
     documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
@@ -436,18 +414,19 @@ def _changing(store: Store, path: str, name: str, change: Callable[[dict[str, An
     yield from following_change(store, path, holding(places, answers))
 
 
-def follow_change(store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False) -> None:
-    """Keep the consolidated metadata above `path` in step with what was written there. See `following_change`."""
-    finish(following_change(store, path, holders, replaced=replaced))
-
-
 def following_change(
-    store: Store, path: str, holders: Sequence[Holder] | None = None, *, replaced: bool = False
+    store: Store,
+    path: str,
+    holders: Sequence[Holder] | None = None,
+    *,
+    replaced: bool = False,
+    below: Sequence[str] | None = None,
 ) -> Steps[None]:
     """Keep the consolidated metadata above `path` in step with what was written there.
 
-    `holders`: the consolidated documents above, where they are known already.
+    `holders`: the consolidated documents above, where they are known already; `below`: the paths at and below `path`
+    that were written, where they are more than `path`.
     """
     from tessarr.core.consolidated import following_change
 
-    yield from following_change(store, path, holders, replaced=replaced)
+    yield from following_change(store, path, holders, replaced=replaced, below=below)

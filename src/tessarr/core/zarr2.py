@@ -8,6 +8,8 @@ from typing import Any
 
 from tessarr.core import metadata_io
 from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import finish
+from tessarr.core.consolidated import following_change
 from tessarr.core.group import Group
 from tessarr.core.open import create, create_group, locate
 from tessarr.metadata.array import ArrayMetadata
@@ -58,7 +60,7 @@ def rmdir(store: Any, path: str | None = None) -> None:
     where, here, _ = locate(store, path, None)
     where.delete_prefix(prefix_of(here))
     if here:
-        metadata_io.follow_change(where, here, replaced=True)
+        finish(following_change(where, here, replaced=True))
 
 
 def rename(store: Any, src_path: str, dst_path: str) -> None:

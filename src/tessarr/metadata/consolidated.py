@@ -100,7 +100,7 @@ class Consolidated:
     def kind(self, path: str) -> Kind | None:
         """Whether an array or a group is at `path`, without parsing it; ``None`` when there is no node."""
         documents = self._raw.get(self._full(path))
-        return None if documents is None else _kind(documents)
+        return None if documents is None else kind_of(documents)
 
     def children(self, path: str) -> dict[str, Kind]:
         """The direct children of the group at `path`: name → kind, in the order of the map."""
@@ -296,12 +296,12 @@ def _index(raw: Mapping[str, Documents]) -> dict[str, dict[str, Kind]]:
     for path, documents in raw.items():
         if path:
             parent, _, name = path.rpartition("/")
-            found.setdefault(parent, {})[name] = _kind(documents)
+            found.setdefault(parent, {})[name] = kind_of(documents)
     return found
 
 
-def _kind(documents: Documents) -> Kind:
-    """What is not clearly a group counts as an array, so that opening it says what is wrong."""
+def kind_of(documents: Mapping[str, Any]) -> Kind:
+    """Tell a group from an array; what is not clearly a group counts as an array, so that opening it says what is wrong."""
     if _V3_KEY in documents:
         document = documents[_V3_KEY]
         return "group" if isinstance(document, Mapping) and document.get("node_type") == "group" else "array"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tessarr.core.model_io import from_store, to_store
     from tessarr.model.comparison import Difference, diff, equal
     from tessarr.model.flat import flatten, unflatten
     from tessarr.model.json import from_json, to_json
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from tessarr.model.match import Pattern, like, mismatches
     from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
     from tessarr.model.schema.schema import json_schema
-    from tessarr.model.storing import from_store, to_store
     from tessarr.model.valid import NodeProblem, Rule, require_valid, validate
 
 _HOME = {
@@ -32,7 +32,7 @@ _HOME = {
     **dict.fromkeys(("Pattern", "like", "mismatches"), "match"),
     **dict.fromkeys(("NodeProblem", "Rule", "require_valid", "validate"), "valid"),
     **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "mapping"),
-    **dict.fromkeys(("from_store", "to_store"), "storing"),
+    **dict.fromkeys(("from_store", "to_store"), "tessarr.core.model_io"),  # which does I/O
     "json_schema": "schema.schema",
 }
 
@@ -52,4 +52,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(f"tessarr.model.{_HOME[name]}"), name)
+    home = _HOME[name] if _HOME[name].startswith("tessarr.") else f"tessarr.model.{_HOME[name]}"
+    return getattr(importlib.import_module(home), name)

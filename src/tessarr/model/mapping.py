@@ -21,7 +21,7 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model import downgrade, upgrade
 from tessarr.model.node import GroupSpec, Spec, walk
-from tessarr.model.storing import own_spec
+from tessarr.model.stored import own_spec
 from tessarr.model.valid import NodeProblem
 
 

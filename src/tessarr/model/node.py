@@ -96,9 +96,9 @@ class ArraySpec(Generic[TAttrs]):
 
     def to_store(self, store: Any, path: str = "", *, overwrite: bool = False) -> None:
         """Create the array: its metadata documents, and nothing else (`tessarr.model.to_store`)."""
-        from tessarr.model.storing import to_store
+        from tessarr import model
 
-        to_store(self, store, path, overwrite=overwrite)
+        model.to_store(self, store, path, overwrite=overwrite)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields replaced."""
@@ -288,9 +288,9 @@ class GroupSpec(Generic[TAttrs, TMember]):
 
     def to_store(self, store: Any, path: str = "", *, overwrite: bool = False, consolidate: bool = False) -> None:
         """Create the group and everything below it: the metadata documents, and nothing else (`tessarr.model.to_store`)."""
-        from tessarr.model.storing import to_store
+        from tessarr import model
 
-        to_store(self, store, path, overwrite=overwrite, consolidate=consolidate)
+        model.to_store(self, store, path, overwrite=overwrite, consolidate=consolidate)
 
     def with_(self, **changes: Any) -> Self:
         """A copy with some fields replaced."""

@@ -477,7 +477,9 @@ class Store(AsMapping):
     def _lacks(self, method: str) -> UnsupportedOperationError:
         """The error for a class that implements neither `method` nor what its default is made of."""
         hint = f"Implement {_REQUIRED[method]} in the class"
-        return UnsupportedOperationError(f"{type(self).__name__} does not implement {method}", store=self.url, hint=hint)
+        return UnsupportedOperationError(
+            f"{type(self).__name__} does not implement {method}", store=self.url, hint=hint
+        )
 
 
 _REQUIRED = {"get": "get(key, byte_range=None)", "set": "set(key, value)"}

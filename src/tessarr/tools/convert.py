@@ -19,10 +19,10 @@ from tessarr.core.creation.shorthands import consolidate_metadata
 from tessarr.core.group import Group
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
-from tessarr.tools.copy_tree import Choices, Layout, Progress, TreePlan, plan_tree, write_tree
+from tessarr.tools.copy_tree import Choices, Layout, TreePlan, plan_tree, write_tree
 from tessarr.tools.sources import Source, SourceGroup, open_source
 from tessarr.tools.staging import check_free, local_path, staged
-from tessarr.types import JSONObject, ZarrFormat
+from tessarr.types import JSONObject, Progress, ZarrFormat
 
 
 @dataclass(slots=True, kw_only=True)

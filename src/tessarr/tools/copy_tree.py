@@ -6,7 +6,7 @@ valid for the format asked for, or `plan_tree` raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
@@ -29,14 +29,11 @@ from tessarr.stores.path import check_node_name, prefix_of
 from tessarr.tools.rechunk import transfer, verify
 from tessarr.tools.sources import UNSET, Source, SourceArray, SourceGroup
 from tessarr.tools.sources.attributes import cf_fill_attribute
-from tessarr.types import JSONObject, Shape, ZarrFormat
+from tessarr.types import JSONObject, Progress, Shape, ZarrFormat
 
 Layout: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
 """Chunks or shards for many arrays: "keep", "auto", a size ("8MB"), lengths for the arrays of that many dimensions, or
 lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
-
-Progress: TypeAlias = Callable[[int, int, str], None]
-"""Called with the bytes done, the bytes in all, and what is being done."""
 
 _SMALL_CHUNK, _FEW_CHUNKS = 64 << 10, 16
 """Chunks of a source smaller than this are not kept, unless there are only a few of them: each would be one file."""

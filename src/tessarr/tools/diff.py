@@ -16,8 +16,7 @@ from tessarr.model.node import GroupSpec
 from tessarr.tools.check import open_place
 from tessarr.tools.digest import blocks
 from tessarr.tools.rechunk import same_value, values_in
-from tessarr.tools.walk import Progress
-from tessarr.types import JSONObject
+from tessarr.types import JSONObject, Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from tessarr.common.strict_json import plain
 from tessarr.dtypes.base import DataType
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.tools.walk import Progress
-from tessarr.types import JSONObject, Shape
+from tessarr.types import JSONObject, Progress, Shape
 
 BLOCK_ELEMENTS = 1 << 22
 """Part of the digest's definition: another number gives other digests."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from tessarr.core.consolidated import follow_changes
 from tessarr.core.metadata_io import ancestors
+from tessarr.core.walk import Entry, read_entries, walk
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
@@ -29,8 +30,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path, prefix_of
 from tessarr.stores.url import store_from
 from tessarr.tools.rechunk import identical
-from tessarr.tools.walk import Entry, Progress, read_entries, walk
-from tessarr.types import JSONObject, ZarrFormat
+from tessarr.types import JSONObject, Progress, ZarrFormat
 
 Verify = Literal["all", "sample"]
 _SAMPLES = 8
@@ -204,7 +204,7 @@ def _place(store: Any, path: str) -> tuple[Store, str]:
 
 def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool, overwrite: bool) -> Migration:
     found = _from_format(store, path, to_format)
-    entries = list(walk(store, path, zarr_format=found))
+    entries = walk(store, path, zarr_format=found)
     steps = [_step(entry, found, to_format, keep_dimensions) for entry in entries]
     _consolidate(steps, to_format)
     begun = to_format not in entries[0].formats  # the root's document is written last
@@ -239,10 +239,10 @@ def _refuse_mixing(store: Store, plan: Migration) -> None:
 
 
 def _from_format(store: Store, path: str, to_format: ZarrFormat) -> ZarrFormat:
-    entry = next(iter(walk(store, path)), None)
-    candidates = [number for number in (entry.formats if entry else ()) if number != to_format]
+    (entry,) = read_entries(store, [path])
+    candidates = [number for number in entry.formats if number != to_format]
     if not candidates:
-        hint = f"It is Zarr v{to_format} already" if entry else "Check the path"
+        hint = f"It is Zarr v{to_format} already" if entry.formats else "Check the path"
         raise NodeNotFoundError("nothing to migrate here", store=store.url, path=f"/{path}", hint=hint)
     return candidates[0]
 

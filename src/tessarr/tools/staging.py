@@ -19,6 +19,7 @@ from tessarr.core.consolidated import follow_directory
 from tessarr.core.copy import move_node
 from tessarr.core.open import locate
 from tessarr.core.open import open as open_node
+from tessarr.core.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store
 from tessarr.stores.path import normalize_path, path_of_file_url
@@ -167,7 +168,7 @@ def _remove(path: str) -> None:
 
 def _check_node(store: Store, path: str, overwrite: bool) -> bool:
     """Whether a node is at `path`, where one may be."""
-    present = metadata_io._kind_at(store, path) is not None
+    present = read_entries(store, [path])[0].kind is not None
     if present and not overwrite:
         raise BaseZarrError(
             "something is at the destination",
@@ -189,7 +190,8 @@ def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
         )
     at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
     # The groups above that do not exist yet are made on the way, and go again when something fails.
-    first = next((above for above in metadata_io.ancestors(at) if metadata_io._kind_at(store, above) is None), at)
+    above = read_entries(store, [*metadata_io.ancestors(at)])
+    first = next((entry.path for entry in above if entry.kind is None), at)
     try:
         yield at
         if present:

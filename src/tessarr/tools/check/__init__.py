@@ -22,6 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tessarr.core.walk import Entry, read_entries, walk
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
@@ -31,8 +32,7 @@ from tessarr.stores.url import store_from
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
-from tessarr.tools.walk import Entry, Progress, read_entries, walk
-from tessarr.types import ZarrFormat
+from tessarr.types import Progress, ZarrFormat
 
 _LEVELS, _WIDTH = 5, 1000
 """How far nodes are looked for below what is no group."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tessarr.common import strict_json
+from tessarr.core.walk import Entry
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
@@ -15,7 +16,6 @@ from tessarr.model.comparison import same
 from tessarr.model.node import check_member_name
 from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Finding
-from tessarr.tools.walk import Entry
 from tessarr.types import ZarrFormat
 
 _V2_MEMBERS = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")

@@ -30,6 +30,7 @@ from tessarr.conventions import ome
 from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.core.walk import read_entries
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError
 from tessarr.tools.pyramid.aside import aside, publish, put_into
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
@@ -137,7 +138,7 @@ def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
     """Raise when something is where a level would be, unless a stopped run made it."""
     for level in levels[1:]:
         path = group._join(level.name)
-        found = metadata_io._kind_at(group.store, path)
+        found = read_entries(group.store, [path])[0].kind
         if found is not None and path not in own:
             raise metadata_io._in_the_way(found)(
                 "something is where a level would be", store=group.store.url, path=f"/{path}",

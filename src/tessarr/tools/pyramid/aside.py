@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.core.walk import read_entries
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.zip.store import ZipStore
@@ -41,7 +42,7 @@ def aside(group: Group, base: Array) -> Iterator[Group]:
         place = os.path.join(folder, f".{name}.{last}.pyramid.partial")
         os.makedirs(place, exist_ok=True)
     with LocalStore(place) as store:
-        if metadata_io._kind_at(store, group.path) is None:
+        if read_entries(store, [group.path])[0].kind is None:
             metadata_io.create_node(store, group.path, group.metadata.with_attributes({}))
         try:
             yield Group(store, group.path)

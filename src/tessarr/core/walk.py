@@ -1,0 +1,205 @@
+"""Walk a hierarchy: the stored documents of every node below a path, one wave of requests per level.
+
+The one reader of hierarchies: consolidation, the members of groups, models and tools all use it. Arrays are not listed
+(that is where the chunks are), only groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
+from tessarr.metadata import consolidated, formats
+from tessarr.stores.base import Fetch, Store
+from tessarr.stores.path import prefix_of
+from tessarr.types import Buffer, ZarrFormat
+
+NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
+_V1_NAMES = formats.KEYS[1].all
+
+
+@dataclass(slots=True)
+class Entry:
+    """One node as it is stored."""
+
+    path: str
+    """From the root of the store; "" is the root."""
+    values: dict[str, Buffer]
+    """The documents: name relative to the node → stored bytes."""
+    keys: tuple[str, ...] = ()
+    """Groups only: names of the keys directly in it, documents included."""
+    children: tuple[str, ...] = ()
+    """Groups only: names of the prefixes directly in it, nodes or not."""
+    _parsed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of the node begin with."""
+        return prefix_of(self.path)
+
+    @property
+    def formats(self) -> tuple[ZarrFormat, ...]:
+        """The formats in which the node is described, newest first."""
+        found: list[ZarrFormat] = [3] if "zarr.json" in self.values else []
+        found += [2] if self.values.keys() & {".zarray", ".zgroup"} else []
+        return tuple([*found, 1] if "meta" in self.values and not found else found)
+
+    @property
+    def kind(self) -> Literal["array", "group"] | None:
+        """What any format says is here, even by a document that cannot be parsed; ``None`` when there is no node."""
+        if "zarr.json" in self.values:
+            return "array" if b'"array"' in bytes(self.values["zarr.json"]) and not self.is_group(3) else "group"
+        if self.values.keys() & {".zarray", "meta"}:
+            return "array"
+        return "group" if ".zgroup" in self.values else None
+
+    def json(self, name: str) -> Any:
+        """The parsed document `name`. Raises `MetadataValidationError` when it is no JSON, `KeyError` when missing."""
+        if name not in self._parsed:
+            self._parsed[name] = formats.loads(name, self.values[name], key=self.prefix + name)
+        return self._parsed[name]
+
+    def documents(self, zarr_format: int) -> dict[str, Any]:
+        """The parsed documents of one format: name → JSON. Raises `MetadataValidationError`."""
+        return {name: self.json(name) for name in formats.KEYS[zarr_format].all if name in self.values}
+
+    def is_group(self, zarr_format: int) -> bool:
+        """Whether the documents of a format say that the node is a group; not if they cannot be parsed."""
+        if zarr_format != 3:
+            return zarr_format == 2 and ".zarray" not in self.values
+        try:
+            return consolidated.kind_of({"zarr.json": self.json("zarr.json")}) == "group"
+        except TessarrError:
+            return False
+
+
+def walk(
+    store: Store, path: str = "", *, zarr_format: ZarrFormat | None = None, names: Sequence[str] = NAMES
+) -> list[Entry]:
+    """List every node at and below `path`, parents before children; with `zarr_format` only nodes of that format.
+
+    A store that cannot list is walked by its consolidated metadata. Raises `UnsupportedOperationError` when it has none.
+    """
+
+    def steps() -> Steps[list[Entry]]:
+        top = (yield from reading_entries(store, [path.strip("/")], names))[0]
+        chosen = zarr_format or next(iter(top.formats), None)
+        if chosen not in top.formats:
+            return []
+        below = (yield from walking_below(store, top, zarr_format, names)) if top.is_group(chosen) else []
+        return [top, *below]
+
+    return finish(steps())
+
+
+def walking_below(
+    store: Store,
+    top: Entry,
+    zarr_format: ZarrFormat | None,
+    names: Sequence[str] = NAMES,
+    *,
+    max_depth: int | None = None,
+    others: bool = False,
+) -> Steps[list[Entry]]:
+    """List every node below the group `top`, level by level, down to `max_depth` (0: direct members).
+
+    With `zarr_format` only nodes of that format, and no names that it reserves for extensions; with `others` also nodes
+    that have other formats only, but not what is below them.
+    """
+    level = [top]
+    blocks: dict[str, consolidated.Consolidated] = {}
+    found: list[Entry] = []
+    depth = 0
+    while level and (max_depth is None or depth <= max_depth):
+        yield from _listing(store, level, blocks)
+        hidden = "__" if zarr_format == 3 else "\0"
+        below = [
+            entry.prefix + name for entry in level for name in entry.children if name and not name.startswith(hidden)
+        ]
+        entries = yield from reading_entries(store, below, names, v1=False)
+        level = []
+        for entry in entries:
+            if not entry.formats:
+                continue
+            if zarr_format is not None and zarr_format not in entry.formats:
+                found += [entry] if others else []
+                continue
+            found.append(entry)
+            if depth != max_depth and entry.is_group(zarr_format or entry.formats[0]):
+                level.append(entry)
+        depth += 1
+    return found
+
+
+def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAMES) -> list[Entry]:
+    """Read the documents of several nodes in one request. See `reading_entries`."""
+    return finish(reading_entries(store, paths, names))
+
+
+def reading_entries(
+    store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True
+) -> Steps[list[Entry]]:
+    """Read the documents of several nodes in one request to the store; those of `v1` only at the first path."""
+    if not paths:
+        return []
+    late = [name for name in names if name not in _V1_NAMES]
+    wanted = [(path, name) for i, path in enumerate(paths) for name in (names if v1 and i == 0 else late)]
+    (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(path) + name) for path, name in wanted])]
+    check_answers(store, answers, len(wanted))
+    values: dict[str, dict[str, Buffer]] = {path: {} for path in paths}
+    for (path, name), answer in zip(wanted, answers, strict=True):
+        if answer is not None:
+            values[path][name] = answer[0]
+    return [Entry(path, found) for path, found in values.items()]
+
+
+def block_of(entry: Entry) -> consolidated.Consolidated | None:
+    """Parse the consolidated metadata among the documents of a group; ``None`` when it has none that can be used."""
+    if "zarr.json" in entry.values:
+        return consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD))
+    return consolidated.parse_v2(entry.json(consolidated.V2_KEY)) if consolidated.V2_KEY in entry.values else None
+
+
+def check_answers(store: Store, answers: Sequence[Any], wanted: int) -> None:
+    """Raise `StoreError` unless `fetch` gave an answer to each request."""
+    if len(answers) != wanted:
+        raise StoreError(
+            "fetch returned another number of values than it was asked for",
+            store=store.url,
+            expected=str(wanted),
+            got=str(len(answers)),
+        )
+
+
+def _listing(store: Store, groups: Sequence[Entry], blocks: dict[str, consolidated.Consolidated]) -> Steps[None]:
+    """Fill in `keys` and `children` of groups: one wave of listings."""
+    if not store.supports_listing:
+        for entry in groups:
+            entry.children = tuple(_from_consolidated(store, entry, blocks))
+        return
+    listings = yield [ask(store, "list_dir", entry.prefix) for entry in groups]
+    for entry, listing in zip(groups, listings, strict=True):
+        start = len(entry.prefix)
+        entry.keys = tuple(key[start:] for key in listing.keys)
+        entry.children = tuple(prefix[start:-1] for prefix in listing.prefixes)
+
+
+def _from_consolidated(store: Store, entry: Entry, blocks: dict[str, consolidated.Consolidated]) -> list[str]:
+    """The children by the group's own consolidated metadata, or by that of the nearest group above."""
+    block = block_of(entry)
+    if block is None:
+        above = [path for path in blocks if not path or entry.path.startswith(f"{path}/")]
+        if not above:
+            raise UnsupportedOperationError(
+                "this store cannot list, and there is no consolidated metadata to name the members of a group",
+                store=store.url,
+                path=f"/{entry.path}",
+                hint="Open the group by its consolidated metadata, or name the member",
+            )
+        holder = max(above, key=len)
+        block = blocks[holder].under(entry.path[len(holder) :])
+    blocks[entry.path] = block
+    return list(block.children(""))
