@@ -313,7 +313,7 @@ CASES = [
         lambda _, patch: (offered(patch), conventions.conventions()),
     ),
     *(
-        Case("model/storing.py:_mixed", ZarrUserWarning, "it is left out", provoke)
+        Case("core/model_io.py:_mixed", ZarrUserWarning, "it is left out", provoke)
         for provoke in (
             lambda *_: model.from_store(stored(MIXED), zarr_format=3),
             lambda *_: asyncio.to_thread(lambda: model.from_store(stored(MIXED), zarr_format=3)),
