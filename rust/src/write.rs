@@ -18,7 +18,7 @@ use crate::part::{Part, Spread};
 use crate::pool::{Gate, Job, POLL, process, release, threads};
 use crate::read::SMALL_WORK;
 use crate::region::Memory;
-use crate::replace::{LARGE, Lock, Over, REPLACING_IS_SEEN, ROOM, Replacement, remove};
+use crate::replace::{LARGE, Lock, Over, Place, REPLACING_IS_SEEN, ROOM, Replacement, remove};
 use crate::store::{Local, Object, STALE, Source};
 
 thread_local! {
@@ -36,6 +36,7 @@ const SYNCING: usize = 8;
 
 /// A shard that is being made, for others to help with.
 struct OpenShard {
+    array: Arc<Array>,
     chain: Arc<Chain>,
     spread: Spread,
     coords: Vec<usize>,
@@ -112,13 +113,6 @@ impl WriteJob {
         error.map_or(Ok(()), Err)
     }
 
-    fn root(&self) -> Result<&Path> {
-        match &self.array.store {
-            Store::Local(root) => Ok(root),
-            Store::Python(_) => Err(Error::new("internal", "only local files are written")),
-        }
-    }
-
     fn chunk(&self, number: usize, poll: Poll) -> Result<()> {
         let (coords, part) = self.spread.get(number);
         let chain = self.array.chain_at(&coords)?;
@@ -131,13 +125,13 @@ impl WriteJob {
     }
 
     fn store(&self, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
-        let root = self.root()?;
+        let place = place(&self.array)?;
         let path = self.array.path(&whole.key).ok_or_else(|| Error::new("internal", "no path"))?;
         if covers && REPLACING_IS_SEEN {
             return self.replace(whole, &path, None, None, &mut *poll);
         }
         let mut wait = || if self.stopped.load(Ordering::Relaxed) { Err(given_up()) } else { poll() };
-        let _lock = Lock::hold(&path, root, &mut wait)?;
+        let _lock = Lock::hold(&path, place, &mut wait)?;
         if covers {
             return self.replace(whole, &path, None, None, &mut *poll);
         }
@@ -162,6 +156,7 @@ impl WriteJob {
     }
 
     fn replace(&self, whole: &Whole, path: &Arc<Path>, old: Option<Object>, over: Over, poll: Poll) -> Result<()> {
+        let place = place(&self.array)?;
         if let Middle::Shard(shard) = &whole.chain.middle {
             return self.replace_shard(whole, shard, path, old, over, poll);
         }
@@ -169,26 +164,26 @@ impl WriteJob {
         if whole.chain.is_raw() {
             // The elements are the file: they go there from where they are.
             let store = |chunk: &[u8]| {
-                let file = Replacement::begin(path)?;
+                let file = Replacement::begin(path, place)?;
                 file.reserve(chunk.len() as u64)?;
                 file.write_at(chunk, 0)?;
-                file.finish(self.array.durable, over)
+                file.finish(place, over)
             };
             let any = encode::with_merged(&whole.chain, source, &whole.part, &whole.inside, self.how, store)?;
-            return if any { Ok(()) } else { remove(path, self.root()?, over) };
+            return if any { Ok(()) } else { remove(path, place, over) };
         }
         ENCODED.with_borrow_mut(|encoded| {
             encoded.clear();
             if !merge(&whole.chain, source, &whole.part, &whole.inside, self.how, encoded)? {
-                return remove(path, self.root()?, over);
+                return remove(path, place, over);
             }
-            let file = Replacement::begin(path)?;
+            let file = Replacement::begin(path, place)?;
             file.reserve(encoded.len() as u64)?;
             file.write_at(encoded, 0)?;
             if encoded.capacity() > 16 << 20 {
                 *encoded = Vec::new();
             }
-            file.finish(self.array.durable, over)
+            file.finish(place, over)
         })
     }
 
@@ -203,12 +198,13 @@ impl WriteJob {
         over: Over,
         poll: Poll,
     ) -> Result<()> {
-        let spread = Spread::new(&whole.part, &shard.cuts);
+        let (place, spread) = (place(&self.array)?, Spread::new(&whole.part, &shard.cuts));
         let total = spread.len();
         let base = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
         let mut made =
             Made { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false, inside: 0, failed: false };
         let mut open = OpenShard {
+            array: self.array.clone(),
             chain: whole.chain.clone(),
             spread,
             coords: whole.coords.clone(),
@@ -233,12 +229,12 @@ impl WriteJob {
         self.inner_chunks(&open, &mut *poll)?;
         let made = open.wait()?;
         let Some(file) = open.file.get().filter(|_| made.any) else {
-            return remove(path, self.root()?, over);
+            return remove(path, place, over);
         };
         let index = encode::encode_index(shard, made.index.clone())?;
         file.write_at(&index, if shard.at_start { 0 } else { made.end })?;
         file.trim(made.end + if shard.at_start { 0 } else { index.len() as u64 })?;
-        file.finish(self.array.durable, over)
+        file.finish(place, over)
     }
 
     /// Makes inner chunks of an open shard until none is left to take.
@@ -336,7 +332,7 @@ impl OpenShard {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let file = Replacement::begin(&self.path)?;
+        let file = Replacement::begin(&self.path, place(&self.array)?)?;
         Ok(self.file.get_or_init(|| file)) // the loser's temporary file is removed by its drop
     }
 
@@ -453,6 +449,14 @@ impl OpenShard {
             made = self.finished.wait(made).unwrap_or_else(PoisonError::into_inner);
         }
         if made.failed { Err(given_up()) } else { Ok(made) }
+    }
+}
+
+/// Where the chunks of an array are written.
+fn place(array: &Array) -> Result<Place<'_>> {
+    match &array.store {
+        Store::Local(root) => Ok(Place { root, durable: array.durable }),
+        Store::Python(_) => Err(Error::new("internal", "only local files are written")),
     }
 }
 

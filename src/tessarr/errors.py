@@ -10,7 +10,7 @@
     │   ├── ChunkNotFoundError
     │   └── KeyValidationError, NodeNameError
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
-    ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError
+    ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError
     ├── UnsupportedOperationError (NotImplementedError)
     └── MissingDependencyError (ImportError)
 
@@ -275,6 +275,16 @@ class ConflictError(StoreError):
     """A conditional write found another version than the one it was to replace."""
 
     kind = "conflict"
+
+
+class DurabilityError(StoreError):
+    """A change was made and is visible, but whether it survives a power cut is unknown: syncing it failed.
+
+    Only stores that are asked to be durable raise it. Every other error of a write to a value says that the value is as
+    it was. The sync is not tried again, because after a failure the operating system reports success without writing.
+    """
+
+    kind = "durability"
 
 
 class UnsupportedOperationError(TessarrError, NotImplementedError):

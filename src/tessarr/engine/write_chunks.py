@@ -18,7 +18,7 @@ from tessarr.common.segments import Piece, Stored, join
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
-from tessarr.errors import BaseZarrError
+from tessarr.errors import BaseZarrError, StoreError
 from tessarr.stores.base import Store
 from tessarr.types import Buffer, Coords
 
@@ -134,7 +134,7 @@ def changing(bound: BoundArray, coords: Coords, key: str, forget: Callable[[str]
     """Around the change of a stored chunk: errors say where, and what is kept of the old value is forgotten."""
     try:
         yield
-    except BaseZarrError as error:
+    except (BaseZarrError, StoreError) as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=coords, key=key)
         raise
     finally:

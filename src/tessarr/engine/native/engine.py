@@ -38,6 +38,7 @@ from tessarr.errors import (
     ChecksumError,
     ChunkNotFoundError,
     CodecError,
+    DurabilityError,
     ShardIndexError,
     StoreError,
     TessarrError,
@@ -50,7 +51,8 @@ from tessarr.stores.memory.store import MemoryStore
 from tessarr.types import Buffer, ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
-    error.kind: error for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError)
+    error.kind: error
+    for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError, DurabilityError)
 }
 _REFERENCE = ReferenceEngine()
 _GIVEN_UP = "reference"

@@ -20,6 +20,7 @@ from tessarr.common import extension
 from tessarr.common.segments import Piece, pieces_nbytes
 from tessarr.errors import StoreError
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.local.sync import sync
 from tessarr.types import Buffer, ByteRange
 
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -134,7 +135,7 @@ def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | No
             # The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
             os.utime(descriptor, ns=(now := time.time_ns(), now))
         if durable:
-            os.fsync(descriptor)
+            sync(descriptor)
     finally:
         os.close(descriptor)
 

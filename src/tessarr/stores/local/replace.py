@@ -14,6 +14,7 @@ The native engine does the same (``rust/src/replace.rs``).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -74,7 +75,9 @@ def remove(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) 
         if not _agrees(path, over):
             return False
         if over is not None:
-            filelock.retry_denied(path)
+            # One that was there, and that another removed meanwhile, is removed as well.
+            with contextlib.nullcontext() if held is None else contextlib.suppress(FileNotFoundError):
+                filelock.retry_denied(path)
         return True
     finally:
         if held is not None:

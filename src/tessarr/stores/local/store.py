@@ -2,8 +2,8 @@ r"""Values in files: a directory as a store. The key ``a/b`` is the file ``b`` i
 
 - `get` of a directory is ``None``: a directory is not a value. `delete` of one does nothing: use `delete_prefix`.
 - `set` writes a hidden temporary file in the same directory and renames it over the value: readers, other processes and
-  crashes see the old value or the new one. With ``durable=True`` file and directory are also synced, so that a value
-  that was set survives a power cut.
+  crashes see the old value or the new one. With ``durable=True`` content and names are also synced, so that what a call
+  changed survives a power cut (`tessarr.stores.local.sync`).
 - `lock` and conditional `set` exclude threads, processes and, where the file system has ``flock``, machines. Names and
   protocol are in `tessarr.stores.local.lock`.
 - Directories are made when a value needs them, and removed when their last value is deleted. The root stays.
@@ -36,6 +36,7 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local import tree as localtree
 from tessarr.stores.local.file import ABSENT, READ, FileValue, version_of
+from tessarr.stores.local.sync import make_directories, sync_names
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import (
     check_key,
@@ -57,7 +58,7 @@ _TRIES = 100
 class LocalStore(Store):
     """A directory of the local file system.
 
-    `root` is made when the first value is set. `durable` syncs every value and its directory to the disk before `set`
+    `root` is made when the first value is set. `durable` puts every change on the disk before the call
     returns. ``file_locks=False`` makes `lock` exclude only threads of this process, for file systems without ``flock``.
 
     >>> import tempfile
@@ -277,9 +278,7 @@ class LocalStore(Store):
                     os.unlink(temporary)
                 raise
             if self.durable:
-                localtree.sync_directory(folder)
-        except StoreError as error:
-            raise error.at(store=self.url, key=key)  # noqa: B904 - the same error
+                sync_names(path, self._base, "the value is in place")
         except OSError as error:
             raise self._trouble("write", key, error) from error
         return True
@@ -294,16 +293,10 @@ class LocalStore(Store):
         return make()
 
     def _make(self, folder: str) -> None:
-        missing = []
-        while self.durable and not os.path.isdir(folder):
-            missing.append(folder)
-            folder = os.path.dirname(folder)
         # Another process may remove an empty directory between two of these steps: then the caller tries again. A
         # file in the way is found when the value is created.
         with contextlib.suppress(FileNotFoundError, FileExistsError):
-            os.makedirs(missing[0] if missing else folder, exist_ok=True)
-            for made in missing:
-                localtree.sync_directory(os.path.dirname(made))
+            make_directories(folder, self._base, durable=self.durable)
 
     def _check_case(self, key: str, probe: str) -> None:
         """Raises `StoreError` when a name on the way to `key` exists in another case, which `probe` shows to matter."""
@@ -354,13 +347,16 @@ class LocalStore(Store):
         try:
             if not localswap.remove(path, over, flock=self.file_locks):
                 return False
+            if over is not None:
+                self._prune(key)
+                if self.durable:
+                    sync_names(path, self._base, "the value is removed")
         except ABSENT:
             return True
         except OSError as error:
-            if os.path.isdir(path):
+            if os.path.isdir(path) and not isinstance(error, StoreError):
                 return True
             raise self._trouble("delete", key, error) from error
-        self._prune(key)
         return True
 
     def _prune(self, key: str) -> None:
@@ -376,11 +372,14 @@ class LocalStore(Store):
         self._check_writable(prefix)
         check_prefix(prefix)
         try:
-            if prefix:
-                localtree.remove_tree(self._path(prefix[:-1]))
+            if not prefix:
+                localtree.clear_directory(self._base, durable=self.durable)
+                return
+            path = self._path(prefix[:-1])
+            if localtree.remove_tree(path, self._base, durable=self.durable):
                 self._prune(prefix[:-1])
-            else:
-                localtree.clear_directory(self._base)
+                if self.durable:  # the directories above, which may be gone as well
+                    sync_names(path, self._base, "the directory is removed")
         except OSError as error:
             raise self._trouble("delete", prefix, error) from error
 
@@ -399,7 +398,7 @@ class LocalStore(Store):
             return
         try:
             if prefix:
-                localtree.replace_tree(self._path(prefix[:-1]), below, durable=self.durable)
+                localtree.replace_tree(self._path(prefix[:-1]), self._base, below, durable=self.durable)
             else:
                 localtree.replace_children(self._base, below, durable=self.durable)
         except OSError as error:
@@ -458,6 +457,8 @@ class LocalStore(Store):
         return path
 
     def _trouble(self, what: str, key: str, error: OSError) -> StoreError:
+        if isinstance(error, StoreError):
+            return error.at(store=self.url, key=key)
         number = error.errno
         trouble = StoreError(
             f"could not {what} the {'value' if key and key[-1] != '/' else 'directory'}",

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local.lock import is_hidden, temporary_name
+from tessarr.stores.local.sync import make_directories, sync_directory, sync_names
 from tessarr.stores.path import case_collision, is_unicode
 from tessarr.types import Buffer
 
@@ -63,44 +64,64 @@ def walk(base: str, prefix: str) -> Iterator[str]:
                 pending.append((f"{prefix}{name}/", above))
 
 
-def remove_tree(path: str) -> None:
+def remove_tree(path: str, root: str, *, durable: bool) -> bool:
     """Removes the directory, or the link to one, at `path`: at once for readers, then piece by piece.
 
-    It is renamed to a hidden name first, so that what dies half-way is no longer part of the store. Something else than
-    a directory, or nothing, is left alone.
+    It is renamed to a hidden name first, so that what dies half-way is no longer part of the store; the rename is synced
+    where it is to be `durable`. ``False``: something else than a directory, which is left alone, or nothing is there.
     """
+    doomed = _hide(path)
+    if doomed is None:
+        return False
+    if durable:
+        sync_names(path, root, "the directory is removed")
+    _discard(doomed)
+    return True
+
+
+def clear_directory(path: str, *, durable: bool) -> None:
+    """Removes everything in the directory at `path` but hidden files; the directory stays."""
+    files, folders = children(path)
+    doomed = [_hide(os.path.join(path, name)) for name in folders]
+    for name in files:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(path, name))
+    if durable and (files or folders):
+        sync_names(os.path.join(path, "*"), path, "everything is removed")
+    for hidden in doomed:
+        if hidden is not None:
+            _discard(hidden)
+
+
+def _hide(path: str) -> str | None:
+    """Gives the directory, or the link to one, at `path` the hidden name that is returned."""
     if not _is_directory(path):
-        return
-    if os.path.islink(path):
-        os.unlink(path)
-        return
+        return None
     doomed = _beside(path)
     try:
         os.rename(path, doomed)
     except FileNotFoundError:
-        return
-    shutil.rmtree(doomed)
+        return None
+    return doomed
 
 
-def clear_directory(path: str) -> None:
-    """Removes everything in the directory at `path` but hidden files; the directory stays."""
-    files, folders = children(path)
-    for name in folders:
-        remove_tree(os.path.join(path, name))
-    for name in files:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(path, name))
+def _discard(doomed: str) -> None:
+    """Removes a directory, or the link to one."""
+    if os.path.islink(doomed):
+        os.unlink(doomed)
+    else:
+        shutil.rmtree(doomed)
 
 
-def replace_tree(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
-    """Makes `items` (keys below `path` → values) all that is in the directory at `path`.
+def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
+    """Makes `items` (keys below `path` → values) all that is in the directory at `path`, which is below `root`.
 
     They are staged in a hidden directory beside it; then two renames swap them in; then the old tree is removed. When
     anything fails before the second rename, the old tree is whole and in its place.
     """
     if os.path.lexists(path) and not _is_directory(path):
         raise NotADirectoryError(20, "a value is where a directory should be", path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    make_directories(os.path.dirname(path), root, durable=durable)
     staged, doomed = _beside(path), _beside(path)
     try:
         stage(staged, items, durable=durable)
@@ -117,12 +138,9 @@ def replace_tree(path: str, items: Mapping[str, Buffer], *, durable: bool) -> No
         shutil.rmtree(staged, ignore_errors=True)
         raise
     if durable:
-        sync_directory(os.path.dirname(path))
+        sync_names(path, root, "the directory is replaced")
     if had_old:
-        if os.path.islink(doomed):
-            os.unlink(doomed)
-        else:
-            shutil.rmtree(doomed)
+        _discard(doomed)
 
 
 def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
@@ -131,7 +149,7 @@ def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -
     When a rename fails, those before it are undone. A process killed between the renames leaves old and new entries
     mixed, and both complete in hidden directories.
     """
-    os.makedirs(path, exist_ok=True)
+    make_directories(path, path, durable=durable)
     staged, doomed = (os.path.join(path, temporary_name(word)) for word in ("new", "old"))
     done: list[tuple[str, str]] = []
     try:
@@ -152,7 +170,7 @@ def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -
             os.rmdir(doomed)
         raise
     if durable:
-        sync_directory(path)
+        sync_names(staged, path, "the directory is replaced")
     shutil.rmtree(staged)
     shutil.rmtree(doomed)
 
@@ -164,24 +182,14 @@ def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None
     for key, value in items.items():
         path = os.path.join(directory, key.replace("/", os.sep))
         parent = os.path.dirname(path)
-        if parent not in made:
-            os.makedirs(parent, exist_ok=True)
+        os.makedirs(parent, exist_ok=True)
+        while parent not in made:
             made.add(parent)
+            parent = os.path.dirname(parent)
         localfile.write_value(os.open(path, localfile.CREATE, 0o666), [byte_view(value)], durable=durable)
     if durable:
         for folder in made:
             sync_directory(folder)
-
-
-def sync_directory(path: str) -> None:
-    """Makes the names in a directory durable. Windows does so by itself."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:

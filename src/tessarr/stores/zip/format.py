@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import BinaryIO, Protocol
 
 from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.local.sync import sync
 from tessarr.stores.path import is_plain_key, is_unicode
 
 _LOCAL = struct.Struct("<4s5H3L2H")
@@ -103,7 +104,7 @@ class DescriptorFile:
 
     def sync(self) -> None:
         """See `File.sync`."""
-        os.fsync(self.descriptor)
+        sync(self.descriptor)
 
 
 class ObjectFile:

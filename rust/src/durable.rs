@@ -1,0 +1,139 @@
+//! Durable changes: content and names of files that are on the disk before a call returns.
+//!
+//! What syncing asks of the disk: `fsync` on Linux and other Unix systems, `F_FULLFSYNC` on macOS, `FlushFileBuffers` on
+//! Windows, where names are left to the journal of NTFS. A sync that failed is never tried again: the kernel takes the pages it
+//! could not write for clean, so that a second one would say that all is well.
+//!
+//! The Python engine does the same (`src/tessarr/stores/local/sync.py`).
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use crate::error::Error;
+use crate::pool::process;
+
+/// Syncs the content of a file, or the names in a directory.
+pub fn sync(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        #[cfg(target_vendor = "apple")]
+        Err(error) if is_no_full_sync(&error) => Ok(rustix::fs::fsync(file)?),
+        done => done,
+    }
+}
+
+/// Whether the file system, one of a network for instance, does not know `F_FULLFSYNC`. Nothing was tried then.
+#[cfg(target_vendor = "apple")]
+fn is_no_full_sync(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::INVAL, Errno::NOTSUP, Errno::NOTTY].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))
+}
+
+/// The change was made, and what a power cut would leave of it is not known.
+pub fn unknown(path: &Path, done: &str, error: &io::Error) -> Error {
+    Error::new("durability", format!("{done}, but its directory could not be synced: {}", path.display()))
+        .got(error.to_string())
+        .hint("The change is visible now; whether it survives a power cut is unknown. Check the disk before writing again")
+        .with(|f| f.errno = error.raw_os_error())
+}
+
+/// Makes the name `path` durable, or that it is gone: syncs its directory, or the next above that is still there; then
+/// every directory above whose own name was not synced by this process, up to `root`. Whoever made those may not have
+/// synced them yet.
+#[cfg(unix)]
+pub fn sync_names(path: &Path, root: &Path) -> io::Result<()> {
+    let known = &process().synced;
+    let mut synced = Vec::new();
+    for folder in path.ancestors().skip(1) {
+        let directory = match File::open(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != root => continue,
+            opened => opened?,
+        };
+        sync(&directory)?;
+        let identity = Identity::of(&directory);
+        if folder == root || identity.is_some_and(|identity| known.has(folder, identity)) {
+            break;
+        }
+        synced.extend(identity.map(|identity| (folder, identity)));
+    }
+    synced.into_iter().for_each(|(folder, identity)| known.add(folder, identity));
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub fn sync_names(_path: &Path, _root: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes a directory and those above it. With `durable` the names of `root` and of what is above it, where they are
+/// made here, are synced; those below are by `sync_names`, with the value that they are made for.
+pub fn make_directories(folder: &Path, root: &Path, durable: bool) -> io::Result<()> {
+    if !durable || cfg!(not(unix)) {
+        return fs::create_dir_all(folder);
+    }
+    let made: Vec<&Path> = folder.ancestors().take_while(|above| !above.is_dir()).collect();
+    process().synced.forget(&made);
+    fs::create_dir_all(folder)?;
+    for above in made.iter().filter(|made| root.starts_with(made)).filter_map(|made| made.parent()) {
+        sync(&File::open(above)?)?;
+    }
+    Ok(())
+}
+
+/// A directory as no other is, not even a later one of the same name and inode. (One that is made again within a tick
+/// of the kernel's clock could pass for the old one: see `Synced::forget`.)
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    born: SystemTime,
+}
+
+#[cfg(unix)]
+impl Identity {
+    /// `None` where the file system does not tell when a directory was made.
+    fn of(directory: &File) -> Option<Identity> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = directory.metadata().ok()?;
+        Some(Identity { device: metadata.dev(), inode: metadata.ino(), born: metadata.created().ok()? })
+    }
+}
+
+/// Directories whose names a process synced.
+#[derive(Default)]
+pub struct Synced(Mutex<HashMap<PathBuf, Identity>>);
+
+/// More directories than this are forgotten, and synced again.
+const MANY: usize = 1 << 14;
+
+impl Synced {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Identity>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called before directories are made.
+    fn forget(&self, folders: &[&Path]) {
+        let mut known = self.lock();
+        for &folder in folders {
+            known.remove(folder);
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Synced {
+    fn has(&self, folder: &Path, identity: Identity) -> bool {
+        self.lock().get(folder) == Some(&identity)
+    }
+
+    fn add(&self, folder: &Path, identity: Identity) {
+        let mut known = self.lock();
+        if known.len() >= MANY {
+            known.clear();
+        }
+        known.insert(folder.to_owned(), identity);
+    }
+}
