@@ -97,8 +97,8 @@ def test_a_string_is_short_for_an_object_with_that_name() -> None:
     short = opened(array_document((4,), codecs=[LITTLE, "crc32c"], chunk_key_encoding="default"))
     long = opened(array_document((4,), codecs=[LITTLE, CRC], chunk_key_encoding={"name": "default"}))
     assert short.metadata == long.metadata
-    assert short.metadata.dimension_separator == "/"
-    assert opened(array_document(chunk_key_encoding="v2")).metadata.dimension_separator == "."
+    assert short.metadata.chunk_key_encoding.separator == "/"
+    assert opened(array_document(chunk_key_encoding="v2")).metadata.chunk_key_encoding.separator == "."
     again = opened(short.metadata.to_dict())
     assert again.metadata == short.metadata
 

@@ -91,7 +91,7 @@ def test_named_dimensions_are_written_as_each_format_wants_them() -> None:
     store = MemoryStore()
     made = tessarr.create_array(store, shape=(2, 3), dtype="f4", zarr_format=2, dimension_names=("y", "x"))
     assert made.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
-    assert made.metadata.dimension_names == ("y", "x")
+    assert made.dimension_names == ("y", "x")
 
 
 @pytest.mark.spec("OGC-09")
@@ -102,7 +102,7 @@ def test_malformed_names_do_not_keep_an_array_from_being_opened(stated: Any) -> 
     store.set(".zattrs", json.dumps({"_ARRAY_DIMENSIONS": stated}).encode())
     with pytest.warns(UserWarning, match="_ARRAY_DIMENSIONS"):
         opened = tessarr.open_array(store, mode="r")
-    assert opened.metadata.dimension_names is None
+    assert opened.dimension_names is None
     assert told(conventions.check_node(array(2, 3, zarr_format=2, _ARRAY_DIMENSIONS=stated)))
 
 

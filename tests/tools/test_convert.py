@@ -368,7 +368,9 @@ def test_rechunk_changes_the_chunks_and_nothing_else(tmp_path: Path) -> None:
     array = tessarr.open_array(tmp_path / "in.zarr", path="a")
     assert array.chunks == (20, 4)
     assert np.array_equal(array[...], np.arange(400).reshape(20, 20))
-    assert array.metadata.with_(chunk_grid=source["a"].metadata.chunk_grid) == source["a"].metadata
+    assert {**array.metadata.to_dict(), "chunk_grid": source["a"].metadata.to_dict()["chunk_grid"]} == source[
+        "a"
+    ].metadata.to_dict()
     assert left_over(tmp_path) == []
 
 

@@ -59,7 +59,7 @@ def test_a_hierarchy_is_described_anew_and_its_chunks_are_not_touched(tmp_path: 
     assert dict(opened.attrs) == {"title": "x"}
     for name in ("a/c", "a/f"):
         np.testing.assert_array_equal(opened[name][...], np.arange(24).reshape(4, 6))
-        assert opened[name].metadata.dimension_names == ("y", "x")
+        assert opened[name].dimension_names == ("y", "x")
     assert model.from_store(store, zarr_format=2) == before
     assert model.from_store(store, zarr_format=3) == model.to_v3(before).spec
 

@@ -14,6 +14,7 @@ from tessarr.common.warn import warn
 from tessarr.conventions.rules import RULES, Severity
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.public import model_of
 from tessarr.types import JSON, JSONObject
 
 Attributes: TypeAlias = Mapping[str, Any]
@@ -218,7 +219,7 @@ def node_of(node: Any) -> Node:
     """The view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
     if isinstance(node, Node):
         return node
-    metadata = getattr(node, "metadata", node)
+    metadata = model_of(getattr(node, "metadata", node))
     if hasattr(metadata, "members") and hasattr(metadata, "documents"):
         extra = dict(getattr(metadata, "extra", {}))
         return Node(kind="group", attributes=_attributes(metadata), zarr_format=metadata.zarr_format, extra=extra)

@@ -19,6 +19,7 @@ from tessarr.core.node import CHANGING, Node
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, shown
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.types import Shape
@@ -90,9 +91,9 @@ class Array(Node, Selecting, Layout):
     # -- what it is --------------------------------------------------------------------------------------------------
 
     @property
-    def metadata(self) -> ArrayMetadata:
-        """The metadata, in the vocabulary of Zarr v3 whatever the format."""
-        return self._metadata
+    def metadata(self) -> ArrayV2Metadata | ArrayV3Metadata:
+        """The metadata, with the fields of the array's own format: v2 has no ``dimension_names``, v3 no ``compressor``."""
+        return shown(self._metadata)
 
     @property
     def shape(self) -> Shape:

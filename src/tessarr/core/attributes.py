@@ -33,7 +33,7 @@ class Attributes(MutableMapping[str, Any]):
 
     @property
     def _values(self) -> dict[str, Any]:
-        return self._node.metadata.attributes
+        return self._node._metadata.attributes
 
     def __getitem__(self, name: str) -> Any:
         return _live(self._values[name], lambda value: self.update({name: value}))

@@ -43,7 +43,7 @@ def write_values(source: Any, target: Array) -> None:
 
 def boxes(array: Array, nbytes: int = _PIECE_NBYTES) -> Iterator[tuple[slice, ...]]:
     """Boxes of whole stored chunks that tile `array`, each of at most `nbytes`, or one chunk."""
-    axes = array.metadata.chunk_grid.axes(array.shape)
+    axes = array._metadata.chunk_grid.axes(array.shape)
     longest = [_longest(_spans(axis, 0)) if axis.uniform is None else axis.uniform for axis in axes]
     size = max(1, array.dtype.itemsize) * prod(longest)
     cuts: list[list[slice]] = []

@@ -54,12 +54,12 @@ def human(nbytes: float) -> str:
 
 def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> ArrayInfo:
     """What `Array.info` shows; with the bytes and the number of chunks that are stored, what `Array.info_complete` shows."""
-    rectilinear = array.metadata.chunk_grid.chunk_shape is None
+    rectilinear = array._metadata.chunk_grid.chunk_shape is None
     items = [
         ("Name", array.name),
         ("Type", "Array"),
         ("Zarr format", str(array.zarr_format)),
-        ("Data type", f"{array.metadata.data_type.name} ({array.dtype})"),
+        ("Data type", f"{array._metadata.data_type.name} ({array.dtype})"),
         ("Fill value", str(array.fill_value)),
         ("Shape", str(array.shape)),
     ]
@@ -71,10 +71,10 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
         if array.shards is not None:
             items.append(("Shard shape", str(array.shards)))
         items.append(("Chunk shape", str(array.chunks)))
-    items += [("Codecs", ", ".join(codec.name for codec in array.metadata.codecs))]
+    items += [("Codecs", ", ".join(codec.name for codec in array._metadata.codecs))]
     if array.zarr_format != 3:
-        items += [("Order", array.metadata.order), ("Compressor", str(array.metadata.compressor))]
-        items += [("Filters", str(list(array.metadata.filters or ())))]
+        items += [("Order", array._metadata.order), ("Compressor", str(array._metadata.compressor))]
+        items += [("Filters", str(list(array._metadata.filters or ())))]
     items += [
         ("Store", repr(array.store)),
         ("Read-only", str(array.read_only)),
@@ -122,7 +122,7 @@ def digesting(array: Array, hashname: str) -> Steps[bytes]:
     from tessarr.stores.path import prefix_of
 
     total: Any = hashlib.new(hashname)
-    documents = formats.dumps(array.metadata.documents())
+    documents = formats.dumps(array._metadata.documents())
     for name in sorted(documents):
         total.update(documents[name])
     prefix = prefix_of(array.path)

@@ -84,7 +84,7 @@ def migrate_1to2(store: Any) -> None:
     from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
 
     old = open_array(store, mode="r+", zarr_format=1)
-    documents = formats.dumps(old.metadata.with_(zarr_format=2, extra={}).documents())
+    documents = formats.dumps(old._metadata.with_(zarr_format=2, extra={}).documents())
     for name, data in documents.items():
         old.store.set(name, data)
     old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])

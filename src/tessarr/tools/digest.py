@@ -114,7 +114,7 @@ def _hash(value: Any) -> str:
 
 
 def _array(array: Any, attributes: bool, pool: ThreadPoolExecutor) -> str:
-    description = describe(array.metadata, attributes)
+    description = describe(array._metadata, attributes)
     sha = hashlib.sha256(_hash(description).encode())
     boxes = blocks(array.shape)
     while some := list(islice(boxes, _AT_ONCE)):

@@ -67,10 +67,10 @@ def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nby
 
 def boxes(array: Array, read: Shape | None, nbytes: int = PIECE_NBYTES) -> Iterator[Box]:
     """Boxes that tile `array`, for reading from chunks of shape `read` (``None``: from anywhere)."""
-    if array.metadata.chunk_grid.chunk_shape is None:
+    if array._metadata.chunk_grid.chunk_shape is None:
         yield from copying.boxes(array, nbytes)
         return
-    steps = box_shape(array.shape, array.metadata.chunks, read, max(1, array.dtype.itemsize), nbytes)
+    steps = box_shape(array.shape, array._metadata.chunks, read, max(1, array.dtype.itemsize), nbytes)
     for starts in product(*(range(0, n, step) for n, step in zip(array.shape, steps, strict=True))):
         yield tuple(
             slice(start, min(start + step, n)) for start, step, n in zip(starts, steps, array.shape, strict=True)

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
     """Everything about an array, as plain values; what is stored only with `sizes`."""
-    metadata = array.metadata
+    metadata = array._metadata
     document = metadata.to_dict()
     regular = metadata.chunk_grid.chunk_shape is not None
     described: dict[str, Any] = {
@@ -89,7 +89,7 @@ def _stored(array: Array, sizes: bool) -> dict[str, Any]:
     if not sizes:
         return {"nbytes_stored": None, "values_stored": None, "ratio": None}
     stored = array.nbytes_stored()
-    known = array.metadata.data_type.itemsize is not None
+    known = array._metadata.data_type.itemsize is not None
     return {
         "nbytes_stored": stored,
         "values_stored": sum(1 for _ in array.stored_chunks()),
@@ -104,7 +104,7 @@ def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
         "store": group.store.url,
         "path": group.name,
         "zarr_format": group.zarr_format,
-        "consolidated": group.metadata.consolidated_metadata is not None,
+        "consolidated": group._metadata.consolidated_metadata is not None,
         "attributes": group.attrs.asdict(),
     }
     if sizes:
@@ -114,7 +114,7 @@ def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
             "members": sorted(group),
             "arrays": len(arrays),
             "groups": len(below) - len(arrays),
-            "nbytes": sum(array.nbytes for array in arrays if array.metadata.data_type.itemsize is not None),
+            "nbytes": sum(array.nbytes for array in arrays if array._metadata.data_type.itemsize is not None),
             "nbytes_stored": group.store.getsize_prefix(prefix_of(group.path)),
         }
     return described

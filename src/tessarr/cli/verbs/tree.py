@@ -61,7 +61,7 @@ def _label(node: Array | Group, sizes: bool) -> str:
         return ""
     label = f"{lengths(node.shape, node.dimension_names)} {_type_name(node)}"
     if sizes:
-        label += f"  {human(node.nbytes)}" if node.metadata.data_type.itemsize is not None else ""
+        label += f"  {human(node.nbytes)}" if node._metadata.data_type.itemsize is not None else ""
         if node.store.supports_listing:
             label += f", stored {human(node.nbytes_stored())}"
     return label
@@ -69,7 +69,7 @@ def _label(node: Array | Group, sizes: bool) -> str:
 
 def _type_name(array: Array) -> str:
     """The v3 name, or NumPy's where it says more (the lengths of strings, the units of times)."""
-    name = array.metadata.data_type.name
+    name = array._metadata.data_type.name
     return name if "." not in name and "_" not in name else str(array.dtype)
 
 

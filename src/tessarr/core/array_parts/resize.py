@@ -53,7 +53,7 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
             got=new_shape,
         )
     state = array._state
-    metadata = _with_shape(array.metadata, new_shape)
+    metadata = _with_shape(array._metadata, new_shape)
     old_bound = array._bound
     if clear:
         yield from _fill_edges(array, tuple(map(min, old_shape, new_shape)))
@@ -104,7 +104,7 @@ def _delete_outside(array: Array, old: BoundArray) -> Steps[None]:
         yield [ask(store, "delete_many", gone)]
         return
     prefix = prefix_of(array.path)
-    encoding = array.metadata.chunk_key_encoding
+    encoding = array._metadata.chunk_key_encoding
     (listed,) = yield [ask(store, "list_prefix", prefix)]
     gone = []
     for key in listed:
@@ -200,7 +200,7 @@ def _appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
         )
     state, start = array._state, array.shape[axis]
     new_shape = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(array.shape))
-    metadata = _with_shape(array.metadata, new_shape)
+    metadata = _with_shape(array._metadata, new_shape)
     bound = bind(array.store, array.path, metadata, array._options)
     dims = [slice(0, n, 1) for n in new_shape]
     dims[axis] = slice(start, new_shape[axis], 1)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.metadata.public import model_of
 
 
 def wrapped(value: Any) -> Any:
@@ -82,7 +83,7 @@ class AsyncArray(_AsyncNode):
     def __init__(self, metadata: Any, store_path: Any = None, config: Any = None) -> None:
         """`metadata`: the array to hold; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and its place."""
         if not isinstance(metadata, Array):
-            document = metadata if isinstance(metadata, Mapping) else metadata.to_dict()
+            document = metadata if isinstance(metadata, Mapping) else model_of(metadata).to_dict()
             metadata = Array.from_dict(store_path, dict(document)).with_config(config)
         super().__init__(metadata)
 

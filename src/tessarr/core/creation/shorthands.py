@@ -17,6 +17,7 @@ from tessarr.core.open import create, create_array, create_group, locate, open_a
 from tessarr.core.tree import TreeView
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.public import model_of
 from tessarr.stores.path import join, prefix_of
 
 
@@ -49,7 +50,7 @@ def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
 
 def _cut(a: Array) -> Any:
     """The `chunks` that cut a new array as `a` is cut."""
-    return a.chunks if a.metadata.chunk_grid.chunk_shape is not None else a.metadata.chunk_grid
+    return a.chunks if a._metadata.chunk_grid.chunk_shape is not None else a._metadata.chunk_grid
 
 
 def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -62,11 +63,11 @@ def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, An
         if number == source.zarr_format == 3:
             taken |= {"compressors": source.compressors, "filters": source.filters or "auto"}
             if source._sharding:
-                grid = source.metadata.chunk_grid
+                grid = source._metadata.chunk_grid
                 taken |= {"chunks": source.chunks, "shards": grid.chunk_shape or grid}
         elif number == source.zarr_format:
             taken |= {
-                "order": source.metadata.order,
+                "order": source._metadata.order,
                 "compressor": source.compressor,
                 "filters": source.filters or None,
             }
@@ -181,16 +182,16 @@ def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
         "attributes": source.attrs.asdict(),
         "dimension_names": source.dimension_names,
     }
-    if number == 3 and source.metadata.chunk_grid.chunk_shape is not None:
+    if number == 3 and source._metadata.chunk_grid.chunk_shape is not None:
         kept["shards"] = source.shards
     if number == source.zarr_format:
         kept |= {"filters": source.filters or "auto", "compressors": source.compressors or None}
-        kept["chunk_key_encoding"] = source.metadata.chunk_key_encoding
-        kept["order"] = source.metadata.order if number != 3 else None
+        kept["chunk_key_encoding"] = source._metadata.chunk_key_encoding
+        kept["order"] = source._metadata.order if number != 3 else None
         if number == 3:
             kept["serializer"] = source.serializer
-        elif source.metadata.filters is not None:
-            kept["filters"] = list(source.metadata.filters)
+        elif source._metadata.filters is not None:
+            kept["filters"] = list(source._metadata.filters)
     return kept
 
 
@@ -318,7 +319,8 @@ def _missing_above(
     return found
 
 
-def _metadata(node: Any) -> ArrayMetadata | GroupMetadata:
+def _metadata(given: Any) -> ArrayMetadata | GroupMetadata:
+    node = model_of(given)
     if isinstance(node, ArrayMetadata | GroupMetadata):
         return node
     from tessarr.core.creation.from_metadata import parsed

@@ -40,7 +40,7 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
     import numpy as np
 
     given = {name: value for name, value in changes.items() if value is not None}
-    metadata = array.metadata
+    metadata = array._metadata
     if given and metadata.zarr_format != 2:
         hint = "Read the values and use NumPy's view"
         raise UnsupportedOperationError("only v2 arrays have views", path=array.name, hint=hint)
@@ -68,7 +68,7 @@ def set_fill_value(array: Array, value: Any) -> None:
 
     array._require_writable()
     state = array._state
-    metadata = array.metadata.with_(fill_value=fill_from(array.metadata.data_type, value, array.zarr_format))
+    metadata = array._metadata.with_(fill_value=fill_from(array._metadata.data_type, value, array.zarr_format))
     document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
     metadata_io.change_document(array.store, array.path, metadata, {"fill_value": document["fill_value"]})
     finish(array._becoming(metadata, state))

@@ -120,7 +120,7 @@ def _serves(found: Array, dtype: Any, exact: bool) -> bool:
     data_type = from_numpy(dtype)
     wanted = data_type.with_byteorder("=").dtype
     if exact or wanted.kind in "OT" or found.dtype.kind in "OT":
-        return found.metadata.data_type.with_byteorder("=").dtype == wanted
+        return found._metadata.data_type.with_byteorder("=").dtype == wanted
     return np.can_cast(found.dtype, wanted)
 
 

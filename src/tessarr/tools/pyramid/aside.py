@@ -43,7 +43,7 @@ def aside(group: Group, base: Array) -> Iterator[Group]:
         os.makedirs(place, exist_ok=True)
     with LocalStore(place) as store:
         if read_entries(store, [group.path])[0].kind is None:
-            metadata_io.create_node(store, group.path, group.metadata.with_attributes({}))
+            metadata_io.create_node(store, group.path, group._metadata.with_attributes({}))
         try:
             yield Group(store, group.path)
         except BaseException:
@@ -62,8 +62,8 @@ def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
         path = group._join(level.name)
         array = built[level.name]
         assert isinstance(array, Array)
-        metadata_io.create_node(group.store, path, array.metadata, overwrite=True)
-        documents = set(array.metadata.documents())
+        metadata_io.create_node(group.store, path, array._metadata, overwrite=True)
+        documents = set(array._metadata.documents())
         prefix = prefix_of(path)
         for key in built.store.list_prefix(prefix):
             if key.removeprefix(prefix) not in documents:

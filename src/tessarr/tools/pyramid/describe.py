@@ -165,10 +165,10 @@ def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
             f"OME-Zarr {version} belongs to Zarr v{wanted}", path=base.name, got=f"Zarr v{base.zarr_format}",
             hint=f"Write ome-{'0.5' if base.zarr_format == 3 else '0.4'}",
         )  # fmt: skip
-    if version == "0.4" and base.metadata.dimension_separator != "/" and base.ndim > 1:
+    if version == "0.4" and base._metadata.dimension_separator != "/" and base.ndim > 1:
         raise UnsupportedOperationError(
             'OME-Zarr 0.4 wants "/" between the indices of chunk keys', path=base.name,
-            got=repr(base.metadata.dimension_separator), hint="Store the array anew with dimension_separator='/'",
+            got=repr(base._metadata.dimension_separator), hint="Store the array anew with dimension_separator='/'",
         )  # fmt: skip
     names = [axis.name for axis in axes]
     if version == "0.5" and list(base.dimension_names or ()) != names:

@@ -22,12 +22,12 @@ from tessarr.types import Shape
 
 def level_grid(base: Array, total: Shape) -> ChunkGrid:
     """The grid of a level that is `total` times smaller per axis."""
-    chunks = base.metadata.chunk_grid.chunk_shape
+    chunks = base._metadata.chunk_grid.chunk_shape
     if chunks is not None:
         return RegularGrid(chunks)
-    axes = base.metadata.chunk_grid.axes(base.shape)
+    axes = base._metadata.chunk_grid.axes(base.shape)
     # Inner chunks divide every shard of the array, and so its longest, but not always a part of one.
-    whole = any(isinstance(codec, ShardingCodec) for codec in base.metadata.codecs)
+    whole = any(isinstance(codec, ShardingCodec) for codec in base._metadata.codecs)
     return RectilinearGrid([_axis(axis, factor, whole) for axis, factor in zip(axes, total, strict=True)])
 
 

@@ -109,7 +109,7 @@ def _name(first: str, number: int, names: Sequence[str] | None) -> str:
 
 def level_metadata(base: Array, level: Level, method: Method) -> ArrayMetadata:
     """The metadata of a level: those of the array with another shape; what its attributes say of places is adapted."""
-    changed = base.metadata.with_(shape=level.shape, chunk_grid=level_grid(base, level.total))
+    changed = base._metadata.with_(shape=level.shape, chunk_grid=level_grid(base, level.total))
     return changed.with_attributes(_attributes(base, level, method))
 
 

@@ -63,7 +63,7 @@ class Note:
         place = group._join(folder) if folder else group.path
         stated = [[level.name, level.shape, level.factors] for level in levels]
         state = state_of(base, jobs)
-        parts = [stated, method, str(missing), memory, base.metadata.to_dict(), state]
+        parts = [stated, method, str(missing), memory, base._metadata.to_dict(), state]
         work = json.dumps(parts, sort_keys=True, default=str)
         digest = hashlib.sha256(work.encode()).hexdigest()
         paths = [group._join(level.name) for level in levels[1:]]
@@ -165,7 +165,7 @@ def build_level(
     done: Callable[[int], None],
 ) -> None:
     """Fill `target` from `source`, `jobs` pieces at a time; pieces that the note counts are left out."""
-    chunks = source.metadata.chunk_grid.chunk_shape
+    chunks = source._metadata.chunk_grid.chunk_shape
     read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
     pieces = boxes(target, read, max(1, memory // prod(level.factors)))
     for box in islice(pieces, note.done.get(level.name, 0)):

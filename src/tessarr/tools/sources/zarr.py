@@ -35,7 +35,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
     attributes = node.attrs.asdict()
     if isinstance(node, Group):
         return SourceGroup(path=path, attributes=attributes)
-    metadata = node.metadata
+    metadata = node._metadata
     regular = metadata.chunk_grid.chunk_shape is not None
     keep: dict[str, Any] = {
         "zarr_format": node.zarr_format,

@@ -1,0 +1,358 @@
+"""What `Array.metadata` is: `ArrayV3Metadata` or `ArrayV2Metadata`, each with the fields of its own format and no others.
+
+>>> old = ArrayV2Metadata.from_dict(
+...     {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "fill_value": 0, "order": "C", "compressor": None,
+...      "filters": None}
+... )
+>>> old.shape, old.order, old.fill_value, hasattr(old, "dimension_names")
+((4,), 'C', np.int32(0), False)
+>>> old.update_shape((6,)).to_dict()["shape"]
+[6]
+
+Code tells the formats apart by these fields (xarray by ``dimension_names``), so that v2 metadata must not have those of v3.
+Both are views of the one model that tessarr works with, `tessarr.metadata.array.ArrayMetadata`; v1 arrays show as v2.
+
+Source: ``zarr.core.metadata`` of zarr-python 3.0 to 3.4, whose names, argument names and value types these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from tessarr.codecs.base import Codec
+from tessarr.codecs.sharding import ShardingCodec
+from tessarr.dtypes.base import DataType
+from tessarr.errors import MetadataValidationError
+from tessarr.grids.base import ChunkGrid
+from tessarr.grids.regular import RegularGrid
+from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.metadata import formats
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.types import JSON, JSONObject, Shape
+
+
+class _Shown:
+    """What both have."""
+
+    __slots__ = ("_model",)
+    _model: ArrayMetadata
+    _formats: ClassVar[tuple[int, ...]]
+    _fields: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def _of(cls, model: ArrayMetadata) -> Self:
+        self = cls.__new__(cls)
+        object.__setattr__(self, "_model", model)
+        return self
+
+    def _parse(self, document: Mapping[str, Any]) -> None:
+        object.__setattr__(self, "_model", _parsed(document, self._formats))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The metadata that one document states, attributes included.
+
+        Raises `MetadataValidationError` when it breaks its specification, or is of another format or kind of node.
+        """
+        return cls._of(_parsed(data, cls._formats))
+
+    def to_dict(self) -> JSONObject:
+        """The one document, attributes included."""
+        return self._model.to_dict()
+
+    def to_buffer_dict(self, prototype: Any) -> dict[str, Any]:
+        """The documents as they are stored: key relative to the array → a buffer of ``prototype.buffer``."""
+        documents = formats.dumps(self._model.documents())
+        return {key: prototype.buffer.from_bytes(value) for key, value in documents.items()}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable; cannot set {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_dict() == other.to_dict() if isinstance(other, type(self)) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._of, (self._model,)
+
+    @property
+    def zarr_format(self) -> int:
+        """1, 2 or 3."""
+        return self._model.zarr_format
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self._model.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._model.ndim
+
+    @property
+    def dtype(self) -> DataType:
+        """The data type; its ``to_native_dtype()`` is NumPy's."""
+        return self._model.data_type
+
+    @property
+    def fill_value(self) -> Any:
+        """A scalar; ``None`` where a v1 or v2 document says null."""
+        fill = self._model.fill_value
+        return None if fill is None else fill[()]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The user attributes."""
+        return self._model.attributes
+
+    @property
+    def chunk_grid(self) -> ChunkGrid:
+        """How the array is cut into what is stored as one value."""
+        return self._model.chunk_grid
+
+    @property
+    def chunks(self) -> Shape:
+        """Shape of a chunk (an inner chunk, where there are shards). `NotImplementedError` when chunks differ in shape."""
+        sharding = self._sharding
+        return sharding.chunk_shape if sharding is not None else self._model.chunks
+
+    @property
+    def shards(self) -> Shape | None:
+        """Shape of a shard; ``None`` without shards. `NotImplementedError` when they differ in shape."""
+        whole = self._model.chunks
+        return whole if self._sharding is not None else None
+
+    @property
+    def _sharding(self) -> ShardingCodec | None:
+        codecs = self._model.codecs
+        return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
+
+    def encode_chunk_key(self, chunk_coords: Sequence[int]) -> str:
+        """The key of a chunk, relative to the array."""
+        return self._model.chunk_key_encoding.encode(tuple(chunk_coords))
+
+    def update_shape(self, shape: Sequence[int]) -> Self:
+        """The same with another shape."""
+        return self._of(_parsed({**self.to_dict(), "shape": list(shape)}, self._formats))
+
+    def update_attributes(self, attributes: dict[str, Any]) -> Self:
+        """The same with other attributes."""
+        return self._of(self._model.with_attributes(attributes))
+
+
+class ArrayV2Metadata(_Shown):
+    """The metadata of a Zarr v2 array, in the words of v2."""
+
+    __slots__ = ()
+    _formats = (1, 2)
+    _fields = (
+        "shape", "dtype", "chunks", "fill_value", "order", "compressor", "filters", "dimension_separator", "attributes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        shape: Sequence[int],
+        dtype: DataType,
+        chunks: Sequence[int],
+        fill_value: Any,
+        order: Literal["C", "F"],
+        dimension_separator: Literal[".", "/"] = ".",
+        compressor: Any = None,
+        filters: Iterable[Any] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`compressor` and `filters` are objects of numcodecs or their configurations; `fill_value` is a value of `dtype`.
+
+        Raises `MetadataValidationError`.
+        """
+        listed = None if filters is None else [_configuration(item) for item in filters] or None
+        fill = None if fill_value is None else dtype.dump_fill(dtype.cast_fill(fill_value), 2)
+        self._parse(
+            {
+                "zarr_format": 2,
+                "shape": list(shape),
+                "chunks": list(chunks),
+                "dtype": dtype.to_v2(),
+                "fill_value": fill,
+                "order": order,
+                "dimension_separator": dimension_separator,
+                "compressor": _configuration(compressor),
+                "filters": listed,
+                "attributes": dict(attributes or {}),
+            }
+        )
+
+    def to_dict(self) -> JSONObject:
+        """The one document, attributes and ``dimension_separator`` included, also where what is stored leaves it out."""
+        document = self._model.to_dict()
+        if self.zarr_format == 2:
+            document.setdefault("dimension_separator", self.dimension_separator)
+        return document
+
+    @property
+    def order(self) -> str:
+        """Layout of elements in a chunk: "C" or "F"."""
+        return self._model.order
+
+    @property
+    def dimension_separator(self) -> str:
+        """What stands between the numbers of a chunk's key."""
+        return self._model.dimension_separator or "."
+
+    @property
+    def compressor(self) -> Any:
+        """The compressor, of numcodecs; ``None`` when there is none."""
+        return None if self._model.compressor is None else _numcodec(self._model.compressor)
+
+    @property
+    def filters(self) -> tuple[Any, ...] | None:
+        """The filters, of numcodecs; ``None`` when there are none."""
+        return tuple(map(_numcodec, self._model.filters)) if self._model.filters else None
+
+
+class ArrayV3Metadata(_Shown):
+    """The metadata of a Zarr v3 array."""
+
+    __slots__ = ()
+    _formats = (3,)
+    _fields = (
+        "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs", "attributes", "dimension_names",
+        "storage_transformers", "extra_fields",
+    )  # fmt: skip
+    node_type: ClassVar[Literal["array"]] = "array"
+
+    def __init__(
+        self,
+        *,
+        shape: Sequence[int],
+        data_type: DataType,
+        chunk_grid: ChunkGrid | Mapping[str, Any],
+        chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any],
+        fill_value: Any,
+        codecs: Iterable[Codec | Mapping[str, Any] | str],
+        attributes: Mapping[str, Any] | None = None,
+        dimension_names: Iterable[str | None] | None = None,
+        storage_transformers: Iterable[JSONObject] | None = None,
+        extra_fields: Mapping[str, JSON] | None = None,
+    ) -> None:
+        """`fill_value` is a value of `data_type`; grids, key encodings and codecs are objects or their JSON.
+
+        Raises `MetadataValidationError`.
+        """
+        document: dict[str, Any] = {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": list(shape),
+            "data_type": data_type.to_json(),
+            "chunk_grid": _json_of(chunk_grid),
+            "chunk_key_encoding": _key_encoding(chunk_key_encoding),
+            "fill_value": data_type.dump_fill(data_type.cast_fill(fill_value), 3),
+            "codecs": [_json_of(codec) for codec in codecs],
+            "attributes": dict(attributes or {}),
+            "storage_transformers": list(storage_transformers or ()),
+            **(extra_fields or {}),
+        }
+        if dimension_names is not None:
+            document["dimension_names"] = list(dimension_names)
+        self._parse(document)
+
+    @property
+    def data_type(self) -> DataType:
+        """The data type."""
+        return self._model.data_type
+
+    @property
+    def chunk_key_encoding(self) -> ChunkKeyEncoding:
+        """How chunks are named."""
+        return self._model.chunk_key_encoding
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """The codecs, in order."""
+        return self._model.codecs
+
+    @property
+    def inner_codecs(self) -> tuple[Codec, ...]:
+        """The codecs of inner chunks, where there are shards; else `codecs`."""
+        return self._sharding.codecs if self._sharding is not None else self._model.codecs
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """Names of the axes; ``None`` when none are given."""
+        return self._model.dimension_names
+
+    @property
+    def storage_transformers(self) -> tuple[JSONObject, ...]:
+        """As in the document."""
+        return self._model.storage_transformers
+
+    @property
+    def extra_fields(self) -> dict[str, JSON]:
+        """Members of the document that the specification does not name."""
+        return self._model.extra
+
+
+def shown(model: ArrayMetadata) -> ArrayV2Metadata | ArrayV3Metadata:
+    """`model` in the words of its own format."""
+    return ArrayV3Metadata._of(model) if model.zarr_format == 3 else ArrayV2Metadata._of(model)
+
+
+def model_of(metadata: Any) -> Any:
+    """The model behind what `shown` gives; anything else as it is."""
+    return metadata._model if isinstance(metadata, _Shown) else metadata
+
+
+def _parsed(document: Mapping[str, Any], allowed: tuple[int, ...]) -> ArrayMetadata:
+    number: Any = document.get("zarr_format")
+    if number not in allowed:
+        expected = " or ".join(map(str, allowed))
+        raise MetadataValidationError(f"Invalid value for zarr_format. Expected {expected}", got=repr(number))
+    keys = formats.KEYS[number]
+    if number == 3:
+        documents: dict[str, Any] = {keys.array: dict(document)}
+    else:
+        rest = {name: value for name, value in document.items() if name not in ("attributes", "node_type")}
+        documents = {keys.array: rest, keys.attributes or "": dict(document.get("attributes") or {})}
+    model = formats.parse_node(number, documents)
+    if not isinstance(model, ArrayMetadata):
+        raise MetadataValidationError("the document describes a group", expected="an array")
+    return model
+
+
+def _numcodec(configuration: Any) -> Any:
+    from tessarr.registry import get_numcodec
+
+    return get_numcodec(configuration)
+
+
+def _configuration(codec: Any) -> Any:
+    """What a v2 document says of a codec: an object of numcodecs, its configuration, or nothing."""
+    from tessarr.codecs.numcodecs.v2 import v2_config
+
+    return None if codec is None else v2_config(codec)
+
+
+def _json_of(value: Any) -> Any:
+    """The JSON of a grid, key encoding or codec; JSON as it is."""
+    for name in ("to_json", "to_dict"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _key_encoding(value: Any) -> Any:
+    given = _json_of(value)
+    # zarr-python also takes {"name": …, "separator": …}
+    if isinstance(given, dict) and "separator" in given and "configuration" not in given:
+        return {"name": given["name"], "configuration": {"separator": given["separator"]}}
+    return given
+
+
+__all__ = ["ArrayV2Metadata", "ArrayV3Metadata", "RegularGrid", "model_of", "shown"]
