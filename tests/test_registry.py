@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tessarr import registry
+from tests.waiting import PATIENCE_S
 
 
 def test_a_codec_registered_while_the_built_in_one_is_imported_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +45,7 @@ def test_what_a_package_offers_is_known_to_a_thread_that_asks_while_another_look
         if not first:
             first.append(1)
             looking.set()
-            assert go_on.wait(20)
+            assert go_on.wait(PATIENCE_S)
         return [offered]
 
     monkeypatch.setattr(importlib.metadata, "entry_points", slow)
@@ -53,7 +54,7 @@ def test_what_a_package_offers_is_known_to_a_thread_that_asks_while_another_look
     with ThreadPoolExecutor(1) as pool:
         one = pool.submit(registry.get, "codec", "offered.codec")
         try:
-            assert looking.wait(20)
+            assert looking.wait(PATIENCE_S)
             assert registry.get("codec", "offered.codec") is not None
         finally:
             go_on.set()

@@ -15,6 +15,7 @@ import pytest
 
 import tessarr
 from tessarr.engine import pool as shared_pool
+from tests.waiting import PATIENCE_S
 
 WORKERS = 8
 ROUNDS = 4
@@ -179,7 +180,7 @@ def test_threads_that_help_work_in_the_context_of_the_caller(monkeypatch: pytest
     seen: list[tuple[int, str]] = []
 
     def work(_: int) -> None:
-        meeting.wait(20)  # so that each item has a thread of its own
+        meeting.wait(PATIENCE_S)  # so that each item has a thread of its own
         seen.append((threading.get_ident(), np.geterr()["over"]))
 
     try:

@@ -21,7 +21,7 @@ from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.plain import WrapperStore
 from tests.threads import together
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Pausing(WrapperStore):

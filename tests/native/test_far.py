@@ -17,6 +17,7 @@ from tessarr.engine.native.engine import NativeEngine
 from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import ChunkNotFoundError, CodecError, ShardIndexError, StoreError
 from tessarr.types import ByteRange
+from tests.waiting import PATIENCE_S, until_async
 
 from .far import FarStore
 from .test_equality import layouts, make, random_values, selections, v1_documents, v3_documents
@@ -276,15 +277,24 @@ def test_what_rust_gives_up_is_read_by_the_reference_engine() -> None:
 
 
 def test_cancelling_an_awaited_read_ends_its_requests() -> None:
-    store = FarStore(delay_s=0.2)
+    store = FarStore()
     array = tessarr.create_array(store, data=np.arange(400).reshape(20, 20), chunks=(2, 2))
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        held.set()
+        go_on.wait(PATIENCE_S)
 
     async def main() -> None:
+        store.before = hold
         task = asyncio.create_task(array.read_async(...))
-        await asyncio.sleep(0.05)
+        await until_async(held.is_set, "requests are in flight")
+        store.before = lambda *_: None
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert not go_on.is_set()  # it ended although nothing was answered
+        go_on.set()
         assert ((await array.read_async(np.s_[:4])) == np.arange(80).reshape(4, 20)).all()
 
     asyncio.run(main())

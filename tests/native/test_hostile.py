@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from tessarr.errors import BaseZarrError, ChecksumError, ChunkNotFoundError, Cod
 from tessarr.indexing.selection import Outer
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.plain import LoggingStore
+from tests.waiting import until
 
 VALUES = (np.arange(4096).reshape(64, 64) // 5 % 300).astype("u4")
 
@@ -313,10 +313,8 @@ def test_files_of_replaced_shards_do_not_stay_open(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(20):
         array[64:128, 64:128] = number
-    deadline = time.monotonic() + 30
-    while len(list(Path("/proc/self/fd").iterdir())) > before and time.monotonic() < deadline:
-        time.sleep(0.01)  # they are closed by another thread
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    # They are closed by another thread.
+    until(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before, "the files are closed")
     assert array[100, 100] == 19
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 
 import tessarr
 from tessarr import _native
+from tests.waiting import PATIENCE_S, until
 
 VALUES = np.arange(256 * 256, dtype="i4").reshape(256, 256)
 GZIP = {"name": "gzip", "configuration": {"level": 1}}
@@ -53,16 +55,20 @@ def test_a_forked_child_reads_and_writes_after_its_parent_did(tmp_path: Path) ->
             status = 0 if (array[...] == VALUES + 1).all() and array[7, 7] == VALUES[7, 7] + 1 else 2
         finally:
             os._exit(status)
-    deadline = time.monotonic() + 30
-    done = 0
-    while not done and time.monotonic() < deadline:
+    found: list[int] = []
+
+    def ended() -> bool:
         done, status = os.waitpid(child, os.WNOHANG)
-        time.sleep(0.01)
-    if not done:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        pytest.fail("the child hangs")
-    assert os.waitstatus_to_exitcode(status) == 0
+        found.extend([status] if done else [])
+        return bool(done)
+
+    try:
+        until(ended, "the child ends")
+    finally:
+        if not found:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(found[0]) == 0
     assert (array[...] == VALUES + 1).all()
 
 
@@ -97,32 +103,40 @@ def test_threads_read_and_write_different_chunks_at_once(tmp_path: Path) -> None
         assert all(pool.map(work, range(16)))
 
 
-def read_for(array: Any, seconds: float) -> None:
-    """Reads again and again."""
-    started = time.monotonic()
-    while time.monotonic() < started + seconds:
-        array[::1, ::7, ::7]
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this platform cannot send itself a timed signal")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this platform cannot signal one of its threads")
 def test_an_interrupt_ends_a_long_read(tmp_path: Path) -> None:
-    path = str(tmp_path / "a")
-    array = tessarr.create_array(path, shape=(4000, 1000, 1000), chunks=(10, 1000, 1000), dtype="u1", compressors=None)
+    """It is sent when the first chunk is in place, and hundreds that take long to decode are left."""
+    array = tessarr.create_array(
+        str(tmp_path / "a"), shape=(400, 4000, 1000), chunks=(1, 4000, 1000), dtype="u1", compressors=GZIP
+    )
     assert array.engine.name == "native"
+    array[0] = 7
+    for number in range(1, 400):
+        shutil.copytree(tmp_path / "a/c/0", tmp_path / f"a/c/{number}")
+    out = np.zeros((400, 1, 1000), "u1")
+    reader = threading.get_ident()
+
+    def send() -> None:
+        until(out.any, "a chunk is read")
+        signal.pthread_kill(reader, signal.SIGUSR1)
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, interrupt)
-    started = time.monotonic()
+    def read() -> None:
+        array.read(np.s_[:, ::4000], out=out)
+        sender.join()  # where an interrupt comes that the read did not notice
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    sender = threading.Thread(target=send)
+    sender.start()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(KeyboardInterrupt):
-            read_for(array, 60)
+            read()
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - started < 10
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert 0 < np.count_nonzero(out[:, 0, 0]) < 400
 
 
 WAITS = """
@@ -132,8 +146,8 @@ signal.signal(signal.SIGUSR1, lambda *_: print("signal", flush=True))
 tessarr.config.set({"engine": sys.argv[2], "threading.max_workers": 4})
 array = tessarr.open_array(sys.argv[1], mode="r+")
 where = (0, 0) if sys.argv[3] == "one" else (slice(1, -1), slice(1, -1))
-print("begins", flush=True)
 try:
+    print("begins", flush=True)
     array[where] = 7
     print("done", flush=True)
 except KeyboardInterrupt:
@@ -166,14 +180,14 @@ def test_an_interrupt_ends_the_wait_for_a_lock_and_other_signals_do_not(
                 time.sleep(0.3)
                 if kind == "interrupt":
                     child.send_signal(signal.SIGINT)
-                    assert child.communicate(timeout=10)[0] == "interrupted\n"
+                    assert child.communicate(timeout=PATIENCE_S)[0] == "interrupted\n"
                     continue
                 child.send_signal(signal.SIGUSR1)
                 time.sleep(0.2)
                 assert child.poll() is None
                 for file in held:
                     file.close()
-                assert child.communicate(timeout=10)[0] == "signal\ndone\n"
+                assert child.communicate(timeout=PATIENCE_S)[0] == "signal\ndone\n"
             finally:
                 child.kill()
 

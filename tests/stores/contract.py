@@ -30,6 +30,7 @@ from tessarr.engine.write_chunks import put
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
 from tessarr.stores.base import Fetch, Listing, Store
 from tessarr.types import Buffer, ByteRange
+from tests.waiting import PATIENCE_S
 
 SEED = {
     "zarr.json": b"{}",
@@ -393,7 +394,7 @@ class WriteContract:
             with store.lock("other"):
                 pass
             assert not entered.wait(0.05)
-        assert entered.wait(10)
+        assert entered.wait(PATIENCE_S)
         thread.join()
 
     def test_the_asynchronous_writes_mean_the_same(self, store: Store) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import logging
 import pickle
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tessarr.stores.wrappers.plain import (
 )
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
+from tests.waiting import PATIENCE_S
 
 
 class TestWrapperStore(StoreContract, ConditionalContract):
@@ -146,25 +146,35 @@ def test_calls_are_logged_with_their_place_and_time() -> None:
     assert twin.with_read_only().read_only
 
 
-def test_latency_is_per_request_and_a_fetch_is_one() -> None:
-    store = LatencyStore(MemoryStore(), get_latency=0.05, set_latency=0)
+def test_latency_is_per_request_and_a_fetch_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    store = LatencyStore(MemoryStore(), get_latency=0.05, set_latency=0.02)
     assert store.is_remote
-    started = time.perf_counter()
     store.set("a", b"1")
-    assert time.perf_counter() - started < 0.04
+    assert slept == [0.02]
     store.fetch([Fetch("a")] * 10)
-    assert 0.05 <= time.perf_counter() - started < 0.3
+    assert slept == [0.02, 0.05]
 
 
-def test_asynchronous_latencies_pass_together() -> None:
+def test_asynchronous_latencies_pass_together(monkeypatch: pytest.MonkeyPatch) -> None:
     store = LatencyStore(MemoryStore({"a": b"1"}), get_latency=0.1)
+    slept: list[float] = []
 
     async def read() -> None:
-        await asyncio.gather(*(store.get_async("a") for _ in range(20)))
+        all_wait = asyncio.Event()
 
-    started = time.perf_counter()
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            if len(slept) == 20:
+                all_wait.set()
+            await all_wait.wait()
+
+        monkeypatch.setattr("asyncio.sleep", sleep)
+        await asyncio.wait_for(asyncio.gather(*(store.get_async("a") for _ in range(20))), PATIENCE_S)
+
     asyncio.run(read())
-    assert 0.1 <= time.perf_counter() - started < 1
+    assert slept == [0.1] * 20
 
 
 def test_a_prefix_store_shows_its_place_and_keeps_to_it() -> None:

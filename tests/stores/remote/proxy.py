@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,10 @@ from urllib.parse import unquote
 
 from tests.stores.remote.google import Message, XmlUploads
 from tests.stores.remote.servers import Server
+from tests.waiting import PATIENCE_S
+from tests.work import other_threads
 
+_QUIET_TURNS = 5
 Kind = Literal["status", "reset", "hang", "truncate", "short", "drip", "lost"]
 
 
@@ -56,15 +58,25 @@ class Proxy:
     host: str = "127.0.0.1"
     port: int = 0
     latency_s: float = 0.0
+    """For how long nothing must happen before the requests that came are answered, all together: a wave."""
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     most_at_once: int = 0
     connections: int = 0
+    overdue: int = 0
+    """Requests that were held for a minute: whoever had to let them pass did not."""
     _uploads: XmlUploads = field(default_factory=XmlUploads)
     _at_once: int = 0
-    _tasks: set[asyncio.Task[None] | None] = field(default_factory=set)
-    _times: list[tuple[float, float]] = field(default_factory=list)
-    """When each request came and when its latency had passed."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _waves: int = 0
+    _wave: asyncio.Task[None] | None = None
+    _waiting: int = 0
+    """How many requests the present wave has."""
+    _hanging: int = 0
+    _passing: int | None = None
+    """How many more requests pass a closed gate; ``None`` while it is open."""
+    _held: list[asyncio.Future[None]] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -74,17 +86,79 @@ class Proxy:
         """Forgets what came by, and all faults."""
         self.seen.clear()
         self.faults.clear()
-        self.most_at_once = self.connections = 0
-        self._times.clear()
+        self.most_at_once = self.connections = self._waves = 0
 
     def rounds(self) -> int:
-        """How many round trips came after one another: the longest row of requests that each began when the one before
-        had its latency behind it. A busy machine takes longer, and gives the same answer."""
-        rounds, last = 0, 0.0
-        for began, ended in sorted(self._times, key=lambda times: times[1]):
-            if began >= last:
-                rounds, last = rounds + 1, ended
-        return rounds
+        """How many round trips came after one another while there was latency: the number of waves."""
+        return self._waves
+
+    # -- requests that a test holds ----------------------------------------------------------------------------
+
+    def hold(self, *, passing: int = 0) -> None:
+        """Hold every request from now on, apart from the next `passing`, until `let_pass` or `release`."""
+        self._passing = passing
+
+    @property
+    def holding(self) -> int:
+        """How many requests are held."""
+        return len(self._held)
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests came that are not answered."""
+        return self._at_once
+
+    def let_pass(self) -> None:
+        """Answer the requests that are held at this moment; those that come later are held."""
+        if self._held and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._open)
+
+    def release(self) -> None:
+        """Answer the requests that are held, and hold no more."""
+        self._passing = None
+        self.let_pass()
+
+    def _open(self) -> None:
+        for one in self._held:
+            if not one.done():
+                one.set_result(None)
+
+    async def _hold(self) -> None:
+        """Wait at the gate."""
+        if self._passing is None:
+            return
+        if self._passing > 0:
+            self._passing -= 1
+            return
+        one = asyncio.get_running_loop().create_future()
+        self._held.append(one)
+        try:
+            # Whoever calls `release` meanwhile may have found nothing to let pass.
+            while self._passing is not None and not (await asyncio.wait({one}, timeout=PATIENCE_S))[0]:
+                self.overdue += 1
+                self.release()
+        finally:
+            self._held.remove(one)
+
+    async def _join_wave(self) -> None:
+        """Wait until the requests that are sent side by side are all here."""
+        if self._wave is None:
+            self._wave = asyncio.get_running_loop().create_task(self._end_wave(self.latency_s))
+            self._waiting = 0
+        self._waiting += 1
+        await asyncio.shield(self._wave)
+
+    async def _end_wave(self, latency_s: float) -> None:
+        """Come to an end when nothing happened for several turns of the loop in succession: no request came, none is being
+        answered, and no thread of the client did anything. How long a turn takes decides nothing."""
+        quiet, turns, before = 0, 0, None
+        while quiet < _QUIET_TURNS and turns < 100 * _QUIET_TURNS:
+            await asyncio.sleep(latency_s / _QUIET_TURNS)
+            now = (len(self.seen), self._waiting + self._hanging == self._at_once, other_threads())
+            quiet = quiet + 1 if now == before and now[1] and now[2] is not None else 0
+            before, turns = now, turns + 1
+        self._waves += 1  # before the client can know
+        self._wave = None
 
     def counts(self) -> dict[str, int]:
         """Requests by method; listings count as LIST."""
@@ -99,6 +173,7 @@ class Proxy:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         task = asyncio.current_task()
+        assert task is not None
         self._tasks.add(task)  # a loop holds its tasks by weak references only
         try:
             while (request := await _read_message(reader, is_request=True)) is not None:
@@ -114,11 +189,11 @@ class Proxy:
         method, target, _ = request.head.split(" ", 2)
         self.seen.append(Seen(method, target, request.headers.get("range")))
         self._at_once += 1
-        began = time.monotonic()
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            await asyncio.sleep(self.latency_s)
-            self._times.append((began, time.monotonic()))  # before the client can know
+            await self._hold()
+            if self.latency_s:
+                await self._join_wave()
             fault = self._next_fault(f"{method} {target}")
             if fault is None:
                 answer = await self._forward(request)
@@ -145,7 +220,11 @@ class Proxy:
             await writer.drain()
             return True
         if fault.kind == "hang":
-            await asyncio.sleep(60)
+            self._hanging += 1
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self._hanging -= 1
         if fault.kind in ("hang", "reset"):
             return False
         answer = await self._forward(request)
@@ -221,8 +300,8 @@ def _bytes_of(message: Message, *, with_body: bool) -> bytes:
 @contextmanager
 def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
     """A proxy before `upstream`, in a thread of its own."""
-    proxy = Proxy(upstream, google)
     loop = asyncio.new_event_loop()
+    proxy = Proxy(upstream, google, _loop=loop)
     ready = threading.Event()
 
     async def main() -> None:
@@ -243,7 +322,8 @@ def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
         quiet = 0
         while quiet < 3:  # connections that were accepted already still become tasks, and transports close in the loop
             rest = asyncio.all_tasks(loop)
-            for one in rest:
+            # Only tasks that have begun to serve are cancelled: others would never close their connections.
+            for one in proxy._tasks:
                 one.cancel()
             loop.run_until_complete(asyncio.gather(asyncio.sleep(0.005), *rest, return_exceptions=True))
             quiet = 0 if rest else quiet + 1
@@ -251,9 +331,9 @@ def start_proxy(upstream: Server, *, google: bool = False) -> Iterator[Proxy]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    ready.wait(10)
+    assert ready.wait(PATIENCE_S)
     try:
         yield proxy
     finally:
         loop.call_soon_threadsafe(task.cancel)
-        thread.join(10)
+        thread.join(PATIENCE_S)

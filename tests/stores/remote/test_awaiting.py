@@ -17,37 +17,26 @@ from tessarr.stores.base import Store
 from tessarr.stores.remote.open import open_url
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
+from tests.waiting import PATIENCE_S, until, until_async
 
 _number = itertools.count()
-WAIT_S = 0.2
 
 
 @pytest.fixture
-def store(s3_proxy: Proxy) -> Store:
+def place(s3_proxy: Proxy) -> Store:
+    """An empty place. Its client has more patience than any test, so that no request is sent twice."""
+    options = {**S3_OPTIONS, "client_options": {"timeout": "300s"}}
+    return open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=options)
+
+
+@pytest.fixture
+def store(place: Store) -> Store:
     """A group with an array ``x`` and a group ``g`` with 40 arrays."""
-    made = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
-    tessarr.create_array(made, name="x", data=np.arange(64).reshape(8, 8), chunks=(4, 4))
+    tessarr.create_array(place, name="x", data=np.arange(64).reshape(8, 8), chunks=(4, 4))
     for number in range(40):
-        made.set(f"g/{number}/zarr.json", made.get("x/zarr.json") or b"")
-    tessarr.create_group(made, path="g")
-    return made
-
-
-async def _longest_pause(waiting: Awaitable[Any]) -> float:
-    """Seconds for which the loop did nothing else while it waited."""
-    longest = 0.0
-
-    async def tick() -> None:
-        nonlocal longest
-        while True:
-            began = time.perf_counter()
-            await asyncio.sleep(0.005)
-            longest = max(longest, time.perf_counter() - began)
-
-    ticking = asyncio.create_task(tick())
-    await waiting
-    ticking.cancel()
-    return longest
+        place.set(f"g/{number}/zarr.json", place.get("x/zarr.json") or b"")
+    tessarr.create_group(place, path="g")
+    return place
 
 
 def _x(store: Store, name: str) -> tessarr.Array:
@@ -95,17 +84,23 @@ CALLS: dict[str, Callable[[Store], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_waits_does_not_block_the_loop(store: Store, s3_proxy: Proxy, name: str) -> None:
-    asyncio.run(_prepared(store, name))  # imports and connections are not what is measured
-    s3_proxy.latency_s = WAIT_S
-    # A busy machine may hold up any loop once; a call that blocks holds it up every time.
-    assert min(_pauses(lambda: asyncio.run(_longest_pause(_prepared(store, name))))) < WAIT_S / 2
+    """Each request is held until another task of the same loop lets it pass: a call that blocks the loop never ends."""
 
+    async def let_pass() -> None:
+        while True:
+            await asyncio.sleep(0.002)
+            s3_proxy.let_pass()
 
-def _pauses(measure: Callable[[], float]) -> list[float]:
-    found = [measure()]
-    while found[-1] >= WAIT_S / 2 and len(found) < 4:
-        found.append(measure())
-    return found
+    async def main() -> None:
+        passing = asyncio.create_task(let_pass())
+        await _prepared(store, name)
+        passing.cancel()
+
+    s3_proxy.clear()
+    s3_proxy.hold()
+    asyncio.run(main())
+    assert s3_proxy.seen
+    assert s3_proxy.overdue == 0
 
 
 async def _prepared(store: Store, name: str) -> Any:
@@ -116,40 +111,43 @@ async def _prepared(store: Store, name: str) -> Any:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_is_cancelled_ends_and_sends_no_more_requests(store: Store, s3_proxy: Proxy, name: str) -> None:
-    async def cancelled() -> int:
+    async def cancelled() -> None:
         waiting = CALLS[name](store)
         s3_proxy.clear()
-        s3_proxy.latency_s = 0.5
+        s3_proxy.hold()
         task = asyncio.ensure_future(waiting)
-        while not s3_proxy.seen:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        began = time.perf_counter()
+        await until_async(lambda: s3_proxy.holding, "a request is sent")
+        await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.perf_counter() - began < 0.3
-        return len(s3_proxy.seen)
+        assert s3_proxy.overdue == 0  # the call ended although nothing was answered
+        await asyncio.sleep(0.2)  # those that were sent side by side have come; nothing that follows an answer can have
+        sent = len(s3_proxy.seen)
+        s3_proxy.release()
+        await asyncio.sleep(0.3)  # in which a thread that goes on would send another
+        assert len(s3_proxy.seen) == sent
 
-    sent = asyncio.run(cancelled())
-    time.sleep(0.8)
-    assert len(s3_proxy.seen) == sent
-    s3_proxy.latency_s = 0
+    asyncio.run(cancelled())
+    until(lambda: not s3_proxy.in_flight, "what was sent is answered")
     assert tessarr.open(store, path="x", mode="r")[...].shape in ((8, 8), (2,), (3, 3))  # whole, as before or after
 
 
-def test_a_hundred_arrays_open_in_the_time_of_a_few(store: Store, s3_proxy: Proxy) -> None:
-    s3_proxy.latency_s = WAIT_S
+def test_a_hundred_arrays_are_opened_side_by_side(store: Store, s3_proxy: Proxy) -> None:
+    """64 requests or more at once. With one thread for each, of a handful, there would be 17."""
 
     async def every() -> list[Any]:
-        return await asyncio.gather(
+        opening = asyncio.gather(
             *(tessarr.open_array_async(store, path=f"g/{number % 40}", mode="r") for number in range(100))
         )
+        await until_async(lambda: s3_proxy.most_at_once >= 64, "64 requests are in flight")
+        s3_proxy.release()
+        return await opening
 
-    began = time.perf_counter()
+    s3_proxy.clear()
+    s3_proxy.hold()
     assert len(asyncio.run(every())) == 100
-    # 300 requests, 64 or more at once: five rounds of them. With one thread for each, of a handful, there would be 17.
-    assert time.perf_counter() - began < 12 * WAIT_S
+    assert s3_proxy.overdue == 0
 
 
 def test_several_loops_one_after_another_and_side_by_side_use_one_store(store: Store) -> None:
@@ -185,10 +183,8 @@ def test_asynchronous_errors_are_those_of_the_synchronous_call(store: Store) -> 
     assert made.shape == (2,)
 
 
-async def _cancelled_after(waiting: Awaitable[Any], seconds: float) -> bool:
-    """Whether it was cancelled, `seconds` after it began, before it came to its end."""
-    task = asyncio.ensure_future(waiting)
-    await asyncio.sleep(seconds)
+async def _is_cancelled(task: asyncio.Future[Any]) -> bool:
+    """Cancel a task; whether it was cancelled before it came to its end."""
     task.cancel()
     try:
         await task
@@ -199,76 +195,89 @@ async def _cancelled_after(waiting: Awaitable[Any], seconds: float) -> bool:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_whatever_moment_an_append_is_cancelled_at_the_array_is_as_before_or_after(
-    s3_proxy: Proxy, zarr_format: int
+    place: Store, s3_proxy: Proxy, zarr_format: int
 ) -> None:
-    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
+    """At each of its requests, one after another, until it needs no more of them than pass."""
     rows = np.arange(24).reshape(3, 8)
-    array = tessarr.create_array(store, name="x", data=rows, chunks=(2, 4), zarr_format=zarr_format)
-    s3_proxy.latency_s = 0.05
-    cancelled = []
-    for moment in range(8):
-        cancelled.append(asyncio.run(_cancelled_after(array.append_async(rows), 0.03 + 0.04 * moment)))
-        now = tessarr.open_array(store, path="x", mode="r")
+    array = tessarr.create_array(place, name="x", data=rows, chunks=(2, 4), zarr_format=zarr_format)
+
+    async def cancelled_at(moment: int) -> bool:
+        s3_proxy.hold(passing=moment)
+        task = asyncio.ensure_future(array.append_async(rows))
+        await until_async(lambda: task.done() or s3_proxy.holding, "a request is held, or the append has ended")
+        found = await _is_cancelled(task)
+        s3_proxy.release()
+        await until_async(lambda: not s3_proxy.in_flight, "what was sent is answered")
+        return found
+
+    moment = 0
+    while asyncio.run(cancelled_at(moment)):
+        now = tessarr.open_array(place, path="x", mode="r")
         assert now.shape[0] % 3 == 0
         np.testing.assert_array_equal(now[...], np.tile(rows, (now.shape[0] // 3, 1)))
-    assert cancelled[0]
+        moment += 1
+    assert moment >= 3  # reading and writing the document, and chunks
     # The lock that a cancelled append held is free.
     assert asyncio.run(array.append_async(rows))[0] == array.shape[0]
+    assert s3_proxy.overdue == 0
 
 
-def test_appends_side_by_side_in_one_loop_all_survive(s3_proxy: Proxy) -> None:
-    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
-    array = tessarr.create_array(store, name="x", shape=(0,), chunks=(10,), dtype="i4")
+def test_appends_side_by_side_in_one_loop_all_survive(place: Store) -> None:
+    array = tessarr.create_array(place, name="x", shape=(0,), chunks=(10,), dtype="i4")
 
     async def every() -> None:
-        others = [tessarr.open_array_async(store, path="x", mode="r+") for _ in range(30)]
+        others = [tessarr.open_array_async(place, path="x", mode="r+") for _ in range(30)]
         await asyncio.gather(*(one.append_async(np.full(2, i)) for i, one in enumerate(await asyncio.gather(*others))))
 
-    asyncio.run(asyncio.wait_for(every(), 60))
+    asyncio.run(asyncio.wait_for(every(), PATIENCE_S))
     array.refresh()
     assert sorted(array[...].tolist()) == sorted([*range(30)] * 2)
 
 
-def test_an_append_that_is_cancelled_while_it_waits_for_another_lets_it_go_on(s3_proxy: Proxy) -> None:
-    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
-    array = tessarr.create_array(store, name="x", shape=(0,), chunks=(10,), dtype="i4")
-    s3_proxy.latency_s = 0.05
+def test_an_append_that_is_cancelled_while_it_waits_for_another_lets_it_go_on(place: Store, s3_proxy: Proxy) -> None:
+    array = tessarr.create_array(place, name="x", shape=(0,), chunks=(10,), dtype="i4")
+    others = [tessarr.open_array(place, path="x") for _ in range(2)]
 
     async def two() -> None:
+        s3_proxy.hold()
         first = asyncio.ensure_future(array.append_async([1, 2]))
-        await asyncio.sleep(0.02)
-        assert await _cancelled_after(tessarr.open_array(store, path="x").append_async([3]), 0.03)
+        await until_async(lambda: s3_proxy.holding, "the first append is under way")
+        second = asyncio.ensure_future(others[0].append_async([3]))
+        await asyncio.sleep(0.03)
+        assert await _is_cancelled(second)
+        s3_proxy.release()
         await first
-        await tessarr.open_array(store, path="x").append_async([4])
+        await others[1].append_async([4])
 
-    asyncio.run(asyncio.wait_for(two(), 20))
+    asyncio.run(asyncio.wait_for(two(), PATIENCE_S))
     array.refresh()
     assert array[...].tolist() == [1, 2, 4]
 
 
-def test_what_runs_in_a_thread_gives_up_when_it_is_cancelled(s3_proxy: Proxy) -> None:
-    store = open_url(f"s3+http://{s3_proxy.address}/bucket/await{next(_number)}", storage_options=S3_OPTIONS)
+def test_what_runs_in_a_thread_gives_up_when_it_is_cancelled(place: Store, s3_proxy: Proxy) -> None:
     source = tessarr.group()
     for number in range(50):
         source.create_array(str(number), data=np.arange(4))
-    target = tessarr.create_group(store)
-    s3_proxy.latency_s = 0.02
+    target = tessarr.create_group(place)
+
+    def copied() -> int:
+        return sum(one.method == "PUT" and "copy/" in one.target for one in s3_proxy.seen)
 
     async def cancelled() -> None:
+        s3_proxy.clear()
+        s3_proxy.hold(passing=60)
         task = asyncio.ensure_future(tessarr.copy_async(source, target, "copy"))
-        while sum(one.method == "PUT" and "copy/" in one.target for one in s3_proxy.seen) < 6:
-            await asyncio.sleep(0.01)
+        await until_async(lambda: s3_proxy.holding, "the copy is under way")
         task.cancel()
+        s3_proxy.release()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(asyncio.wait_for(cancelled(), 60))
-    s3_proxy.latency_s = 0
-    time.sleep(0.3)
-    sent = len(s3_proxy.seen)
-    time.sleep(0.5)
-    assert len(s3_proxy.seen) == sent
-    assert 0 < len([*tessarr.open_group(store, path="copy", mode="r")]) < 50
+    asyncio.run(asyncio.wait_for(cancelled(), PATIENCE_S))
+    time.sleep(0.5)  # in which a thread that goes on would write all of it
+    until(lambda: not s3_proxy.in_flight, "what was sent is answered")
+    assert 0 < copied() < 50
+    assert 0 < len([*tessarr.open_group(place, path="copy", mode="r")]) < 50
 
 
 def test_changes_follow_into_consolidated_metadata_when_awaited(store: Store) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import logging
 import pickle
-import time
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,24 +24,32 @@ from tessarr.types import ByteRange
 from tests.stores.contract import increment, plain
 from tests.stores.remote.proxy import Fault, Kind, Proxy
 from tests.stores.remote.servers import S3_OPTIONS
+from tests.waiting import until_async
 
 _number = itertools.count()
 VALUE = np.random.default_rng(3).bytes(100_000)
 
 
-def open_s3(proxy: Proxy, *, retries: int = 3, **options: Any) -> Store:
-    """A store of its own behind `proxy`, quick to try again and to lose patience."""
+def open_s3(proxy: Proxy, *, retries: int = 3, fault: Fault | None = None, **options: Any) -> Store:
+    """A store of its own behind `proxy`, quick to try again; and quick to lose patience, where `fault` is to try it."""
     retry = {"max_retries": retries, "backoff": {"init_backoff": timedelta(milliseconds=1)}}
-    client = {"timeout": "1s", "read_timeout": "400ms"}
+    client = {"timeout": "300s", "read_timeout": "300s"}
+    if fault is not None and fault.kind in ("hang", "drip"):
+        client = {"timeout": "1500ms", "read_timeout": "1s"}
     settings = {**S3_OPTIONS, "retry_config": retry, "client_options": client, **options}
     return open_url(f"s3+http://{proxy.address}/bucket/f{next(_number)}", storage_options=settings)
 
 
 @pytest.fixture
 def store(s3_proxy: Proxy) -> Store:
-    store = open_s3(s3_proxy)
+    """A store whose client waits longer than any request is held."""
+    return _filled(open_s3(s3_proxy), s3_proxy)
+
+
+def _filled(store: Store, proxy: Proxy) -> Store:
+    """The store with the value ``k``, and nothing seen of that."""
     store.set("k", VALUE)
-    s3_proxy.clear()
+    proxy.clear()
     return store
 
 
@@ -58,9 +65,8 @@ def _name(fault: Fault) -> str:
 
 @pytest.mark.parametrize("fault", _TRANSIENT, ids=_name)
 @pytest.mark.parametrize("byte_range", [None, ByteRange(1000, 60_000), ByteRange(-3000)], ids=["whole", "part", "tail"])
-def test_a_passing_fault_of_a_read_is_tried_again(
-    store: Store, s3_proxy: Proxy, fault: Fault, byte_range: ByteRange | None
-) -> None:
+def test_a_passing_fault_of_a_read_is_tried_again(s3_proxy: Proxy, fault: Fault, byte_range: ByteRange | None) -> None:
+    store = _filled(open_s3(s3_proxy, fault=fault), s3_proxy)
     if fault.kind == "short" and byte_range is None:
         byte_range = ByteRange(0)  # a whole answer that is consistently too short looks like a shorter object
     expected = VALUE if byte_range is None else VALUE[slice(*byte_range.bounds(len(VALUE)))]
@@ -72,7 +78,8 @@ def test_a_passing_fault_of_a_read_is_tried_again(
 
 
 @pytest.mark.parametrize("kind", ["status", "reset", "hang", "lost"])
-def test_a_passing_fault_of_a_write_is_tried_again(store: Store, s3_proxy: Proxy, kind: Kind) -> None:
+def test_a_passing_fault_of_a_write_is_tried_again(s3_proxy: Proxy, kind: Kind) -> None:
+    store = _filled(open_s3(s3_proxy, fault=Fault(kind)), s3_proxy)
     s3_proxy.faults.append(Fault(kind, match="^PUT"))
     store.set("k", b"new")
     s3_proxy.faults.append(Fault(kind, match="^PUT"))
@@ -84,10 +91,9 @@ def test_a_passing_fault_of_a_write_is_tried_again(store: Store, s3_proxy: Proxy
 
 
 @pytest.mark.parametrize("fault", _TRANSIENT, ids=_name)
-def test_a_lasting_fault_is_an_error_with_the_place_and_the_attempts(
-    store: Store, s3_proxy: Proxy, fault: Fault
-) -> None:
-    quick = open_s3(s3_proxy, retries=1)
+def test_a_lasting_fault_is_an_error_with_the_place_and_the_attempts(s3_proxy: Proxy, fault: Fault) -> None:
+    store = _filled(open_s3(s3_proxy, fault=fault), s3_proxy)
+    quick = open_s3(s3_proxy, retries=1, fault=fault)
     s3_proxy.faults.append(Fault(fault.kind, match="^GET", status=fault.status, times=99))
     with pytest.raises(RequestError) as caught:
         store.fetch([Fetch("k", (ByteRange(0, 5000),))]) if fault.kind != "hang" else quick.get("k")
@@ -143,11 +149,13 @@ def _stored(store: Store, operation: str) -> Any:
 @pytest.mark.parametrize("fault", [*_TRANSIENT, Fault("lost")], ids=_name)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_passing_fault_of_any_operation_changes_nothing(
-    store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
+    s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
 ) -> None:
     monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
-    if operation.startswith("parts"):  # megabytes take longer, and that is no fault
-        store = open_s3(s3_proxy, client_options={"timeout": "9s", "read_timeout": "3s"})
+    options = {}
+    if operation.startswith("parts") and fault.kind in ("hang", "drip"):  # megabytes take longer, and that is no fault
+        options["client_options"] = {"timeout": "9s", "read_timeout": "3s"}
+    store = _filled(open_s3(s3_proxy, fault=fault, **options), s3_proxy)
     match, call, call_async, expected = OPERATIONS[operation]
     if operation == "size" and fault.kind in ("truncate", "short", "drip"):
         match = "^NEVER"  # an answer to HEAD has no body
@@ -173,8 +181,6 @@ def test_a_lasting_fault_of_any_operation_is_an_error(
     store: Store, s3_proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: Fault, operation: str
 ) -> None:
     monkeypatch.setattr("tessarr.stores.remote.obstore.store._MULTIPART_FROM", 10_000_000)
-    if operation.startswith("parts"):
-        store = open_s3(s3_proxy, client_options={"timeout": "9s", "read_timeout": "3s"})
     match, call, call_async, _ = OPERATIONS[operation]
     store.set("a/b", b"1")
     s3_proxy.faults.append(Fault(fault.kind, match=match, status=fault.status, times=99))
@@ -218,7 +224,8 @@ def test_one_bad_request_of_many_fails_the_whole_wave(store: Store, s3_proxy: Pr
         asyncio.run(store.fetch_async(wanted))
 
 
-def test_an_object_that_changes_between_its_parts_is_read_again(store: Store, s3_proxy: Proxy) -> None:
+def test_an_object_that_changes_between_its_parts_is_read_again(s3_proxy: Proxy) -> None:
+    store = _filled(open_s3(s3_proxy, fault=Fault("hang")), s3_proxy)
     old, new = b"o" * 3_000_000, b"n" * 3_000_000
     store.set("k", old)
     s3_proxy.faults.append(Fault("hang", match="^GET"))
@@ -260,43 +267,40 @@ def test_a_conditional_write_that_lost_to_another_is_not_taken_for_ones_own(stor
 
 def test_being_cancelled_ends_the_requests_and_gives_the_places_back(store: Store, s3_proxy: Proxy) -> None:
     assert isinstance(store, ObjectStore)
-    s3_proxy.latency_s = 0.3
+    s3_proxy.hold()
 
     async def main() -> None:
         task = asyncio.create_task(store.fetch_async([Fetch(f"k{number}") for number in range(100)]))
-        await asyncio.sleep(0.1)
+        await until_async(lambda: s3_proxy.holding >= 8, "requests are in flight")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    began = time.monotonic()
     asyncio.run(main())
-    assert time.monotonic() - began < 1
+    assert s3_proxy.overdue == 0  # it ended although nothing was answered
     assert store._budget.statistics().in_flight == 0
-    s3_proxy.latency_s = 0
+    s3_proxy.release()
     assert plain(asyncio.run(store.get_async("k"))) == VALUE
 
 
 def test_the_loop_goes_on_while_requests_wait(store: Store, s3_proxy: Proxy) -> None:
-    s3_proxy.latency_s = 0.3
-
-    async def main() -> int:
+    async def main() -> Any:
+        s3_proxy.hold()
         task = asyncio.create_task(store.get_async("k"))
-        ticks = 0
-        while not task.done():
-            await asyncio.sleep(0.01)
-            ticks += 1
-        return ticks
+        await until_async(lambda: s3_proxy.holding, "the request is held, and this loop goes on")
+        s3_proxy.release()
+        return await task
 
-    assert asyncio.run(main()) > 10
-    assert asyncio.run(main()) > 10  # and in a second loop
+    assert plain(asyncio.run(main())) == VALUE
+    assert plain(asyncio.run(main())) == VALUE  # and in a second loop
+    assert s3_proxy.overdue == 0
 
 
 def test_credentials_are_in_no_repr_error_traceback_log_or_pickle(
     s3_proxy: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    store = open_s3(s3_proxy, retries=0, session_token="hush-token")
+    store = open_s3(s3_proxy, retries=0, fault=Fault("hang"), session_token="hush-token")
     texts = [repr(store), store.url, repr(pickle.dumps(store)), repr(store.with_read_only())]
     for fault in (Fault("status", status=403, code="AccessDenied"), Fault("reset"), Fault("hang")):
         s3_proxy.faults.append(fault)

@@ -27,6 +27,7 @@ from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, increment, plain
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
+from tests.waiting import PATIENCE_S
 
 _number = itertools.count()
 
@@ -141,14 +142,14 @@ def test_a_value_that_was_replaced_while_it_was_read_is_not_kept() -> None:
         def fetch(self, requests: Any) -> Any:
             found = super().fetch(requests)
             started.set()
-            written.wait(10)
+            assert written.wait(PATIENCE_S)
             return found
 
     store = MemoryStore({"k": b"old"})
     cache = CacheStore(Slow(store), cache_set_data=False)
     thread = threading.Thread(target=cache.get, args=("k",))
     thread.start()
-    started.wait(10)
+    assert started.wait(PATIENCE_S)
     cache.set("k", b"new")
     written.set()
     thread.join()
@@ -274,14 +275,14 @@ def test_what_is_read_while_a_value_is_written_is_not_kept() -> None:
         def set(self, key: str, value: Any, **options: Any) -> Any:
             version = super().set(key, value, **options)
             visible.set()
-            assert go_on.wait(30)
+            assert go_on.wait(PATIENCE_S)
             return version
 
     below = Slow({"k": b"old value"})
     cache = CacheStore(below, max_size=1000)
     writer = threading.Thread(target=lambda: cache.set("k", b"new value"))
     writer.start()
-    assert visible.wait(30)
+    assert visible.wait(PATIENCE_S)
     assert bytes(cache.get("k", ByteRange(0, 3)) or b"") == b"new"
     assert cache.cache_info().current_size == 0
     go_on.set()
@@ -298,14 +299,14 @@ def test_of_two_writes_at_once_the_one_that_is_stored_is_cached() -> None:
             version = super().set(key, value, **options)
             if value == b"first":
                 visible.set()
-                assert go_on.wait(30)
+                assert go_on.wait(PATIENCE_S)
             return version
 
     below = SlowAtFirst()
     cache = CacheStore(below, max_size=1000)
     writer = threading.Thread(target=lambda: cache.set("k", b"first"))
     writer.start()
-    assert visible.wait(30)
+    assert visible.wait(PATIENCE_S)
     cache.set("k", b"second")
     go_on.set()
     writer.join()

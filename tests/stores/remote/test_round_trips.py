@@ -17,6 +17,7 @@ from tessarr.stores.remote.open import open_url
 from tessarr.stores.wrappers.cache import CacheStore
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
+from tests.waiting import until_async
 
 _number = itertools.count()
 DATA = np.random.default_rng(5).integers(0, 60000, (64, 64)).astype("u2")
@@ -33,7 +34,7 @@ def cost(s3_proxy: Proxy) -> Callable[[Callable[[], Any]], tuple[dict[str, int],
 
     def measure(call: Callable[[], Any]) -> tuple[dict[str, int], int]:
         s3_proxy.clear()
-        s3_proxy.latency_s = 0.15
+        s3_proxy.latency_s = 0.05
         try:
             call()
             return s3_proxy.counts(), s3_proxy.rounds()
@@ -254,6 +255,7 @@ import sys
 import tessarr
 from tessarr.stores.remote.open import open_url
 from tests.stores.remote.servers import S3_OPTIONS
+from tests.waiting import until_async
 array = tessarr.open_array(open_url(sys.argv[1], storage_options=S3_OPTIONS), path="s", mode="r+")
 for number in range(int(sys.argv[2]), array.shape[0], 8):
     array[number] = number + 1
@@ -342,12 +344,16 @@ def test_writes_that_are_cancelled_end(store: Store, s3_proxy: Proxy) -> None:
     array = plain_array(store)
 
     async def main() -> None:
-        s3_proxy.latency_s = 5
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(array.write_async(..., DATA), 0.3)
-        s3_proxy.latency_s = 0
+        s3_proxy.hold()
+        task = asyncio.ensure_future(array.write_async(..., DATA))
+        await until_async(lambda: s3_proxy.holding, "a write is under way")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        s3_proxy.release()
 
     asyncio.run(main())
+    assert s3_proxy.overdue == 0  # it ended although nothing was answered
 
 
 def test_reads_of_many_arrays_share_their_waves(store: Store, cost: Any) -> None:
