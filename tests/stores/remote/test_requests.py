@@ -220,7 +220,8 @@ def test_the_setting_async_timeout_ends_the_attempts(monkeypatch: pytest.MonkeyP
 
 
 def test_a_server_that_says_slow_down_gets_fewer_requests(store: NetworkStore, s3_proxy: Proxy) -> None:
-    store._budget = RequestBudget(start=16)
+    now = [100.0]
+    store._budget = RequestBudget(start=16, clock=lambda: now[0])
     store.set("k", b"1")
     before = store._budget.statistics().limit
     s3_proxy.faults.append(Fault("status", status=503, code="SlowDown", times=3))
@@ -228,10 +229,14 @@ def test_a_server_that_says_slow_down_gets_fewer_requests(store: NetworkStore, s
     after = store._budget.statistics()
     assert after.limit == before // 2  # three signs within half a second are one
     assert after.slow_downs == 3
+    now[0] += 0.5
+    s3_proxy.faults.append(Fault("status", status=503, code="SlowDown", times=1))
+    assert plain(store.get("k")) == b"1"
+    assert store._budget.statistics().limit == before // 4
 
 
 def test_a_busy_budget_grows_with_success_and_an_idle_one_does_not() -> None:
-    budget = RequestBudget(start=4, most=20)
+    budget = RequestBudget(start=4, most=20, clock=lambda: 100.0)
     budget.acquire()
     budget.release("ok")
     assert budget.statistics().limit == 4

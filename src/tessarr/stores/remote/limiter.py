@@ -19,6 +19,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 from tessarr.settings import config
@@ -78,8 +79,15 @@ class RequestBudget:
     1
     """
 
-    def __init__(self, *, start: int = START, least: int = LEAST, most: int | None = None) -> None:
-        """`most`: ``None`` is the setting ``async.concurrency``."""
+    def __init__(
+        self,
+        *,
+        start: int = START,
+        least: int = LEAST,
+        most: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`most`: ``None`` is the setting ``async.concurrency``. `clock` gives seconds, for tests."""
         self._lock = threading.Lock()
         self._waiting: deque[_Waiter] = deque()
         self._limit, self._least = float(start), least
@@ -87,7 +95,8 @@ class RequestBudget:
         self._in_flight = self._requests = self._slow_downs = self._nbytes = 0
         self._slow_start = True
         self._last_cut = 0.0
-        self._window = (time.monotonic(), 0, 0)
+        self._clock = clock
+        self._window = (clock(), 0, 0)
         """When the present window began, and requests and bytes at that moment."""
         self._before = (0.0, 0.0)
         """Limit and bytes per second of the window before."""
@@ -166,7 +175,7 @@ class RequestBudget:
 
     def _cut(self) -> None:
         self._slow_downs += 1
-        now = time.monotonic()
+        now = self._clock()
         if now - self._last_cut >= _CUT_PAUSE_S:
             self._last_cut = now
             self._slow_start = False
@@ -175,7 +184,7 @@ class RequestBudget:
     def _grow(self) -> None:
         grown = min(float(self._most()), self._limit + (1 if self._slow_start else 1 / self._limit))
         self._limit = max(self._limit, grown)
-        now = time.monotonic()
+        now = self._clock()
         began, requests, nbytes = self._window
         if now - began < _WINDOW_S or self._requests - requests < 2 * self._limit:
             return
