@@ -1,8 +1,13 @@
-"""Filters of the native engine: the bytes, values and errors of the reference engine, whatever the elements."""
+"""Filters of the native engine: the bytes, values and errors of the reference engine, whatever the elements.
+
+An array is served by the native engine alone, or by the reference engine alone: `array.engine` says by which.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,9 +20,11 @@ from hypothesis.extra import numpy as hnp
 import tessarr
 from tessarr.engine.native.engine import NativeEngine
 from tessarr.engine.reference.engine import ReferenceEngine
-from tessarr.errors import TessarrError
+from tessarr.errors import CodecError, TessarrError, UnsupportedOperationError
 from tessarr.indexing.selection import Outer
 from tessarr.stores.memory.store import MemoryStore
+
+from .far import FarStore
 
 REFERENCE = ReferenceEngine()
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
@@ -122,6 +129,25 @@ def attempt(work: Any) -> Any:
             return type(error)
 
 
+@contextmanager
+def without_the_reference_engine() -> Iterator[None]:
+    """Fail where the native engine calls the reference engine."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the native engine called the reference engine")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("read", "read_async", "reading", "write", "write_async"):
+            patch.setattr(ReferenceEngine, name, refuse)
+        yield
+
+
+def natively(work: Any) -> Any:
+    """The result of `work`, done by the native engine alone, or the class of the error."""
+    with without_the_reference_engine():
+        return attempt(work)
+
+
 def compare(make: Any, values: npt.NDArray[Any], *, exact: bool = True) -> None:
     """Both engines write the same bytes, or fail alike, and read what either wrote alike.
 
@@ -133,12 +159,9 @@ def compare(make: Any, values: npt.NDArray[Any], *, exact: bool = True) -> None:
     if native.supports(bound[0]) is not None:
         return
     everything = Outer(tuple(slice(0, n, 1) for n in values.shape))
-    made = [
-        attempt(lambda engine=engine, b=b: engine.write(b, everything, values))
-        for engine, b in zip((native, REFERENCE), bound, strict=True)
-    ]
-    assert made[0] == made[1]
-    if made[0] is not None:
+    error = natively(lambda: native.write(bound[0], everything, values))
+    assert error == attempt(lambda: REFERENCE.write(bound[1], everything, values))
+    if error is not None:
         return
     assert sorted(stores[0].list()) == sorted(stores[1].list())
     if exact:
@@ -151,7 +174,8 @@ def compare(make: Any, values: npt.NDArray[Any], *, exact: bool = True) -> None:
         return out.tobytes()
 
     for array in bound:
-        assert attempt(lambda array=array: read(native, array)) == attempt(lambda array=array: read(REFERENCE, array))
+        ours = natively(lambda array=array: read(native, array))
+        assert ours == attempt(lambda array=array: read(REFERENCE, array))
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -195,13 +219,11 @@ CHAINS: list[tuple[str, list[Any]]] = [
     ("<i4", [{"id": "delta", "dtype": "<i4"}]),
     ("<f4", [{"id": "delta", "dtype": "<f4"}]),
     (">f8", [{"id": "delta", "dtype": ">f8"}]),
-    ("<f4", [{"id": "fixedscaleoffset", "scale": 10, "offset": 1.5, "dtype": "<f4", "astype": "<i2"}]),
-    ("<f8", [{"id": "fixedscaleoffset", "scale": 100, "offset": -1000, "dtype": "<f8", "astype": ">u4"}]),
-    ("<i2", [{"id": "fixedscaleoffset", "scale": 1, "offset": -3, "dtype": "<i2", "astype": "<i8"}]),
-    ("<i2", [{"id": "fixedscaleoffset", "scale": 0.5, "offset": -3, "dtype": "<i2", "astype": "<i8"}]),
+    ("<i2", [{"id": "delta", "dtype": "<i2", "astype": ">i4"}]),
     ("<f4", [{"id": "quantize", "digits": 2, "dtype": "<f4"}]),
-    ("<f8", [{"id": "astype", "encode_dtype": "<f2", "decode_dtype": "<f8"}]),
-    ("<f8", [{"id": "astype", "encode_dtype": "<i2", "decode_dtype": "<f8"}]),
+    (">f8", [{"id": "quantize", "digits": 5, "dtype": ">f8", "astype": "<f8"}]),
+    ("<i4", [{"id": "astype", "encode_dtype": ">i2", "decode_dtype": "<i4"}]),
+    ("<i4", [{"id": "delta", "dtype": "<i4"}, {"id": "astype", "encode_dtype": "|i1", "decode_dtype": "<i4"}]),
     ("<f4", [{"id": "bitround", "keepbits": 5}]),
     ("|b1", [{"id": "packbits"}]),
     ("<u2", [{"id": "jenkins_lookup3", "initval": 5, "prefix": None}]),
@@ -225,10 +247,10 @@ def test_chunks_of_many_blocks_are_filtered_natively_and_alike(dtype: str, filte
 V3 = [
     ("float32", [{"name": "bitround", "configuration": {"keepbits": 7}}], None),
     ("int32", [{"name": "bitround", "configuration": {"keepbits": 3}}], None),
-    ("float64", [{"name": "cast_value", "configuration": {"data_type": "int16", "out_of_range": "clamp"}}], None),
-    ("float64", [{"name": "cast_value", "configuration": {"data_type": "float16"}}], None),
-    ("int16", [{"name": "scale_offset", "configuration": {"offset": -5, "scale": 2}}], None),
-    ("float32", [{"name": "scale_offset", "configuration": {"offset": -5.5, "scale": 0.25}}], None),
+    ("float16", [{"name": "bitround", "configuration": {"keepbits": 2}}], None),
+    ("complex64", [{"name": "bitround", "configuration": {"keepbits": 9}}], None),
+    ("float32", [{"name": "numcodecs.quantize", "configuration": {"digits": 1}}], None),
+    ("int16", [{"name": "numcodecs.astype", "configuration": {"encode_dtype": "|u1", "decode_dtype": "<i2"}}], None),
     ("int64", [{"name": "numcodecs.delta", "configuration": {"dtype": "<i8"}}], None),
     ("bool", [{"name": "numcodecs.packbits"}], None),
     ("bool", [], {"name": "packbits", "configuration": {"padding_encoding": "last_byte"}}),
@@ -251,22 +273,96 @@ def test_v3_chains_with_filters_are_served_natively(dtype: str, filters: Any, se
     compare(make, values, exact=False)
 
 
-def test_a_value_that_only_numpy_can_judge_is_left_to_the_reference_engine() -> None:
-    filters = [{"id": "fixedscaleoffset", "scale": 1, "offset": 0, "dtype": "<f8", "astype": "<i2"}]
+def scaled(dtype: str, astype: str) -> dict[str, Any]:
+    return {"id": "fixedscaleoffset", "scale": 1, "offset": 0, "dtype": dtype, "astype": astype}
+
+
+ONLY_NUMPY: list[tuple[str, list[dict[str, Any]], str]] = [
+    ("<f8", [scaled("<f8", "<i2")], "the codec 'fixedscaleoffset'"),
+    ("<f4", [scaled("<f4", "<f4")], "the codec 'fixedscaleoffset'"),
+    ("<f8", [{"id": "astype", "encode_dtype": "<i2", "decode_dtype": "<f8"}], "the codec 'astype' from <f8 to <i2"),
+    ("<i4", [{"id": "astype", "encode_dtype": "<f8", "decode_dtype": "<i4"}], "the codec 'astype' from <i4 to <f8"),
+    ("<f8", [{"id": "astype", "encode_dtype": "<f4", "decode_dtype": "<f8"}], "the codec 'astype' from <f8 to <f4"),
+    ("<i8", [{"id": "delta", "dtype": "<i8", "astype": "|i1"}], "the codec 'delta' from <i8 to |i1"),
+    ("<u4", [{"id": "delta", "dtype": "<u4", "astype": "<i4"}], "the codec 'delta' from <u4 to <i4"),
+    ("<f2", [{"id": "delta", "dtype": "<f2"}], "the codec 'delta' from <f2 to <f2"),
+    ("<f8", [{"id": "quantize", "digits": 2, "dtype": "<f8", "astype": "<f4"}], "the codec 'quantize' from <f8 to <f4"),
+    ("<f4", [{"id": "quantize", "digits": 200, "dtype": "<f4"}], "quantize to 200 digits"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "filters", "reason"), ONLY_NUMPY, ids=lambda value: str(value)[:60])
+def test_a_filter_whose_results_only_numpy_defines_is_left_to_the_reference_engine_at_opening(
+    dtype: str, filters: Any, reason: str
+) -> None:
+    store = MemoryStore()
+    array = tessarr.create_array(store, zarr_format=2, shape=4, dtype=dtype, filters=filters, compressors=None)
+    for opened in (array, tessarr.open_array(store, mode="r")):
+        assert opened.engine.name == "reference"
+        assert f"the native engine cannot: {reason}" in opened.engine.reason
+    with (
+        tessarr.config.set({"engine": "native"}),
+        pytest.raises(UnsupportedOperationError, match="cannot serve this array") as error,
+    ):
+        tessarr.open_array(store, mode="r").engine  # noqa: B018
+    assert reason in str(error.value)
+
+
+@pytest.mark.parametrize("make_store", [MemoryStore, FarStore])
+def test_a_value_that_numpy_leaves_to_the_processor_is_cast_by_the_engine_that_the_array_names(make_store: Any) -> None:
+    filters = [scaled("<f8", "<i2")]
     values = np.array([1.0, 1e9, -7.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        array = tessarr.create_array({}, zarr_format=2, data=values, filters=filters, compressors=None)
-        assert array.engine.name == "native"
+        array = tessarr.create_array(make_store(), zarr_format=2, data=values, filters=filters, compressors=None)
+        assert array.engine.name == "reference"
         stored = np.frombuffer(bytes(array.store.get("0")), "<i2")
         assert stored.tolist() == values.astype("<i2").tolist()
 
 
-def test_a_value_that_does_not_fit_is_the_error_of_the_reference_engine() -> None:
-    filters = [{"name": "cast_value", "configuration": {"data_type": "int8"}}]
+@pytest.mark.parametrize(
+    ("name", "configuration", "refused"),
+    [
+        ("cast_value", {"data_type": "int8"}, 300),
+        ("cast_value", {"data_type": "int8", "out_of_range": "clamp"}, np.nan),
+        ("scale_offset", {"offset": 0, "scale": 1e300}, 1e300),
+    ],
+)
+def test_codecs_of_v3_that_refuse_values_are_left_to_the_reference_engine(
+    name: str, configuration: Any, refused: float
+) -> None:
+    filters = [{"name": name, "configuration": configuration}]
     array = tessarr.create_array({}, shape=3, dtype="float64", filters=filters, fill_value=0)
-    assert array.engine.name == "native"
-    with pytest.raises(tessarr.errors.CodecError, match="cannot turn a value into int8"):
-        array[:] = [1, 2, 300]
+    assert array.engine.name == "reference"
+    assert name in array.engine.reason
+    with pytest.raises(CodecError, match=name):
+        array[:] = [1, 2, refused]
     array[:] = [1, 2, 100]
     assert array[:].tolist() == [1, 2, 100]
+
+
+@pytest.mark.parametrize(
+    ("zarr_format", "codecs", "at"),
+    [
+        (2, {"filters": [{"id": "packbits"}]}, 0),
+        (3, {"serializer": {"name": "packbits", "configuration": {"padding_encoding": "first_byte"}}}, 0),
+        (3, {"serializer": {"name": "packbits", "configuration": {"padding_encoding": "last_byte"}}}, -1),
+    ],
+)
+@pytest.mark.parametrize("stated", [0, 6, 8, 255])
+def test_bits_that_contradict_their_padding_are_the_same_error_in_both_engines(
+    zarr_format: Any, codecs: Any, at: int, stated: int
+) -> None:
+    store = MemoryStore()
+    layout = {"shape": 11, "dtype": "bool", "compressors": None, **codecs}
+    array = tessarr.create_array(store, zarr_format=zarr_format, **layout)
+    assert array.engine.name == "native"
+    array[...] = True
+    (key,) = (key for key in store.list() if not key.endswith((".zarray", ".zattrs", "zarr.json")))
+    data = bytearray(store.get(key) or b"")
+    data[at] = stated
+    store.set(key, bytes(data))
+    with without_the_reference_engine(), pytest.raises(CodecError, match="packbits"):
+        array[...]
+    with tessarr.config.set({"engine": "reference"}), pytest.raises(CodecError, match="packbits"):
+        tessarr.open_array(store, mode="r")[...]

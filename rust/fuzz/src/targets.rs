@@ -167,36 +167,18 @@ fn blosc_frame(cname: &str) -> Member {
 
 /// Filters over numbers: the input is taken for what they decode and for what they encode.
 fn filters() -> Vec<Member> {
-    let float = |value: f64| json!({"float": value.to_bits()});
-    let scaling = |decoded: &str, encoded: &str| {
-        json!({"decoded": decoded, "encoded": encoded, "scale": float(10.0), "offset": float(0.5),
-            "float_scale": float(10.0), "float_offset": float(0.5)})
-    };
-    let cast = |decoded: &str, encoded: &str, rounding: &str, outside: Option<&str>| {
-        json!({"decoded": decoded, "encoded": encoded, "rounding": rounding, "out_of_range": outside,
-            "encode": [], "decode": []})
-    };
     let packing = |width: u32, first: u32, last: u32, padding: &str| {
         json!({"width": width, "first": first, "last": last, "nbits": 8 * width, "signed": true,
             "padding_encoding": padding})
     };
-    let whole = json!({"decoded": "<i4", "scale": {"bits": 3}, "offset": {"bits": 5}});
-    let wide = json!({"decoded": ">i8", "scale": {"bits": u64::MAX}, "offset": {"bits": 1u64 << 63}});
     let all = [
         ("filter.delta", json!({"decoded": "<i2", "encoded": "<i2"})),
         ("filter.delta", json!({"decoded": ">u4", "encoded": "<i8"})),
         ("filter.delta", json!({"decoded": "<f4", "encoded": ">f4"})),
-        ("filter.fixedscaleoffset", scaling("<f8", "<i2")),
-        ("filter.fixedscaleoffset", scaling("<f4", "|u1")),
-        ("filter.fixedscaleoffset", scaling(">i8", "<f4")),
-        ("filter.quantize", json!({"decoded": "<f4", "encoded": "<f8", "scale": float(128.0)})),
-        ("filter.astype", json!({"decoded": "<f8", "encoded": "<f2"})),
-        ("filter.astype", json!({"decoded": "<f4", "encoded": ">u8"})),
-        ("filter.scale_offset", whole),
-        ("filter.scale_offset", wide),
-        ("filter.cast_value", cast("<f8", "|i1", "nearest-even", Some("clamp"))),
-        ("filter.cast_value", cast("<i8", "<u4", "towards-zero", Some("wrap"))),
-        ("filter.cast_value", cast("<f4", "<i8", "nearest-away", None)),
+        ("filter.quantize", json!({"decoded": "<f4", "encoded": ">f4", "scale_bits": 128f64.to_bits()})),
+        ("filter.quantize", json!({"decoded": ">f8", "encoded": ">f8", "scale_bits": 0.25f64.to_bits()})),
+        ("filter.astype", json!({"decoded": "<i8", "encoded": "|u1"})),
+        ("filter.astype", json!({"decoded": ">u2", "encoded": "<i4"})),
         ("filter.bitround", json!({"size": 2, "mantissa": 10, "drop": 3})),
         ("filter.bitround_integer", json!({"decoded": "<i8", "keepbits": 3})),
         ("filter.packbits", json!({})),
@@ -344,8 +326,9 @@ fn description() -> Vec<Member> {
         json!([{"name": "bytes", "configuration": {"swap": [[0, 2, 1]], "boolean": false}}, named("gzip")]),
         json!([{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes"}, blosc, named("crc32c")]),
         sharding(&[16, 16], "start", json!([{"name": "bytes"}, named("lz4")]), json!([{"name": "bytes"}])),
-        json!([{"name": "bytes"}, {"name": "filter.cast_value", "configuration": {"decoded": "<i2", "encoded": "<f4",
-            "rounding": "nearest-even", "encode": [{"key": 7, "value": [0, 0, 0, 0]}], "decode": []}}]),
+        json!([{"name": "bytes"}, {"name": "filter.delta", "configuration": {"decoded": "<i2", "encoded": ">i4"}}]),
+        json!([{"name": "bytes"}, {"name": "filter.quantize",
+            "configuration": {"decoded": "<f4", "encoded": "<f4", "scale_bits": 4_620_693_217_682_128_896u64}}]),
         json!([{"name": "bytes"}, {"name": "filter.packbits", "configuration": {"width": 2, "last": 3, "nbits": 16}}]),
     ]
     .into_iter()

@@ -41,7 +41,6 @@ pub fn round_integers(number: Number, keep: u32, data: &[u8], out: &mut [u8]) {
             *value = if negative { rounded.wrapping_neg() } else { rounded };
         }
         store_bits(number, values, out);
-        true
     });
 }
 

@@ -1,19 +1,15 @@
-//! Filters: codecs that compute on elements, as bytes → bytes codecs that know the type of what they are given.
+//! Filters: codecs that compute on elements, as bytes → bytes codecs that know the type of those elements.
 //!
-//! They do what NumPy does, operation by operation, in the same precision. Where NumPy's result depends on the processor
-//! (a float outside the range of an integer), or would be an error, a filter gives up with the error kind `reference`:
-//! the caller then leaves the whole request to the reference engine.
+//! Only filters with a result for every value are here: what NumPy refuses, warns of or leaves to the processor belongs
+//! to the reference engine, and `from_json` refuses it when the array is opened.
 
 use serde_json::Value;
 
 use super::bits::{round_integers, round_u16, round_u32, round_u64, swap};
 use super::delta::{delta, undo_delta};
-use super::number::{
-    BLOCK, Kind, Number, load_bits, load_f32, load_f64, rint32, rint64, store_bits, store_f32, store_f64, store_rounded,
-};
+use super::integer;
+use super::number::{BLOCK, Number, load_bits, map_f32, map_f64, rint32, rint64, store_bits};
 use super::packbits::PackBits;
-use super::scale_offset::{rescale, unscale};
-use super::{cast_value::CastValue, integer};
 use crate::error::{Error, Result};
 use crate::region::wide_vectors;
 
@@ -24,25 +20,17 @@ pub enum Filter {
         decoded: Number,
         encoded: Number,
     },
-    FixedScaleOffset(FixedScaleOffset),
-    /// numcodecs' `quantize`: round(x × scale) / scale, in the decoded type.
+    /// numcodecs' `quantize` of one type of floats: round(x × scale) / scale.
     Quantize {
         decoded: Number,
         encoded: Number,
         scale: f64,
     },
-    /// numcodecs' `astype`.
+    /// numcodecs' `astype` between integers, which keeps the lowest bits.
     Cast {
         decoded: Number,
         encoded: Number,
     },
-    /// `scale_offset` of v3: (x − offset) × scale, within the type.
-    ScaleOffset {
-        number: Number,
-        scale: Scalar,
-        offset: Scalar,
-    },
-    CastValue(Box<CastValue>),
     /// Floats of `size` bytes with `mantissa` bits, of which the last `drop` are rounded away.
     BitRound {
         size: usize,
@@ -61,47 +49,8 @@ pub enum Filter {
     },
 }
 
-/// A number of the configuration, as Python computes with it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scalar {
-    Float(f64),
-    /// Two's complement, within the type of the elements.
-    Bits(u64),
-}
-
-impl Scalar {
-    /// From `{"float": bits}` or `{"bits": bits}`: JSON decimals would have to be parsed exactly.
-    fn member(configuration: &Value, name: &str) -> Result<Scalar> {
-        let json = &configuration[name];
-        match (json["float"].as_u64(), json["bits"].as_u64()) {
-            (Some(bits), None) => Ok(Scalar::Float(f64::from_bits(bits))),
-            (None, Some(bits)) => Ok(Scalar::Bits(bits)),
-            _ => Err(Error::new("unsupported", format!("the number {name} of a filter"))),
-        }
-    }
-}
-
-/// numcodecs' `fixedscaleoffset`: round((x − offset) × scale).
-#[derive(Clone, Debug, PartialEq)]
-pub struct FixedScaleOffset {
-    decoded: Number,
-    encoded: Number,
-    scale: Scalar,
-    offset: Scalar,
-    /// Scale and offset as floats, for decoding.
-    float_scale: f64,
-    float_offset: f64,
-}
-
-/// Leaves the request to the reference engine.
-pub fn give_up() -> Error {
-    Error::new("reference", "a filter met a value that the reference engine must judge")
-}
-
-/// `fine`, or the error of `give_up`.
-#[inline(always)]
-pub fn given_up(fine: bool) -> Result<()> {
-    if fine { Ok(()) } else { Err(give_up()) }
+fn unsupported(what: impl Into<String>) -> Error {
+    Error::new("unsupported", what)
 }
 
 impl Filter {
@@ -109,54 +58,53 @@ impl Filter {
         let number = |member: &str| Number::member(configuration, member);
         let small =
             |member: &str| Ok::<_, Error>(u32::try_from(integer(configuration, member, 0)?).unwrap_or(u32::MAX));
+        let types = |codec: &str| {
+            let [decoded, encoded] = ["decoded", "encoded"].map(|member| configuration[member].as_str().unwrap_or("?"));
+            unsupported(format!("the codec '{codec}' from {decoded} to {encoded}"))
+        };
         let filter = match name {
+            // NumPy refuses some first elements that the encoded type does not hold.
             "filter.delta" => {
                 let (decoded, encoded) = (number("decoded")?, number("encoded")?);
-                let same = decoded.size == encoded.size && decoded.size >= 4;
-                if decoded.is_float() != encoded.is_float() || decoded.is_float() && !same {
-                    return Err(Error::new(
-                        "unsupported",
-                        "delta of other elements than integers or one type of floats",
-                    ));
+                if !encoded.holds(decoded) || decoded.is_float() && decoded.size < 4 {
+                    return Err(types("delta"));
                 }
                 Filter::Delta { decoded, encoded }
             }
-            "filter.fixedscaleoffset" => Filter::FixedScaleOffset(FixedScaleOffset::from_json(configuration)?),
             "filter.quantize" => {
                 let (decoded, encoded) = (number("decoded")?, number("encoded")?);
-                let Scalar::Float(scale) = Scalar::member(configuration, "scale")? else {
-                    return Err(Error::new("unsupported", "a scale that is no float"));
-                };
-                computes(decoded)?;
+                let bits = configuration["scale_bits"].as_u64();
+                let scale = bits.map(f64::from_bits).ok_or_else(|| unsupported("quantize without a scale"))?;
+                if !decoded.is_float() || decoded.size < 4 || !decoded.is_type_of(encoded) {
+                    return Err(types("quantize"));
+                }
                 Filter::Quantize { decoded, encoded, scale }
             }
-            "filter.astype" => Filter::Cast { decoded: number("decoded")?, encoded: number("encoded")? },
-            "filter.scale_offset" => {
-                let number = number("decoded")?;
-                computes(number)?;
-                let (scale, offset) =
-                    (Scalar::member(configuration, "scale")?, Scalar::member(configuration, "offset")?);
-                Filter::ScaleOffset { number, scale, offset }
+            "filter.astype" => {
+                let (decoded, encoded) = (number("decoded")?, number("encoded")?);
+                if decoded.is_float() || encoded.is_float() {
+                    return Err(types("astype"));
+                }
+                Filter::Cast { decoded, encoded }
             }
-            "filter.cast_value" => Filter::CastValue(Box::new(CastValue::from_json(configuration)?)),
             "filter.bitround" => {
                 let (size, mantissa, drop) = (small("size")? as usize, small("mantissa")?, small("drop")?);
                 if !matches!((size, mantissa), (2, 7 | 10) | (4, 23) | (8, 52)) || drop == 0 || drop > mantissa {
-                    return Err(Error::new("unsupported", "bitround of such elements"));
+                    return Err(unsupported("bitround of such elements"));
                 }
                 Filter::BitRound { size, mantissa, drop }
             }
             "filter.bitround_integer" => {
                 let (number, keep) = (number("decoded")?, small("keepbits")?);
                 if number.is_float() || keep == 0 || keep >= number.bits() {
-                    return Err(Error::new("unsupported", "bitround of such elements"));
+                    return Err(unsupported("bitround of such elements"));
                 }
                 Filter::BitRoundInteger { number, keep }
             }
             "filter.packbits" => Filter::PackBits(PackBits::from_json(configuration)?),
             "filter.swap" => match small("unit")? {
                 unit @ (2 | 4 | 8) => Filter::Swap { unit: unit as usize },
-                _ => return Err(Error::new("unsupported", "a byte order of such words")),
+                _ => return Err(unsupported("a byte order of such words")),
             },
             _ => return Ok(None),
         };
@@ -166,11 +114,8 @@ impl Filter {
     pub fn name(&self) -> &'static str {
         match self {
             Filter::Delta { .. } => "delta",
-            Filter::FixedScaleOffset(_) => "fixedscaleoffset",
             Filter::Quantize { .. } => "quantize",
             Filter::Cast { .. } => "astype",
-            Filter::ScaleOffset { .. } => "scale_offset",
-            Filter::CastValue(_) => "cast_value",
             Filter::BitRound { .. } | Filter::BitRoundInteger { .. } => "bitround",
             Filter::PackBits(_) => "packbits",
             Filter::Swap { .. } => "bytes",
@@ -183,9 +128,7 @@ impl Filter {
             Filter::Delta { decoded, encoded }
             | Filter::Quantize { decoded, encoded, .. }
             | Filter::Cast { decoded, encoded } => (decoded.size, encoded.size),
-            Filter::FixedScaleOffset(filter) => (filter.decoded.size, filter.encoded.size),
-            Filter::CastValue(filter) => filter.sizes(),
-            Filter::ScaleOffset { number, .. } | Filter::BitRoundInteger { number, .. } => (number.size, number.size),
+            Filter::BitRoundInteger { number, .. } => (number.size, number.size),
             Filter::BitRound { size, .. } => (*size, *size),
             Filter::Swap { unit } => (*unit, *unit),
             Filter::PackBits(_) => (1, 1),
@@ -212,26 +155,15 @@ impl Filter {
             return Err(Error::size(self.name(), out.len(), format!("what {} encoded", data.len())));
         }
         match self {
-            Filter::Delta { decoded, encoded } => {
-                undo_delta(*decoded, *encoded, data, out);
-                Ok(())
-            }
-            Filter::FixedScaleOffset(filter) => given_up(filter.decode(data, out)),
+            Filter::Delta { decoded, encoded } => undo_delta(*decoded, *encoded, data, out),
             Filter::Quantize { decoded, encoded, .. } | Filter::Cast { decoded, encoded } => {
-                given_up(cast(*encoded, *decoded, data, out))
+                cast(*encoded, *decoded, data, out);
             }
-            Filter::ScaleOffset { number, scale, offset } => given_up(unscale(*number, *scale, *offset, data, out)),
-            Filter::CastValue(filter) => given_up(filter.decode(data, out)),
-            Filter::BitRound { .. } | Filter::BitRoundInteger { .. } => {
-                out.copy_from_slice(data);
-                Ok(())
-            }
-            Filter::PackBits(packing) => given_up(packing.decode(data, out)),
-            Filter::Swap { unit } => {
-                swap(*unit, data, out);
-                Ok(())
-            }
+            Filter::BitRound { .. } | Filter::BitRoundInteger { .. } => out.copy_from_slice(data),
+            Filter::PackBits(packing) => packing.decode(data, out)?,
+            Filter::Swap { unit } => swap(*unit, data, out),
         }
+        Ok(())
     }
 
     /// See `Codec::encode`.
@@ -241,212 +173,48 @@ impl Filter {
         };
         let start = out.len();
         out.resize(start + size, 0);
-        wide_vectors(|| self.encode_now(data, &mut out[start..]))
+        wide_vectors(|| self.encode_now(data, &mut out[start..]));
+        Ok(())
     }
 
     #[inline(always)]
-    fn encode_now(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+    fn encode_now(&self, data: &[u8], out: &mut [u8]) {
         match self {
             Filter::Delta { decoded, encoded } => delta(*decoded, *encoded, data, out),
-            Filter::FixedScaleOffset(filter) => given_up(filter.encode(data, out)),
-            Filter::Quantize { decoded, encoded, scale } => given_up(quantize(*decoded, *encoded, *scale, data, out)),
-            Filter::Cast { decoded, encoded } => given_up(cast(*decoded, *encoded, data, out)),
-            Filter::ScaleOffset { number, scale, offset } => given_up(rescale(*number, *scale, *offset, data, out)),
-            Filter::CastValue(filter) => given_up(filter.encode(data, out)),
-            Filter::BitRound { size, mantissa, drop } => {
-                match size {
-                    2 => round_u16(*mantissa, *drop, data, out),
-                    4 => round_u32(*mantissa, *drop, data, out),
-                    _ => round_u64(*mantissa, *drop, data, out),
-                }
-                Ok(())
-            }
-            Filter::BitRoundInteger { number, keep } => {
-                round_integers(*number, *keep, data, out);
-                Ok(())
-            }
-            Filter::PackBits(packing) => {
-                packing.encode(data, out);
-                Ok(())
-            }
-            Filter::Swap { unit } => {
-                swap(*unit, data, out);
-                Ok(())
-            }
+            Filter::Quantize { decoded, encoded, scale } => quantize(*decoded, *encoded, *scale, data, out),
+            Filter::Cast { decoded, encoded } => cast(*decoded, *encoded, data, out),
+            Filter::BitRound { size: 2, mantissa, drop } => round_u16(*mantissa, *drop, data, out),
+            Filter::BitRound { size: 4, mantissa, drop } => round_u32(*mantissa, *drop, data, out),
+            Filter::BitRound { mantissa, drop, .. } => round_u64(*mantissa, *drop, data, out),
+            Filter::BitRoundInteger { number, keep } => round_integers(*number, *keep, data, out),
+            Filter::PackBits(packing) => packing.encode(data, out),
+            Filter::Swap { unit } => swap(*unit, data, out),
         }
     }
 }
 
-/// Refuses floats that NumPy computes with in another precision than their own.
-fn computes(number: Number) -> Result<()> {
-    if number.is_float() && number.size < 4 {
-        return Err(Error::new("unsupported", "a filter that computes with half precision"));
-    }
-    Ok(())
-}
-
-/// Runs `work` on blocks of elements of two sizes until it says `false`.
+/// Runs `work` on blocks of elements of two sizes.
 #[inline(always)]
-pub fn blocks(
-    sizes: (usize, usize),
-    data: &[u8],
-    out: &mut [u8],
-    mut work: impl FnMut(&[u8], &mut [u8]) -> bool,
-) -> bool {
-    data.chunks(BLOCK * sizes.0).zip(out.chunks_mut(BLOCK * sizes.1)).all(|(from, to)| work(from, to))
-}
-
-/// Blocks of `from` as floats, changed by `change`, stored as `to`; in f32 where `narrow`.
-#[inline(always)]
-pub fn through_floats(
-    (from, to): (Number, Number),
-    narrow: bool,
-    data: &[u8],
-    out: &mut [u8],
-    (change32, change64): (impl Fn(f32) -> f32, impl Fn(f64) -> f64),
-) -> bool {
-    if narrow {
-        let mut values = [0f32; BLOCK];
-        return blocks((from.size, to.size), data, out, |data, out| {
-            let values = &mut values[..data.len() / from.size];
-            let fine = load_f32(from, data, values);
-            values.iter_mut().for_each(|value| *value = change32(*value));
-            store_f32(to, values, out) && fine
-        });
-    }
-    let mut values = [0f64; BLOCK];
-    blocks((from.size, to.size), data, out, |data, out| {
-        let values = &mut values[..data.len() / from.size];
-        let fine = load_f64(from, data, values);
-        values.iter_mut().for_each(|value| *value = change64(*value));
-        store_f64(to, values, out) && fine
-    })
-}
-
-/// As `through_floats`, to integers by rounding.
-#[inline(always)]
-fn to_integers(
-    (from, to): (Number, Number),
-    narrow: bool,
-    data: &[u8],
-    out: &mut [u8],
-    (change32, change64): (impl Fn(f32) -> f32, impl Fn(f64) -> f64),
-) -> bool {
-    let (mut singles, mut values) = ([0f32; BLOCK], [0f64; BLOCK]);
-    blocks((from.size, to.size), data, out, |data, out| {
-        let n = data.len() / from.size;
-        let values = &mut values[..n];
-        let fine = if narrow {
-            let fine = load_f32(from, data, &mut singles[..n]);
-            values.iter_mut().zip(&singles).for_each(|(value, single)| *value = f64::from(change32(*single)));
-            fine
-        } else {
-            let fine = load_f64(from, data, values);
-            values.iter_mut().for_each(|value| *value = change64(*value));
-            fine
-        };
-        store_rounded(to, values, out) && fine
-    })
-}
-
-/// Whether this is IEEE 754 single precision.
-#[inline(always)]
-pub fn is_single(number: Number) -> bool {
-    number.is_float() && number.size == 4
-}
-
-impl FixedScaleOffset {
-    fn from_json(configuration: &Value) -> Result<FixedScaleOffset> {
-        let float = |name: &str| match Scalar::member(configuration, name)? {
-            Scalar::Float(value) => Ok(value),
-            Scalar::Bits(_) => Err(Error::new("unsupported", "an integer in a float's place")),
-        };
-        let filter = FixedScaleOffset {
-            decoded: Number::member(configuration, "decoded")?,
-            encoded: Number::member(configuration, "encoded")?,
-            scale: Scalar::member(configuration, "scale")?,
-            offset: Scalar::member(configuration, "offset")?,
-            float_scale: float("float_scale")?,
-            float_offset: float("float_offset")?,
-        };
-        computes(filter.decoded)?;
-        computes(filter.encoded)?;
-        let whole = matches!((filter.scale, filter.offset), (Scalar::Bits(_), Scalar::Bits(_)));
-        if whole && filter.encoded.is_float() {
-            return Err(Error::new("unsupported", "fixedscaleoffset from integers to floats"));
-        }
-        Ok(filter)
-    }
-
-    #[inline(always)]
-    fn encode(&self, data: &[u8], out: &mut [u8]) -> bool {
-        let types = (self.decoded, self.encoded);
-        if let (Scalar::Bits(offset), false) = (self.offset, self.decoded.is_float()) {
-            return self.encode_integers(offset, data, out);
-        }
-        let (scale, offset) = (self.float_scale, self.float_offset);
-        let (scale32, offset32) = (scale as f32, offset as f32);
-        if !self.encoded.is_float() {
-            let changes = (|x: f32| (x - offset32) * scale32, |x: f64| (x - offset) * scale);
-            return to_integers(types, is_single(self.decoded), data, out, changes);
-        }
-        let change32 = |value: f32| rint32((value - offset32) * scale32);
-        let change64 = |value: f64| rint64((value - offset) * scale);
-        through_floats(types, is_single(self.decoded), data, out, (change32, change64))
-    }
-
-    /// Integers minus an integer wrap around in their own type.
-    #[inline(always)]
-    fn encode_integers(&self, offset: u64, data: &[u8], out: &mut [u8]) -> bool {
-        let (mut values, mut floats) = ([0u64; BLOCK], [0f64; BLOCK]);
-        let signed = self.decoded.kind == Kind::Int;
-        blocks((self.decoded.size, self.encoded.size), data, out, |data, out| {
-            let n = data.len() / self.decoded.size;
-            let values = &mut values[..n];
-            load_bits(self.decoded, data, values);
-            let less = |value: u64| self.decoded.wrap(value.wrapping_sub(offset));
-            if let Scalar::Bits(scale) = self.scale {
-                values.iter_mut().for_each(|value| *value = self.decoded.wrap(less(*value).wrapping_mul(scale)));
-                store_bits(self.encoded, values, out);
-                return true;
-            }
-            for (float, &value) in floats.iter_mut().zip(&*values) {
-                let less = less(value);
-                *float = rint64(if signed { less as i64 as f64 } else { less as f64 } * self.float_scale);
-            }
-            store_f64(self.encoded, &floats[..n], out)
-        })
-    }
-
-    #[inline(always)]
-    fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
-        let (scale, offset) = (self.float_scale, self.float_offset);
-        let (scale32, offset32) = (scale as f32, offset as f32);
-        let changes = (|value: f32| value / scale32 + offset32, |value: f64| value / scale + offset);
-        through_floats((self.encoded, self.decoded), is_single(self.encoded), data, out, changes)
-    }
+pub fn blocks(sizes: (usize, usize), data: &[u8], out: &mut [u8], mut work: impl FnMut(&[u8], &mut [u8])) {
+    data.chunks(BLOCK * sizes.0).zip(out.chunks_mut(BLOCK * sizes.1)).for_each(|(from, to)| work(from, to));
 }
 
 #[inline(always)]
-fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut [u8]) -> bool {
+fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut [u8]) {
     let scale32 = scale as f32;
-    let changes = (|x: f32| rint32(scale32 * x) / scale32, |x: f64| rint64(scale * x) / scale);
-    through_floats((decoded, encoded), is_single(decoded), data, out, changes)
+    match decoded.size {
+        4 => map_f32(decoded, encoded, data, out, |x| rint32(scale32 * x) / scale32),
+        _ => map_f64(decoded, encoded, data, out, |x| rint64(scale * x) / scale),
+    }
 }
 
-/// NumPy's `astype`.
+/// From integers to integers, or between the byte orders of one type of floats.
 #[inline(always)]
-fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) -> bool {
-    if from.is_float() || to.is_float() {
-        // Through the target's precision, so that integers are rounded once.
-        let narrow = !from.is_float() && is_single(to) || is_single(from);
-        return through_floats((from, to), narrow, data, out, (|value| value, |value| value));
-    }
+fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) {
     let mut values = [0u64; BLOCK];
     blocks((from.size, to.size), data, out, |data, out| {
         let values = &mut values[..data.len() / from.size];
         load_bits(from, data, values);
         store_bits(to, values, out);
-        true
-    })
+    });
 }

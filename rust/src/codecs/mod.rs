@@ -5,14 +5,12 @@
 mod bits;
 pub mod blosc;
 pub mod blosclz;
-mod cast_value;
 pub mod checksum;
 pub mod deflate;
 mod delta;
 pub mod filter;
 mod number;
 mod packbits;
-mod scale_offset;
 pub mod shuffle;
 
 use serde_json::Value;

@@ -80,13 +80,14 @@ impl PackBits {
         }
     }
 
-    /// Fills `out`; `data` has its encoded size. `false`: the data contradict themselves.
+    /// Fills `out`; `data` has its encoded size.
     #[inline(always)]
-    pub fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
+    pub fn decode(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         match self {
             PackBits::Booleans => {
+                check_padding(data[0], unused(out.len()))?;
                 unpack(&data[1..], out, 0x0102_0408_1020_4080);
-                data[0] == unused(out.len())
+                Ok(())
             }
             PackBits::Fields(fields) => fields.decode(data, out),
         }
@@ -96,6 +97,15 @@ impl PackBits {
 /// Bits that are left over in the last byte.
 fn unused(bits: usize) -> u8 {
     (bits.wrapping_neg() % 8) as u8
+}
+
+fn check_padding(stated: u8, there: u8) -> Result<()> {
+    if stated == there {
+        return Ok(());
+    }
+    let what = format!("packbits data is corrupt: it states {stated} unused bits, there are {there}");
+    Err(Error::codec("packbits", what)
+        .hint("The stored value is damaged or truncated, or was written with another codec"))
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -176,17 +186,17 @@ impl Fields {
     }
 
     #[inline(always)]
-    fn decode(&self, data: &[u8], out: &mut [u8]) -> bool {
-        let stated = self.padding_byte(out.len());
-        let data = match (self.padding, data) {
-            (Padding::None, data) => data,
-            (Padding::First, [first, rest @ ..]) if *first == stated => rest,
-            (Padding::Last, [rest @ .., last]) if *last == stated => rest,
-            _ => return false,
+    fn decode(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+        let there = self.padding_byte(out.len());
+        let (stated, data) = match (self.padding, data) {
+            (Padding::First, [first, rest @ ..]) => (*first, rest),
+            (Padding::Last, [rest @ .., last]) => (*last, rest),
+            (_, data) => (there, data),
         };
+        check_padding(stated, there)?;
         if (self.nbits, self.width) == (1, 1) {
             unpack(data, out, 0x8040_2010_0804_0201);
-            return true;
+            return Ok(());
         }
         let (kept, keep) = (self.kept(), mask(self.kept()));
         let sign = 1u64 << (kept - 1);
@@ -205,6 +215,6 @@ impl Fields {
             let extended = if self.signed && field & sign != 0 { field | !keep } else { field };
             component.copy_from_slice(&(extended << self.first & whole).to_le_bytes()[..self.width]);
         }
-        true
+        Ok(())
     }
 }

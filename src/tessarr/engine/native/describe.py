@@ -169,7 +169,7 @@ _STEPS = frozenset(
         "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3",
     )
 )  # fmt: skip
-_FILTERS = frozenset(("delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"))
+_FILTERS = frozenset(("delta", "quantize", "astype", "bitround", "packbits"))
 
 
 def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:

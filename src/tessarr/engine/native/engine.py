@@ -3,9 +3,10 @@
 A bound array is described to `tessarr._native` once, as JSON in the vocabulary of Zarr v3 (see
 `tessarr.engine.native.describe`); every read and write is then one call, in which planning, I/O, decoding and scattering
 happen without the GIL. `NativeEngine.supports` says what it leaves to the reference engine: variable-length elements, codecs
-of other packages and the rare ones. A request that meets a value whose result Rust cannot promise to be NumPy's is handed
-over as a whole. Local files are read and written by Rust itself, near stores are called by it for many values at once, and
-what `tessarr.engine.remote_read` fetches from stores behind a network is decoded as it comes; `bytes` are nowhere copied.
+of other packages, and codecs whose results only NumPy defines. What it serves it serves alone: the engine of an array never
+changes after opening. Local files are read and written by Rust itself, near stores are called by it for many values at
+once, and what `tessarr.engine.remote_read` fetches from stores behind a network is decoded as it comes; `bytes` are nowhere
+copied.
 
 Chunks that were decoded to read parts of them are kept in one cache per process (``config["cache.nbytes"]``, 128 MiB unless
 set, 0 switches it off). One is used only while the value it came from is known to be the same: by the device, inode,
@@ -31,7 +32,6 @@ from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.describe import UnsupportedError, describe, is_local
 from tessarr.engine.processors import processors
-from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.engine.remote_read import read_waves, read_waves_async
 from tessarr.engine.write_chunks import ChunkWrite, put, store_chunks, store_chunks_async
 from tessarr.errors import (
@@ -54,11 +54,6 @@ _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error
     for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError, DurabilityError)
 }
-_REFERENCE = ReferenceEngine()
-_GIVEN_UP = "reference"
-"""The kind of error that means: ask the reference engine (`tessarr.engine.native.filters`)."""
-
-
 _SMALL_SHARD = 64 << 10
 """In bytes, decoded: less than this is fetched with one call rather than with two."""
 
@@ -130,8 +125,7 @@ class NativeEngine:
         try:
             handle.array.read(*_at(selection), buffer)
         except _native.NativeError as error:
-            _raise_unless_given_up(error, bound)
-            _REFERENCE.read(bound, selection, out)
+            _raise(error, bound)
 
     def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
         """See `Engine.reading`."""
@@ -148,8 +142,7 @@ class NativeEngine:
         try:
             return handle.array.element(index)
         except _native.NativeError as error:
-            _raise_unless_given_up(error, bound)
-            return None
+            _raise(error, bound)
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
         """See `Engine.read_async`."""
@@ -171,8 +164,7 @@ class NativeEngine:
             buffer = handle.buffer(np.broadcast_to(value, selection.shape))
             handle.array.write(*_at(selection), buffer)
         except _native.NativeError as error:
-            _raise_unless_given_up(error, bound)
-            _REFERENCE.write(bound, selection, value)
+            _raise(error, bound)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""
@@ -186,8 +178,7 @@ class NativeEngine:
         try:
             await store_chunks_async(bound, _Writes(handle, selection, value))
         except _native.NativeError as error:
-            _raise_unless_given_up(error, bound)
-            await _REFERENCE.write_async(bound, selection, value)
+            _raise(error, bound)
 
 
 def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...], bool]:
@@ -199,11 +190,8 @@ class _Reading:
     """See `tessarr.engine.base.Reading`."""
 
     def __init__(self, handle: _Handle, selection: Selection, out: npt.NDArray[Any]) -> None:
-        self.handle = handle
-        self.selection = selection
-        self.out = out
-        buffer = handle.buffer(out)
-        self._native = handle.array.reading(*_at(selection), buffer)
+        self._bound = handle.bound
+        self._native = handle.array.reading(*_at(selection), handle.buffer(out))
 
     def __len__(self) -> int:
         return len(self._native)
@@ -214,38 +202,26 @@ class _Reading:
 
     def start(self, first: int, stop: int, small: int) -> Asker:
         try:
-            return _Asker(self, self._native.start(first, stop, small), small)
+            return _Asker(self._bound, self._native.start(first, stop, small))
         except _native.NativeError as error:
-            _raise(error, self.handle.bound)
+            _raise(error, self._bound)
 
 
 class _Asker:
-    """Some parts of a `_Reading`. When Rust gives up, the reference engine reads all of it anew."""
+    """Some parts of a `_Reading`."""
 
-    def __init__(self, reading: _Reading, waves: Any, small: int) -> None:
-        self._reading = reading
+    def __init__(self, bound: BoundArray, waves: Any) -> None:
+        self._bound = bound
         self._waves = waves
-        self._small = small
-        self._reference: Asker | None = None
 
     def asks(self) -> list[Question]:
-        if self._reference is not None:
-            return [Question(("reference", number), fetch) for number, fetch in self._reference.asks()]
         return [Question(number, _fetch(key, ranges)) for number, key, ranges in self._waves.asks()]
 
     def answer(self, replies: Sequence[Reply]) -> None:
-        if self._reference is not None:
-            # What else comes was asked before, and is asked again.
-            mine = [Reply(reply.id[1], *reply[1:]) for reply in replies if isinstance(reply.id, tuple)]
-            self._reference.answer(mine)
-            return
         try:
             self._waves.answer(replies)
         except _native.NativeError as error:
-            reading = self._reading
-            _raise_unless_given_up(error, reading.handle.bound)
-            again = _REFERENCE.reading(reading.handle.bound, reading.selection, reading.out)
-            self._reference = again.start(0, len(again), self._small)
+            _raise(error, self._bound)
 
 
 class _Writes:
@@ -272,8 +248,7 @@ class _Writes:
         try:
             new = self._native.encode(number, None if old is None else old.read(ByteRange(0)))
         except _native.NativeError as error:
-            _raise_unless_given_up(error, self._bound)
-            raise
+            _raise(error, self._bound)
         return None if new is None else [new]
 
 
@@ -289,11 +264,6 @@ def cache_info() -> dict[str, int]:
     """See `tessarr.engine.native.chunk_cache.chunk_cache_info`."""
     _apply_settings()
     return _native.cache_info()
-
-
-def _raise_unless_given_up(error: _native.NativeError, bound: BoundArray) -> None:
-    if error.args[0] != _GIVEN_UP:
-        _raise(error, bound)
 
 
 def _raise(error: _native.NativeError, bound: BoundArray) -> NoReturn:

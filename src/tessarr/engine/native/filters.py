@@ -1,8 +1,9 @@
 """Filters as the Rust module knows them: codecs that compute on elements, as steps between bytes and bytes.
 
-Each function gives the step's description, or ``None`` where nothing has to be done. What is left to the reference
-engine raises `UnsupportedError` here, when the array is bound; single values that Rust cannot judge (a float outside the
-range of an integer) make it give the whole request to the reference engine.
+Each function returns the description of the step, or ``None`` where there is nothing to do. A filter is described only
+if Rust has a result for every value. Some filters lack one for values that NumPy refuses or leaves to the processor (a float
+outside the range of an integer): those raise `UnsupportedError` when the array is bound, here or in Rust
+(`rust/src/codecs/filter.rs`), and the reference engine serves the array.
 """
 
 from __future__ import annotations
@@ -14,16 +15,13 @@ from typing import Any
 import numpy as np
 
 from tessarr.codecs.array_to_array.bitround import MANTISSA, BitRoundCodec
-from tessarr.codecs.array_to_array.cast_value import CastValueCodec, Pairs
-from tessarr.codecs.array_to_array.numbers import is_foreign, limits, number_kind
+from tessarr.codecs.array_to_array.numbers import is_foreign
 from tessarr.codecs.array_to_array.reshape import ReshapeCodec
-from tessarr.codecs.array_to_array.scale_offset import ScaleOffsetCodec
 from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, ChunkSpec
 from tessarr.codecs.numcodecs import elements
 from tessarr.codecs.numcodecs import v3 as numcodecs_v3
 from tessarr.codecs.numcodecs.coders import Coder
-from tessarr.dtypes.base import DataType
 from tessarr.engine.native.describe import UnsupportedError, named
 from tessarr.errors import TessarrError
 from tessarr.types import JSON, JSONObject
@@ -31,9 +29,9 @@ from tessarr.types import JSON, JSONObject
 
 def moves(codec: ArrayToArray) -> bool:
     """Whether the codec looks at more than one element, so that transposing before and after it differ."""
-    return not isinstance(codec, BitRoundCodec | CastValueCodec | ScaleOffsetCodec) and not (
-        isinstance(codec, numcodecs_v3.NumcodecsCodec) and codec.codec_id not in ("delta", "packbits")
-    )
+    if isinstance(codec, numcodecs_v3.NumcodecsCodec):
+        return codec.codec_id in ("delta", "packbits")
+    return not isinstance(codec, BitRoundCodec)
 
 
 def element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
@@ -51,10 +49,6 @@ def _element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
         raise UnsupportedError(f"the codec {codec.name!r} on {spec.dtype}")
     if isinstance(codec, BitRoundCodec):
         return _bitround(codec.keepbits, spec.dtype)
-    if isinstance(codec, ScaleOffsetCodec):
-        return _scale_offset(codec, spec)
-    if isinstance(codec, CastValueCodec):
-        return _cast_value(codec, spec.data_type)
     if isinstance(codec, numcodecs_v3.NumcodecsCodec):
         coder = codec.fit(spec).coder
         if isinstance(coder, elements.ElementCoder):
@@ -70,19 +64,14 @@ def coder_step(coder: Coder, decoded: np.dtype[Any], encoded: np.dtype[Any]) -> 
     """A filter of numcodecs from elements of one dtype to another."""
     if coder.codec_id == "packbits":
         return named("filter.packbits", {})
-    types: JSONObject = {"decoded": _text(decoded), "encoded": _text(encoded)}
+    if coder.codec_id in ("delta", "quantize", "astype"):
+        types: JSONObject = {"decoded": _text(decoded), "encoded": _text(encoded)}
     members = coder.canonical()
     match coder.codec_id:
-        case "delta" if decoded.kind != "f" and np.result_type(decoded, encoded).kind == "f":
-            raise UnsupportedError(f"delta of {decoded} as {encoded}, which NumPy sums as floats")
         case "delta" | "astype":
             return named(f"filter.{coder.codec_id}", types)
         case "quantize":
-            scale = _quantum(members["digits"])
-            _fits(scale, decoded)
-            return named("filter.quantize", {**types, "scale": _float(scale)})
-        case "fixedscaleoffset":
-            return named("filter.fixedscaleoffset", {**types, **_scaling(members, decoded, encoded)})
+            return named("filter.quantize", {**types, "scale_bits": _quantum(members["digits"], decoded)})
         case "bitround":
             if decoded not in MANTISSA or members["keepbits"] > MANTISSA[decoded]:
                 raise UnsupportedError(f"bitround of {decoded} to {members['keepbits']} bits")
@@ -137,49 +126,20 @@ def _text(dtype: np.dtype[Any]) -> str:
     return dtype.str
 
 
-def _float(value: float) -> JSON:
-    """As its bits: decimals would have to be parsed exactly."""
-    return {"float": int(np.array(value, np.float64).view(np.uint64))}
+def _quantum(digits: int, dtype: np.dtype[Any]) -> int:
+    """What numcodecs multiplies with to keep so many decimal digits, a power of two; as the bits of a double.
 
-
-def _bits(value: int) -> JSON:
-    return {"bits": value & ((1 << 64) - 1)}
-
-
-def _fits(value: float, *dtypes: np.dtype[Any]) -> None:
-    with np.errstate(all="ignore"):
-        if not all(np.isfinite(np.float32(value)) for dtype in dtypes if dtype.kind == "f" and dtype.itemsize == 4):
-            raise UnsupportedError(f"a filter with {value}, which its elements do not hold")
-
-
-def _quantum(digits: int) -> float:
-    """What numcodecs multiplies with to keep so many decimal digits: a power of two."""
+    JSON decimals would have to be parsed exactly.
+    """
     try:
         power = math.log10(10.0**-digits)
         power = math.floor(power) if power < 0 else math.ceil(power)
-        return float(2.0 ** math.ceil(math.log2(10.0**-power)))
+        scale = float(2.0 ** math.ceil(math.log2(10.0**-power)))
     except (OverflowError, ValueError) as error:
         raise UnsupportedError(f"quantize to {digits} digits") from error
-
-
-def _scaling(members: dict[str, Any], decoded: np.dtype[Any], encoded: np.dtype[Any]) -> JSONObject:
-    scale, offset = members["scale"], members["offset"]
-    try:
-        floats = {"float_scale": _float(float(scale)), "float_offset": _float(float(offset))}
-        for value in (scale, offset):
-            _fits(float(value), decoded, encoded)
-    except OverflowError as error:
-        raise UnsupportedError(f"fixedscaleoffset with {scale} and {offset}") from error
-    whole = decoded.kind in "iu" and isinstance(offset, int)
-    for value in (offset, scale) if whole else ():
-        if isinstance(value, int) and not np.iinfo(decoded).min <= value <= np.iinfo(decoded).max:
-            raise UnsupportedError(f"fixedscaleoffset with {value}, which {decoded} does not hold")
-    exact = whole and isinstance(scale, int)
-    return {
-        **floats,
-        "offset": _bits(offset) if whole else floats["float_offset"],
-        "scale": _bits(scale) if exact else floats["float_scale"],
-    }
+    if scale > float(np.finfo(dtype).max):
+        raise UnsupportedError(f"quantize to {digits} digits, whose scale {dtype} does not hold")
+    return int(np.array(scale, np.float64).view(np.uint64))
 
 
 def _bitround(keepbits: int, dtype: np.dtype[Any]) -> JSONObject | None:
@@ -195,50 +155,3 @@ def _bitround(keepbits: int, dtype: np.dtype[Any]) -> JSONObject | None:
     if keepbits >= mantissa:
         return None
     return named("filter.bitround", {"size": part.itemsize, "mantissa": mantissa, "drop": mantissa - keepbits})
-
-
-def _scale_offset(codec: ScaleOffsetCodec, spec: ChunkSpec) -> JSONObject:
-    number = _bits if spec.dtype.kind in "iu" else _float
-    kind = int if spec.dtype.kind in "iu" else float
-    offset, scale = (kind(value) for value in codec._scalars(spec))
-    return named(
-        "filter.scale_offset",
-        {"decoded": _text(spec.dtype), "offset": number(offset), "scale": number(scale)},  # type: ignore[arg-type]
-    )
-
-
-def _cast_value(codec: CastValueCodec, decoded: DataType) -> JSONObject:
-    encoded = codec.data_type
-    for source, target in ((decoded, encoded), (encoded, decoded)):
-        exact = codec.rounding == "nearest-even" or _is_exact(source, target)
-        if number_kind(target) == "float" and not exact:
-            raise UnsupportedError(f"cast_value to {target.name} with rounding {codec.rounding}")
-    return named(
-        "filter.cast_value",
-        {
-            "decoded": _text(decoded.dtype.newbyteorder("=")),
-            "encoded": _text(encoded.dtype.newbyteorder("=")),
-            "rounding": codec.rounding,
-            "out_of_range": codec.out_of_range,
-            "encode": _pairs(codec, codec.encode_map, decoded, encoded),
-            "decode": _pairs(codec, codec.decode_map, encoded, decoded),
-        },
-    )
-
-
-def _is_exact(source: DataType, target: DataType) -> bool:
-    """Whether the float type `target` holds all values of `source`."""
-    digits = {2: 11, 4: 24, 8: 53}.get(target.dtype.itemsize, 0)
-    if source.dtype.kind == "f":
-        return source.dtype.itemsize <= target.dtype.itemsize
-    return source.dtype.kind in "iu" and max(-limits(source)[0], limits(source)[1]) <= 1 << digits and digits > 11
-
-
-def _pairs(codec: CastValueCodec, pairs: Pairs | None, source: DataType, target: DataType) -> list[JSON]:
-    found: list[JSON] = []
-    for key, value in codec._table(pairs, source, target):
-        native = np.asarray(value).astype(target.dtype.newbyteorder("="))
-        whole = key.dtype.kind in "iu"
-        bits = int(key) & ((1 << 64) - 1) if whole else int(np.array(float(key), np.float64).view(np.uint64))
-        found.append({"key": bits, "value": list(native.tobytes())})
-    return found
