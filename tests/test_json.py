@@ -31,3 +31,43 @@ def test_floats_keep_their_text_and_bare_nan_may_be_allowed() -> None:
     found = strict_json.loads(b'{"a": 1.50, "b": [NaN, -Infinity, 2]}', key="k", allow_nan=True)
     assert found["a"].text == "1.50"
     assert str(found["b"]) == "[nan, -inf, 2]"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "loc"),
+    [
+        ("x/.zarray", b'{"shape": [1], "shape": [2]}', ("shape",)),
+        (".zgroup", b'{"zarr_format": 2, "zarr_format": 2}', ("zarr_format",)),
+        ("zarr.json", b'{"codecs": [{}, {"level": 1, "level": 2}]}', ("codecs", 1, "level")),
+        (".zmetadata", b'{"metadata": {"x/.zarray": {"shape": [1], "shape": [2]}}}', ("metadata", "x/.zarray", "shape")),
+        (
+            "zarr.json",
+            b'{"consolidated_metadata": {"metadata": {"attributes": {"shape": 1, "shape": 2}}}}',
+            ("consolidated_metadata", "metadata", "attributes", "shape"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_duplicate_key_is_an_error_that_says_where(key: str, text: bytes, loc: tuple[object, ...]) -> None:
+    with pytest.raises(MetadataValidationError) as raised:
+        strict_json.loads(text, key=key)
+    assert [problem.loc for problem in raised.value.problems] == [loc]
+    assert raised.value.key == key
+    found: list[tuple[str | int, ...]] = []
+    strict_json.loads(text, key=key, duplicates=found)
+    assert found == [loc]
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("x/.zattrs", b'{"a": 1, "a": 2}'),
+        ("attrs", b'{"a": [{"b": 1, "b": 2}]}'),
+        ("zarr.json", b'{"attributes": {"a": 1, "a": 2}}'),
+        (".zmetadata", b'{"metadata": {"x/.zattrs": {"a": 1, "a": 2}}}'),
+        ("zarr.json", b'{"consolidated_metadata": {"metadata": {"x": {"attributes": {"a": 1, "a": 2}}}}}'),
+        ("model", b'{"members": {"x": {"attributes": {"a": 1, "a": 2}}}}'),
+    ],
+)
+def test_of_duplicate_attributes_the_last_one_is_read(key: str, text: bytes) -> None:
+    assert b"2" in strict_json.dumps(strict_json.loads(text, key=key))
+    assert b"1" not in strict_json.dumps(strict_json.loads(text, key=key))

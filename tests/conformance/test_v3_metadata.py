@@ -55,9 +55,21 @@ def test_what_is_no_json_object_is_refused_naming_the_key(text: bytes) -> None:
 
 
 @pytest.mark.spec("V3-META-01")
-def test_of_duplicate_members_the_last_one_wins() -> None:
-    text = json.dumps(array_document((4,)))[:-1] + ', "shape": [3]}'
-    assert tessarr.open({"zarr.json": text.encode()}, mode="r").shape == (3,)
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_duplicate_member_that_decides_what_the_node_is_is_an_error(name: str) -> None:
+    document = array_document((4,))
+    text = f"{json.dumps(document)[:-1]}, {json.dumps(name)}: {json.dumps(document[name])}}}"
+    with pytest.raises(MetadataValidationError, match=f"{name}: occurs more than once") as raised:
+        tessarr.open({"zarr.json": text.encode()}, mode="r")
+    assert raised.value.key == "zarr.json"
+
+
+@pytest.mark.spec("V3-META-01")
+def test_of_duplicate_attributes_the_last_one_wins() -> None:
+    text = json.dumps(array_document((4,), attributes={}))
+    text = text.replace('"attributes": {}', '"attributes": {"a": 1, "a": 2, "shape": {"b": 3, "b": 4}}')
+    opened = tessarr.open({"zarr.json": text.encode()}, mode="r")
+    assert opened.attrs.asdict() == {"a": 2, "shape": {"b": 4}}
 
 
 @pytest.mark.spec("V3-META-02")

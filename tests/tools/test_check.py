@@ -760,3 +760,26 @@ def test_consolidated_metadata_that_spells_defaults_out_is_not_stale() -> None:
     assert not check(store).of("CONS-STALE")
     put(store, "x/zarr.json", {**V3, "shape": [5]})
     assert check(store).of("CONS-STALE")
+
+
+def test_duplicate_keys_are_found_and_the_document_is_written_again() -> None:
+    store = MemoryStore()
+    tessarr.create_array(store, shape=(4,), dtype="int8", attributes={"units": "K"})
+    text = bytes(store.get("zarr.json") or b"").decode()
+    text = text.replace('"units": "K"', '"units": "m", "units": "K"').replace(
+        '"shape": [', '"shape": [9], "shape": [', 1
+    )
+    store.set("zarr.json", text.encode())
+    report = check(store)
+    assert [(found.rule, found.loc) for found in report.findings] == [
+        ("DOC-DUPLICATE", ("shape",)),
+        ("ATTR-DUPLICATE", ("attributes", "units")),
+    ]
+    with pytest.raises(MetadataValidationError, match="shape: occurs more than once"):
+        tessarr.open_array(store, mode="r")
+    done = repair(report, store, dry_run=False)
+    assert done.ok
+    assert check(store).ok
+    opened = tessarr.open_array(store, mode="r")
+    assert (opened.shape, opened.attrs.asdict()) == ((4,), {"units": "K"})
+    assert bytes(store.get(f"{done.backup}zarr.json") or b"").decode() == text

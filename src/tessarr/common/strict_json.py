@@ -1,18 +1,20 @@
 """JSON as Zarr documents need it: strict on the way out, exact on the way in.
 
 Reading keeps integers exact and float literals as their decimal text (`FloatLiteral`), so that a fill value is rounded
-once, from the text, to the data type it belongs to (v3 core, "Fill value"). Duplicate keys: the last one wins, as in
-RFC 8259's usual reading. Bare ``NaN``/``Infinity`` tokens are not JSON; `loads` refuses them unless asked.
+once, from the text, to the data type it belongs to (v3 core, "Fill value"). Duplicate keys are an error where they decide
+what a node is (readers differ in which one they take); in user attributes the last one wins. Bare
+``NaN``/``Infinity`` tokens are not JSON; `loads` refuses them unless asked.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn, Self
+from collections.abc import Iterator
+from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from tessarr.errors import MetadataValidationError
+from tessarr.errors import MetadataValidationError, Problem
 
 
 class FloatLiteral(float):
@@ -35,21 +37,66 @@ def _refuse(token: str) -> NoReturn:
     )
 
 
-_STRICT = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=_refuse)
-_WITH_NAN = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=float)
+Loc: TypeAlias = tuple[str | int, ...]
+"""Where in a document: names of members and positions in lists."""
 
 
-def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
+class _Ambiguous(dict[str, Any]):
+    """An object some of whose keys occur more than once in the text; it holds the last value of each."""
+
+    keys_repeated: list[str]
+
+
+class _AmbiguousError(Exception):
+    """An object repeats a key."""
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _AmbiguousError
+    return found
+
+
+def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    ambiguous = _Ambiguous(found)
+    names = [name for name, _ in pairs]
+    ambiguous.keys_repeated = [name for name in found if names.count(name) > 1]
+    return ambiguous
+
+
+def _decode(text: str, allow_nan: bool) -> tuple[Any, list[Loc]]:
+    """Decode a document; also return the locations of its duplicate keys, which cost a second pass."""
+    try:
+        return (_WITH_NAN if allow_nan else _STRICT).decode(text), []
+    except _AmbiguousError:
+        decoder = json.JSONDecoder(
+            parse_float=FloatLiteral, parse_constant=float if allow_nan else _refuse, object_pairs_hook=_marked
+        )
+        document = decoder.decode(text)
+        return document, list(_repeated(document, ()))
+
+
+_STRICT = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=_refuse, object_pairs_hook=_unambiguous)
+_WITH_NAN = json.JSONDecoder(parse_float=FloatLiteral, parse_constant=float, object_pairs_hook=_unambiguous)
+
+
+def loads(data: Any, *, key: str, allow_nan: bool = False, duplicates: list[Loc] | None = None) -> Any:
     """Parse one JSON document.
 
     `data` is the stored bytes (UTF-8, no byte-order mark), `key` names it in errors. `allow_nan` accepts the bare
-    tokens ``NaN``, ``Infinity`` and ``-Infinity`` (v1 documents and attributes hold them in practice).
+    tokens ``NaN``, ``Infinity`` and ``-Infinity`` (v1 documents and attributes hold them in practice). `duplicates`
+    receives the locations of all duplicate keys, none of which is then an error: the last one wins.
 
-    Raises `MetadataValidationError` when the bytes are not valid UTF-8 or JSON, or nest deeper than Python's own limit.
+    Raises `MetadataValidationError` when the bytes are not valid UTF-8 or JSON, or nest deeper than Python's own limit, and
+    for duplicate keys outside of user attributes.
     """
     try:
         text = str(memoryview(data), "utf-8")
-        return (_WITH_NAN if allow_nan else _STRICT).decode(text)
+        document, repeated = _decode(text, allow_nan)
     except MetadataValidationError as error:
         raise error.at(key=key)  # noqa: B904 - the same error
     except UnicodeDecodeError as error:
@@ -61,6 +108,43 @@ def loads(data: Any, *, key: str, allow_nan: bool = False) -> Any:
         raise MetadataValidationError("invalid JSON: nested too deeply", key=key) from error
     except ValueError as error:  # an integer of more digits than Python converts
         raise MetadataValidationError("invalid JSON", key=key, got=str(error)) from error
+    if duplicates is not None:
+        duplicates += repeated
+        return document
+    problems = [Problem(loc, "duplicate", "occurs more than once") for loc in repeated if not in_attributes(key, loc)]
+    if problems:
+        hint = "`tessarr repair` writes the document again with the last value of each"
+        raise MetadataValidationError("duplicate keys in a JSON object", problems, key=key, hint=hint)
+    return document
+
+
+def _repeated(value: Any, at: Loc) -> Iterator[Loc]:
+    """Yield the locations of duplicate keys."""
+    if isinstance(value, dict):
+        if isinstance(value, _Ambiguous):
+            yield from ((*at, name) for name in value.keys_repeated)
+        for name, item in value.items():
+            yield from _repeated(item, (*at, name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _repeated(item, (*at, position))
+
+
+def in_attributes(key: str, loc: Loc) -> bool:
+    """Tell whether a location in the document at `key` is in user attributes, consolidated ones included.
+
+    >>> in_attributes("a/zarr.json", ("attributes", "x")), in_attributes(".zarray", ("shape",))
+    (True, False)
+    """
+    if key.rpartition("/")[2] in (".zattrs", "attrs"):
+        return True
+    if loc[:2] == ("consolidated_metadata", "metadata"):
+        loc = loc[3:]
+    while loc[:1] == ("members",):
+        loc = loc[2:]
+    if loc[:1] == ("metadata",):
+        return len(loc) > 2 and str(loc[1]).rpartition("/")[2] == ".zattrs"
+    return loc[:1] == ("attributes",)
 
 
 def _default(value: Any) -> Any:

@@ -45,9 +45,9 @@ def module(zarr_format: int) -> Any:
     return importlib.import_module(f"tessarr.metadata.v{zarr_format}")
 
 
-def loads(name: str, data: Buffer, *, key: str) -> Any:
-    """Parse one stored document called `name` (relative), naming `key` (full) in errors."""
-    return strict_json.loads(data, key=key, allow_nan=name != "zarr.json")
+def loads(name: str, data: Buffer, *, key: str, duplicates: list[strict_json.Loc] | None = None) -> Any:
+    """Parse one stored document called `name` (relative), naming `key` (full) in errors; see `strict_json.loads`."""
+    return strict_json.loads(data, key=key, allow_nan=name != "zarr.json", duplicates=duplicates)
 
 
 def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:

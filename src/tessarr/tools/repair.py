@@ -164,9 +164,14 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
     old = store.get(action.key)
     if old is None:
         return False
-    document = formats.loads(name, old, key=action.key)
-    new = legacy.mend(action.detail, document) if action.kind == "rewrite" else _separated(document, action.detail)
-    if new is document:
+    repeated: list[Any] = []
+    document = formats.loads(name, old, key=action.key, duplicates=repeated)
+    new = document
+    if action.kind != "rewrite":
+        new = _separated(document, action.detail)
+    elif action.detail != "DOC-DUPLICATE":
+        new = legacy.mend(action.detail, document)
+    if new is document and not repeated:
         return False
     keeper.keep(action.key, old)
     store.set(action.key, formats.dumps({name: new})[name])

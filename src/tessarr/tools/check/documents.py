@@ -33,7 +33,7 @@ def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Findin
     if zarr_format == 2 and ".zarray" in entry.values and ".zgroup" in entry.values:
         action = Action("delete", entry.prefix + ".zgroup")
         found.append(Finding("DOC-BOTH", "the array is used", entry.path, action=action))
-    found += _legacy(entry)
+    found += [*_duplicates(entry), *_legacy(entry)]
     metadata, problems = _parse(entry, zarr_format)
     known = {finding.rule for finding in found if finding.rule.startswith("LEGACY")}
     found += [problem for problem in problems if problem.rule != "DOC-LENIENT" or not known]
@@ -66,6 +66,8 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
         key = entry.prefix + (error.key or "").rpartition("/")[2] if error.key else None
         rule = "DOC-JSON" if "invalid JSON" in error.what else "DOC-INVALID"
         for problem in error.problems or [Problem((), error.kind, str(error))]:
+            if problem.kind == "duplicate":
+                continue  # `_duplicates` reports them
             found.append(Finding(rule, problem.message, entry.path, key, loc=problem.loc))
         return None, found
     except TessarrError as error:
@@ -73,6 +75,20 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
     for warning in caught:
         found.append(Finding("DOC-LENIENT", str(warning.message), entry.path))
     return metadata, found
+
+
+def _duplicates(entry: Entry) -> Iterator[Finding]:
+    for name in entry.values.keys() - {consolidated.V2_KEY}:  # which `check_consolidated` reports
+        key = entry.prefix + name
+        repeated: list[strict_json.Loc] = []
+        try:
+            formats.loads(name, entry.values[name], key=key, duplicates=repeated)
+        except MetadataValidationError:
+            continue
+        for loc in repeated:
+            rule = "ATTR-DUPLICATE" if strict_json.in_attributes(key, loc) else "DOC-DUPLICATE"
+            message = f"{loc[-1]!r} occurs more than once; the last value is kept by a repair"
+            yield Finding(rule, message, entry.path, key, loc=loc, action=Action("rewrite", key, "DOC-DUPLICATE"))
 
 
 def _legacy(entry: Entry) -> Iterator[Finding]:

@@ -16,6 +16,8 @@ Level = Literal["stat", "size", "decode"]
 RULES: dict[str, tuple[Severity, str]] = {
     # documents
     "DOC-JSON": ("error", "a metadata document is no JSON"),
+    "DOC-DUPLICATE": ("error", "a key that decides what the node is occurs more than once in its object"),
+    "ATTR-DUPLICATE": ("warning", "an attribute occurs more than once; the last one is read"),
     "DOC-INVALID": ("error", "a metadata document breaks its specification"),
     "DOC-LENIENT": ("warning", "a metadata document is read although it breaks its specification"),
     "DOC-BOTH": ("error", "an array and a group document stand at one path"),
