@@ -42,7 +42,7 @@ DEFAULTS: dict[str, Any] = {
         "allow_unsafe_pickle_decode": False,
     },
     "async": {
-        # Requests in flight to one origin, at most; the limit adapts to what the origin answers (`tessarr.stores.remote.limiter`).
+        # Requests in flight to one origin, at most; the limit adapts to the origin (`tessarr.stores.remote.limiter`).
         # Object stores accept thousands of requests per second and prefix, so that 256 are polite.
         "concurrency": 256,
         "timeout": None,  # seconds after which a failed request is not sent again; None: as the store's retry policy says

@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "tessarr"
 
 FLOORS = {
-    0: {"errors", "doubts", "types", "config", "settings", "registry", "common", "_native"},
+    0: {"errors", "types", "config", "settings", "registry", "common", "_native"},
     1: {"dtypes", "grids", "keys", "codecs"},  # what metadata documents resolve to
     2: {"metadata"},
     3: {"indexing", "model", "stores"},

@@ -165,9 +165,9 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
         {"zarr.json": {**GROUP, "consolidated_metadata": {"must_understand": False, "metadata": 1}}},
     ),
     ("metadata/v2.py:_filters", ZarrRuntimeWarning, "an empty list of filters", v2(filters=[])),
-    ("metadata/v2.py:_warn_of_orders", ZarrRuntimeWarning, "single bytes have no byte order", v2(dtype="<i1")),
+    ("metadata/v2.py:_check_orders", ZarrRuntimeWarning, "single bytes have no byte order", v2(dtype="<i1")),
     (
-        "metadata/v2.py:stated_dimensions",
+        "metadata/v2.py:misstated_dimensions",
         ZarrRuntimeWarning,
         "_ARRAY_DIMENSIONS is ignored",
         {**v2(), ".zattrs": {"_ARRAY_DIMENSIONS": ["y"]}},
@@ -179,18 +179,18 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
         {".zgroup": {"zarr_format": 2, "other": 1}},
     ),
     (
-        "grids/regular.py:read_chunk_shape",
+        "grids/regular.py:diagnostics",
         ZarrRuntimeWarning,
         "chunk length 0",
         v3(shape=[0, 6], chunk_grid={"name": "regular", "configuration": {"chunk_shape": [0, 3]}}),
     ),
     (
-        "codecs/array_to_array/transpose.py:from_json",
+        "codecs/array_to_array/transpose.py:diagnostics",
         ZarrRuntimeWarning,
         "transpose order",
         v3(codecs=[{"name": "transpose", "configuration": {"order": "F"}}, *V3["codecs"]]),
     ),
-    ("dtypes/element.py:warn_old_zero", ZarrRuntimeWarning, "is not Base64", v2(dtype="|S4", fill_value=0)),
+    ("dtypes/element.py:old_zero_diagnostics", ZarrRuntimeWarning, "is not Base64", v2(dtype="|S4", fill_value=0)),
 ]
 
 
@@ -233,6 +233,7 @@ AROUND_SHARDING = [
     },
     "crc32c",
 ]
+EARLY_TRANSPOSE = {"name": "transpose", "configuration": {"order": "F"}}
 MIXED = {"zarr.json": GROUP, "a/.zgroup": {"zarr_format": 2}}
 PAYLOAD = np.array(0x7FC00001, dtype="u4").view("f4")[()]
 SMALL: dict[str, Any] = {"shape": (4,), "dtype": "u1"}
@@ -283,6 +284,13 @@ CASES = [
         for provoke in (
             lambda *_: tessarr.create(**around(store={})),
             lambda *_: tessarr.create_async(**around(store={})),
+        )
+    ),
+    *(
+        Case("core/creation/metadata.py:_report_diagnostics", ZarrRuntimeWarning, "transpose order", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, shape=(2, 2), dtype="u1", filters=[EARLY_TRANSPOSE]),
+            lambda *_: tessarr.create_array_async({}, shape=(2, 2), dtype="u1", filters=[EARLY_TRANSPOSE]),
         )
     ),
     *(
@@ -353,29 +361,45 @@ def test_a_warning_names_the_caller_and_has_its_category(
         ), line
 
 
+RETURNED = {
+    "metadata/v3.py:check_endian",
+    "metadata/v2.py:misstated_dimensions",
+    "grids/regular.py:diagnostics",
+    "codecs/array_to_array/transpose.py:diagnostics",
+    "dtypes/element.py:old_zero_diagnostics",
+}
+"""Functions and attributes of extension points whose value says what there is to warn of."""
+PASSED_ON = {
+    "metadata/field.py": {"tolerate", "diagnose"},
+    "metadata/v3.py": {"_codecs", "_extension", "_check_chain"},
+    "metadata/v2.py": {"resolve_array", "_grid"},
+    "metadata/array.py": {"with_attributes"},
+    "common/warn.py": {"report"},
+}
+"""Functions that pass on what others say."""
+
+
 def sites() -> Counter[str]:
-    """``file:function`` of every call that issues a warning, or notes that there is something to warn of."""
-    found: Counter[str] = Counter()
+    """``file:function`` of every call that issues a warning, or makes a diagnostic of its own."""
+    found: Counter[str] = Counter(RETURNED)
     for path in SOURCE.rglob("*.py"):
-        if path.name in ("common/warn.py", "doubts.py"):
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for function in ast.walk(tree):
+        name = path.relative_to(SOURCE).as_posix()
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if function.name in PASSED_ON.get(name, ()):
                 continue
             for node in ast.walk(function):
                 if isinstance(node, ast.Call):
                     called = ast.unparse(node.func)
-                    if called in ("warn", "doubts.tell", "doc.tolerate"):
-                        found[f"{path.relative_to(SOURCE).as_posix()}:{function.name}"] += 1
+                    if called in ("warn", "Diagnostic", "doc.tolerate", "doc.diagnose"):
+                        found[f"{name}:{function.name}"] += 1
     return found
 
 
 def test_every_place_that_warns_has_a_case() -> None:
-    ours = sites()
-    del ours["metadata/field.py:tolerate"]  # the cases are those that call it
     messages = {(case.site, case.message) for case in CASES}
-    assert Counter(site for site, _ in messages) == ours
+    assert Counter(site for site, _ in messages) == sites()
 
 
 def test_a_line_is_warned_once_and_another_line_again() -> None:

@@ -19,7 +19,7 @@ from tessarr.dtypes.variable import (
     VariableLengthBytes,
     VariableLengthUTF8,
 )
-from tessarr.errors import MetadataValidationError, ZarrRuntimeWarning
+from tessarr.errors import MetadataValidationError
 
 
 def bits(scalar: np.ndarray) -> str:
@@ -82,12 +82,14 @@ def test_an_unpadded_string_is_padded_with_nul() -> None:
 @pytest.mark.spec("V2-32")
 @pytest.mark.parametrize("value", [0, "", 0.0])
 @pytest.mark.parametrize("dtype", ["|S12", "|V12", [["a", "<i2"], ["b", "<f8"], ["c", "|S2"]]])
-def test_what_old_writers_put_where_base64_belongs_is_read_as_zeros_with_a_warning(
+def test_what_old_writers_put_where_base64_belongs_is_read_as_zeros_with_a_diagnostic(
     dtype: object, value: object
 ) -> None:
-    with pytest.warns(ZarrRuntimeWarning, match="not Base64"):
-        fill = from_v2(dtype, None).parse_fill(value, 2)  # type: ignore[arg-type]
-    assert fill.tobytes() == bytes(12)
+    data_type = from_v2(dtype, None)  # type: ignore[arg-type]
+    assert data_type.parse_fill(value, 2).tobytes() == bytes(12)  # type: ignore[arg-type]
+    (said,) = data_type.fill_diagnostics(value, 2)  # type: ignore[arg-type]
+    assert "not Base64" in said
+    assert data_type.fill_diagnostics(data_type.dump_fill(data_type.default_fill(), 2), 2) == ()
 
 
 @pytest.mark.parametrize("value", ["foo", "Zm9v!", "Zm9", "ü", 1, None, False, "Zm9vZm9vZm9vZm9vZm9v", "_-_-"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated
 from tests.work import counted_steps
@@ -56,9 +57,12 @@ def test_null_and_unknown_kinds_are_no_consolidated_metadata() -> None:
 
 
 @pytest.mark.parametrize("value", [{}, {"kind": "inline"}, {"kind": "inline", "metadata": []}, 7])
-def test_a_malformed_block_is_ignored_with_a_warning(value: object) -> None:
-    with pytest.warns(ZarrRuntimeWarning, match="malformed"):
-        assert consolidated.parse_v3(value) is None
+def test_a_malformed_block_is_ignored_with_a_diagnostic(value: object) -> None:
+    diagnostics: list[Diagnostic] = []
+    assert consolidated.parse_v3(value, diagnostics) is None
+    (found,) = diagnostics
+    assert "malformed" in found.message
+    assert found.category is ZarrRuntimeWarning
 
 
 def test_a_group_below_sees_the_same_map_from_its_own_place() -> None:

@@ -57,6 +57,16 @@ class Codec(ABC):
     """The v3 name that is written."""
     kind: ClassVar[Kind]
 
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """What is unusual about the document that this codec was parsed from, and is read all the same."""
+        return ()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether what this codec does rests on what other packages have registered outside of `tessarr.registry`."""
+        return False
+
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:

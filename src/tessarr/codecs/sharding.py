@@ -74,6 +74,16 @@ class ShardingCodec(ArrayToBytes):
     ignored: tuple[str, ...] = ()
     """Unknown inner codecs that need not be understood: shards can be read without them, and not be written back."""
 
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """See `Codec.diagnostics`."""
+        return tuple(message for codec in (*self.codecs, *self.index_codecs) for message in codec.diagnostics)
+
+    @property
+    def is_foreign(self) -> bool:
+        """See `Codec.is_foreign`."""
+        return any(codec.is_foreign for codec in (*self.codecs, *self.index_codecs))
+
     def __post_init__(self) -> None:
         set_ = object.__setattr__
         set_(self, "chunk_shape", tuple(int(n) for n in self.chunk_shape))

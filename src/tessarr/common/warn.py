@@ -10,9 +10,19 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
 from contextvars import Context, ContextVar, copy_context
 from types import FrameType
 from typing import Any, NamedTuple
+
+from tessarr.errors import ZarrRuntimeWarning
+
+
+class Diagnostic(NamedTuple):
+    """Something unusual about a stored document that is read all the same."""
+
+    message: str
+    category: type[Warning] = ZarrRuntimeWarning
 
 
 class Location(NamedTuple):
@@ -39,6 +49,12 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn_explicit(
         message, category, place.filename, place.lineno, module=place.module, registry=place.registry
     )
+
+
+def report(diagnostics: Iterable[Diagnostic]) -> None:
+    """Issue a warning at the caller's line for each of `diagnostics`."""
+    for message, category in diagnostics:
+        warn(message, category)
 
 
 def caller() -> Location:

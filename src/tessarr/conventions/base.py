@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from tessarr.common.warn import warn
+from tessarr.common.warn import report, warn
 from tessarr.conventions.rules import RULES, Severity
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.metadata.array import ArrayMetadata
@@ -226,7 +226,8 @@ def node_of(node: Any) -> Node:
     if not isinstance(metadata, ArrayMetadata) and hasattr(metadata, "documents") and hasattr(metadata, "shape"):
         from tessarr.metadata import formats
 
-        metadata = formats.parse_node(metadata.zarr_format, metadata.documents())
+        metadata, diagnostics = formats.parse_node(metadata.zarr_format, metadata.documents())
+        report(diagnostics)
     if isinstance(metadata, ArrayMetadata):
         return Node(
             kind="array",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tessarr.common.warn import warn
+from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
 from tessarr.core.walk import Entry, read_entries, reading_entries, walk, walking_below
@@ -35,7 +35,10 @@ def read_consolidated(
     unless its value is in `known`.
     """
     if group.zarr_format == 3:
-        return consolidated.parse_v3(group.extra.get(FIELD))
+        diagnostics: list[Diagnostic] = []
+        block = consolidated.parse_v3(group.extra.get(FIELD), diagnostics)
+        report(diagnostics)
+        return block
     name = prefix_of(path) + (key or V2_KEY)
     data = known[name] if name in known else store.get(name)
     return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))

@@ -14,6 +14,7 @@ from tessarr.core.group_parts.array_creation import Making
 from tessarr.core.group_parts.group_methods import Grouping
 from tessarr.core.metadata_io import NodeMetadata
 from tessarr.core.node import CHANGING, Node
+from tessarr.core.parse_cache import parse_node
 from tessarr.core.walk import Entry, walking_below
 from tessarr.errors import (
     ArrayInsteadError,
@@ -131,7 +132,7 @@ class Group(Node, Making, Grouping):
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             relative = path[len(prefix_of(self._path)) :]
-            node: NodeMetadata | None = consolidated.parsed(relative)
+            node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
             return node
         return (yield from metadata_io.reading(self._store, [path], self._metadata.zarr_format))[0]
 
@@ -202,7 +203,11 @@ class Group(Node, Making, Grouping):
         if self._metadata.consolidated_metadata is not None:
             held = self._metadata.consolidated_metadata
             paths = held.children("") if depth == 0 else held.paths()
-            return [(prefix + path, held.parsed(path)) for path in paths if depth is None or path.count("/") <= depth]
+            return [
+                (prefix + path, held.parsed(path, parse_node))
+                for path in paths
+                if depth is None or path.count("/") <= depth
+            ]
         zarr_format = self._metadata.zarr_format
         names = formats.KEYS[zarr_format].all
         below = yield from walking_below(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)

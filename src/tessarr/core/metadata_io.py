@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.core.parse_cache import parse_node
 from tessarr.core.walk import Entry, check_answers, reading_entries
 from tessarr.errors import (
     ArrayInsteadError,
@@ -153,7 +154,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     if len(found) > 1 and found[0] == 3:
         message = f"{entry.prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
         warn(message, ZarrUserWarning)
-    return formats.parse_node(found[0], entry.documents(found[0]))
+    return parse_node(found[0], entry.documents(found[0]))
 
 
 def _separated(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:

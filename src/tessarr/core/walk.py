@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tessarr.common.warn import Diagnostic, report
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
@@ -159,7 +160,10 @@ def reading_entries(
 def block_of(entry: Entry) -> consolidated.Consolidated | None:
     """Parse the consolidated metadata among the documents of a group; ``None`` when it has none that can be used."""
     if "zarr.json" in entry.values:
-        return consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD))
+        diagnostics: list[Diagnostic] = []
+        block = consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD), diagnostics)
+        report(diagnostics)
+        return block
     return consolidated.parse_v2(entry.json(consolidated.V2_KEY)) if consolidated.V2_KEY in entry.values else None
 
 

@@ -75,6 +75,10 @@ class DataType(ABC):
         Raises `MetadataValidationError` when the JSON is not a permitted form.
         """
 
+    def fill_diagnostics(self, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
+        """Say what is unusual about a document's ``fill_value`` that `parse_fill` takes all the same."""
+        return ()
+
     @abstractmethod
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
         """To a document's ``fill_value``; `parse_fill` of the result gives the same bits."""

@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr import doubts
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
 from tessarr.types import JSON, ZarrFormat
 
 Endianness: TypeAlias = Literal["little", "big"]
@@ -282,12 +281,11 @@ def is_old_zero(value: JSON) -> bool:
     return value == "" or (type(value) in (int, float) and value == 0)
 
 
-def warn_old_zero(what: str, value: JSON) -> None:
-    """Say that a fill value which is not Base64 was read as zeros (CONFORMANCE V2-32)."""
-    doubts.tell(
-        f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 asks; read as zero bytes",
-        ZarrRuntimeWarning,
-    )
+def old_zero_diagnostics(what: str, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
+    """Say that a v2 fill value which is not Base64 is read as zeros (CONFORMANCE V2-32)."""
+    if zarr_format == 3 or not is_old_zero(value):
+        return ()
+    return (f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 asks; read as zero bytes",)
 
 
 def text_of(value: Any) -> str:

@@ -45,9 +45,9 @@ from tessarr.dtypes.element import (
     is_old_zero,
     length_bytes_of,
     no_configuration,
+    old_zero_diagnostics,
     refused_fill,
     text_of,
-    warn_old_zero,
 )
 from tessarr.errors import DataTypeValidationError
 from tessarr.types import JSON, ZarrFormat
@@ -85,10 +85,13 @@ class _FixedBytes(Element):
     def _padded(self, data: bytes) -> Scalar:
         return from_bytes(data.ljust(self.length, b"\0"), self.dtype)
 
+    def fill_diagnostics(self, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
+        """See `DataType.fill_diagnostics`."""
+        return old_zero_diagnostics(str(self.to_v2()), value, zarr_format)
+
     def _decode(self, value: JSON, zarr_format: ZarrFormat) -> bytes:
-        """The bytes of a Base64 fill value, or the zeros of old v2 writers, with a warning."""
+        """The bytes of a Base64 fill value, or the zeros of old v2 writers."""
         if zarr_format < 3 and is_old_zero(value):
-            warn_old_zero(str(self.to_v2()), value)
             return bytes(self.length)
         return decode_base64(self.name, value)
 

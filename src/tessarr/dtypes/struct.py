@@ -40,7 +40,7 @@ from tessarr.dtypes.element import (
     fill_error,
     from_bytes,
     is_old_zero,
-    warn_old_zero,
+    old_zero_diagnostics,
 )
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
 from tessarr.types import JSON, Shape, ZarrFormat
@@ -229,10 +229,13 @@ class Struct(Element):
             raise ValueError(f"a record of the fields {names} expected, got {value!r}")
         return self._join(_cast_member(member, item) for member, item in zip(self.members, value, strict=True))
 
+    def fill_diagnostics(self, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
+        """See `DataType.fill_diagnostics`."""
+        return old_zero_diagnostics(str(self.to_v2()), value, zarr_format)
+
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
         """v3: an object with the fill value of every field; v2, and v3 ``structured``: Base64 of one element."""
         if zarr_format < 3 and is_old_zero(value):
-            warn_old_zero(str(self.to_v2()), value)
             return from_bytes(bytes(self.itemsize), self.dtype)
         if zarr_format == 3 and isinstance(value, Mapping):
             return self._parse_object(value)

@@ -46,6 +46,8 @@ class ChunkGrid(ABC):
     """A chunk grid of one array. Immutable, equal by value."""
 
     name: ClassVar[str]
+    diagnostics: tuple[str, ...] = ()
+    """What was unusual about the document that this grid was parsed from, and was read all the same."""
 
     @classmethod
     @abstractmethod

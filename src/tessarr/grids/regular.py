@@ -23,8 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr import doubts
-from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.errors import MetadataValidationError, Problem
 from tessarr.grids.base import ChunkGrid
 from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, Shape
@@ -82,7 +81,7 @@ class RegularGrid(ChunkGrid):
     """
 
     name: ClassVar[str] = "regular"
-    __slots__ = ("_chunk_shape",)
+    __slots__ = ("_chunk_shape", "diagnostics")
 
     def __init__(self, chunk_shape: Sequence[int]) -> None:
         lengths = []
@@ -92,6 +91,7 @@ class RegularGrid(ChunkGrid):
                 raise ValueError(f"chunk lengths are positive integers; got {length!r} in {given!r}")
             lengths.append(int(length))
         self._chunk_shape = tuple(lengths)
+        self.diagnostics = ()
 
     def __repr__(self) -> str:
         return f"RegularGrid({self._chunk_shape})"
@@ -117,13 +117,19 @@ class RegularGrid(ChunkGrid):
             if name != "chunk_shape"
         ]
         lengths: Shape = ()
+        diagnostics: list[str] = []
         if "chunk_shape" in configuration:
-            lengths = read_chunk_shape(configuration["chunk_shape"], shape, problems, ("chunk_shape",), strict=strict)
+            stated = configuration["chunk_shape"]
+            lengths = read_chunk_shape(
+                stated, shape, problems, ("chunk_shape",), strict=strict, diagnostics=diagnostics
+            )
         else:
             problems.append(Problem(("chunk_shape",), "missing", "a regular grid needs its chunk_shape"))
         if problems:
             raise MetadataValidationError("invalid regular chunk grid", problems)
-        return cls(lengths)
+        grid = cls(lengths)
+        grid.diagnostics = tuple(diagnostics)
+        return grid
 
     def to_json(self) -> JSONObject:
         """The v3 ``chunk_grid`` object."""
@@ -144,14 +150,20 @@ class RegularGrid(ChunkGrid):
 
 
 def read_chunk_shape(
-    value: JSON, shape: Shape, problems: list[Problem], loc: tuple[str | int, ...], *, strict: bool = False
+    value: JSON,
+    shape: Shape,
+    problems: list[Problem],
+    loc: tuple[str | int, ...],
+    *,
+    strict: bool = False,
+    diagnostics: list[str],
 ) -> Shape:
     """The chunk shape that a document holds at `loc`; what is wrong with it is added to `problems`.
 
     The result means something only when no problem was added.
 
-    Booleans, floats (``2.0`` too) and strings are no lengths. A 0 on an axis of length 0 is read as 1 with a
-    `ZarrRuntimeWarning` unless `strict`.
+    Booleans, floats (``2.0`` too) and strings are no lengths. A 0 on an axis of length 0 is read as 1 unless
+    `strict`, which is added to `diagnostics`.
     """
     if not isinstance(value, list | tuple):
         problems.append(Problem(loc, "type", f"expected a list of positive integers, got {value!r}"))
@@ -163,7 +175,7 @@ def read_chunk_shape(
         if type(length) is not int:
             problems.append(Problem((*loc, i), "type", f"expected a positive integer, got {length!r}"))
         elif length == 0 and not (strict or is_strict()) and i < len(shape) and shape[i] == 0:
-            doubts.tell(f"chunk length 0 on axis {i} of length 0 is read as 1", ZarrRuntimeWarning)
+            diagnostics.append(f"chunk length 0 on axis {i} of length 0 is read as 1")
             length = 1
         elif length < 1:
             problems.append(Problem((*loc, i), "value", f"expected a positive integer, got {length}"))

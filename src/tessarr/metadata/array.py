@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tessarr import doubts
 from tessarr.codecs.base import Codec
+from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
@@ -62,7 +62,7 @@ class ArrayMetadata:
             message = (
                 f"Zarr v{self.zarr_format} cannot state the payload or sign of a NaN; the fill value is a plain NaN"
             )
-            doubts.tell(message, ZarrRuntimeWarning)
+            warn(message, ZarrRuntimeWarning)
             object.__setattr__(self, "fill_value", stated)
 
     @property
@@ -108,12 +108,13 @@ class ArrayMetadata:
         return replace(self, **changes)
 
     def with_attributes(self, attributes: dict[str, Any]) -> ArrayMetadata:
-        """A copy with other user attributes (and, in v2, the dimension names they state)."""
+        """A copy with other user attributes (and, in v2, the dimension names they state; a malformed statement warns)."""
         changed = replace(self, attributes=attributes)
         if self.zarr_format == 3:
             return changed
-        from tessarr.metadata.v2 import stated_dimensions
+        from tessarr.metadata.v2 import misstated_dimensions, stated_dimensions
 
+        report(map(Diagnostic, misstated_dimensions(attributes, self.ndim)))
         return replace(changed, dimension_names=stated_dimensions(attributes, self.ndim))
 
     def __eq__(self, other: object) -> bool:

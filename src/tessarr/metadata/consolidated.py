@@ -21,12 +21,12 @@ the result is ``None`` and the store is read instead.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from tessarr import doubts
 from tessarr.common import strict_json
-from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.common.warn import Diagnostic, report
+from tessarr.errors import MetadataValidationError, Problem
 from tessarr.types import JSON, JSONObject, ZarrFormat
 
 V2_KEY = ".zmetadata"
@@ -82,8 +82,10 @@ class Consolidated:
             return None
         return {name: _unwrap(value, path, name) for name, value in documents.items()}
 
-    def parsed(self, path: str) -> Any:
+    def parsed(self, path: str, parse: Callable[[ZarrFormat, Documents], Any] | None = None) -> Any:
         """The parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
+
+        `parse` makes the node of its documents and warns; ``None``: as `tessarr.metadata.formats.parse_node`.
 
         Raises `MetadataValidationError` for an entry that breaks its specification.
         """
@@ -94,7 +96,11 @@ class Consolidated:
                 return None
             from tessarr.metadata import formats
 
-            self._parsed[full] = formats.parse_node(self.zarr_format, documents)
+            if parse is None:
+                self._parsed[full], diagnostics = formats.parse_node(self.zarr_format, documents)
+                report(diagnostics)
+            else:
+                self._parsed[full] = parse(self.zarr_format, documents)
         return self._parsed[full]
 
     def kind(self, path: str) -> Kind | None:
@@ -148,16 +154,18 @@ class Consolidated:
         return dump_v3(nodes) if self.zarr_format == 3 else dump_v2(nodes)
 
 
-def parse_v3(obj: object) -> Consolidated | None:
+def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consolidated | None:
     """From the ``consolidated_metadata`` member of a group's ``zarr.json``.
 
-    ``None`` when there is none to use: null, another kind than inline, or (with a `ZarrRuntimeWarning`) malformed.
+    ``None`` when there is none to use: null, another kind than inline, or malformed, which is
+    added to `diagnostics`.
     Source: Zarr v3 core, "Additional fields" (zarr-specs pull request 373).
     """
     if obj is None:
         return None
     if not isinstance(obj, Mapping) or not isinstance(obj.get("metadata"), Mapping):
-        doubts.tell("malformed consolidated_metadata is ignored; the store is read", ZarrRuntimeWarning)
+        if diagnostics is not None:
+            diagnostics.append(Diagnostic("malformed consolidated_metadata is ignored; the store is read"))
         return None
     if obj.get("kind", "inline") != "inline":
         return None

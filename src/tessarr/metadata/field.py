@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from tessarr import doubts
-from tessarr.errors import MetadataValidationError, Problem, TessarrError, ZarrRuntimeWarning
+from tessarr.common.warn import Diagnostic
+from tessarr.errors import MetadataValidationError, Problem, TessarrError
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
 
 MAX_LENGTH = 2**63 - 1
@@ -14,8 +16,16 @@ MAX_DIMENSIONS = 64
 """NumPy's limit; a document with more is hostile or of no use here."""
 
 
+class Parsed(NamedTuple):
+    """A node, and what is unusual about the documents that it was parsed from."""
+
+    node: ArrayMetadata | GroupMetadata
+    diagnostics: tuple[Diagnostic, ...]
+    """Whoever parses documents for a user issues these as warnings (`tessarr.common.warn.report`)."""
+
+
 class Document:
-    """A metadata document under examination, and the problems found in it so far."""
+    """A metadata document under examination, and the problems and diagnostics found in it so far."""
 
     def __init__(self, document: object, what: str, key: str) -> None:
         if not isinstance(document, Mapping):
@@ -26,17 +36,26 @@ class Document:
         self.what = what
         self.key = key
         self.problems: list[Problem] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def add(self, name: str, kind: str, message: str) -> None:
         """Note a problem with the field `name`."""
         self.problems.append(Problem((name,), kind, message))
 
     def tolerate(self, name: str, message: str, read_as: str) -> None:
-        """Warn about what real writers did against the specification; with the setting ``strict``, note it."""
+        """Add a diagnostic about what real writers did against the specification; with the setting ``strict``, a problem."""
         if is_strict():
             self.add(name, "strict", message)
         else:
-            doubts.tell(f"{name} {message}; read as {read_as}", ZarrRuntimeWarning)
+            self.diagnose(f"{name} {message}; read as {read_as}")
+
+    def diagnose(self, message: str) -> None:
+        """Add a diagnostic about something unusual that is read all the same."""
+        self.diagnostics.append(Diagnostic(message))
+
+    def parsed(self, node: ArrayMetadata | GroupMetadata) -> Parsed:
+        """Return `node`, which was made of this document, with the diagnostics."""
+        return Parsed(node, tuple(self.diagnostics))
 
     def adopt(self, name: str, error: TessarrError) -> None:
         """Note the problem(s) that `error` tells about the field `name`."""

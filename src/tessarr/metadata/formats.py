@@ -9,12 +9,10 @@ import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tessarr import doubts
 from tessarr.common import strict_json
-from tessarr.errors import MetadataValidationError, Problem, ZarrRuntimeWarning, ZarrUserWarning
-from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.group import GroupMetadata
-from tessarr.metadata.kept import parsed_array
+from tessarr.common.warn import Diagnostic
+from tessarr.errors import MetadataValidationError, Problem, ZarrUserWarning
+from tessarr.metadata.field import Parsed
 from tessarr.types import Buffer, JSONObject, ZarrFormat
 
 
@@ -75,11 +73,11 @@ def _indent() -> int | None:
     return config.get("json_indent", 2)  # type: ignore[no-any-return]
 
 
-def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
-    """The node that these parsed documents (relative key → JSON) of one format describe.
+def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
+    """Parse the documents (relative key → JSON) of one node of one format.
 
-    An array wins over a group at one path, with a warning (V2-54). A document that can be read only as a rule of
-    `tessarr.metadata.legacy` has it is read so, with a warning; not with the setting ``strict``.
+    An array wins over a group at one path, with a diagnostic (V2-54). A document that can be read only as a rule of
+    `tessarr.metadata.legacy` has it is read so, with a diagnostic; not with the setting ``strict``.
 
     Raises `MetadataValidationError`.
     """
@@ -92,8 +90,8 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMe
         return meant
 
 
-def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata | None:
-    """The node as the rules for legacy documents read it; ``None`` when they do not help."""
+def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | None:
+    """Parse the node as the rules for legacy documents read it; ``None`` when they do not help."""
     from tessarr.metadata import legacy
     from tessarr.settings import is_strict
 
@@ -104,30 +102,28 @@ def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetada
     if not said:
         return None
     try:
-        node = _parse_node(zarr_format, {**documents, name: document})
+        node, diagnostics = _parse_node(zarr_format, {**documents, name: document})
     except MetadataValidationError:
         return None
     hint = "`tessarr repair` corrects the document"
-    doubts.tell(f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}", ZarrRuntimeWarning)
-    return node
+    message = f"{name} breaks its specification and is read as meant: {'; '.join(said)}. {hint}"
+    return Parsed(node, (*diagnostics, Diagnostic(message)))
 
 
-def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
+def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
     keys = KEYS[zarr_format]
     parser = module(zarr_format)
     if keys.array != keys.group:
-        if keys.array in documents and keys.group in documents:
-            doubts.tell("an array and a group document stand at one path; the array is used", ZarrUserWarning)
         if keys.array not in documents:
             return parser.parse_group(documents)  # type: ignore[no-any-return]
-        attributes = documents.get(keys.attributes or "", {})
-        return parsed_array(zarr_format, documents[keys.array], attributes, lambda: parser.parse_array(documents))
+        node, diagnostics = parser.parse_array(documents)
+        if keys.group in documents:
+            both = Diagnostic("an array and a group document stand at one path; the array is used", ZarrUserWarning)
+            diagnostics = (both, *diagnostics)
+        return Parsed(node, diagnostics)
     document = documents[keys.array]
     kind = document.get("node_type") if isinstance(document, Mapping) else None
     if isinstance(document, Mapping) and kind not in ("array", "group"):
         found = ("value", f"must be 'array' or 'group', got {kind!r}") if "node_type" in document else _NO_NODE_TYPE
         raise MetadataValidationError("invalid v3 metadata", [Problem(("node_type",), *found)], key=keys.array)
-    if kind == "group":
-        return parser.parse_group(documents)  # type: ignore[no-any-return]
-    attributes = document.get("attributes", {}) if isinstance(document, Mapping) else None
-    return parsed_array(zarr_format, document, attributes, lambda: parser.parse_array(documents))
+    return parser.parse_group(documents) if kind == "group" else parser.parse_array(documents)  # type: ignore[no-any-return]

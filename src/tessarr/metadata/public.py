@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from tessarr.codecs.base import Codec
 from tessarr.codecs.sharding import ShardingCodec
+from tessarr.common.warn import report
 from tessarr.dtypes.base import DataType
 from tessarr.errors import MetadataValidationError
 from tessarr.grids.base import ChunkGrid
@@ -320,7 +321,8 @@ def _parsed(document: Mapping[str, Any], allowed: tuple[int, ...]) -> ArrayMetad
     else:
         rest = {name: value for name, value in document.items() if name not in ("attributes", "node_type")}
         documents = {keys.array: rest, keys.attributes or "": dict(document.get("attributes") or {})}
-    model = formats.parse_node(number, documents)
+    model, diagnostics = formats.parse_node(number, documents)
+    report(diagnostics)
     if not isinstance(model, ArrayMetadata):
         raise MetadataValidationError("the document describes a group", expected="an array")
     return model

@@ -12,7 +12,7 @@ from typing import Any
 
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.field import Document, check_attributes
+from tessarr.metadata.field import Document, Parsed, check_attributes
 from tessarr.metadata.v2 import resolve_array
 from tessarr.types import JSON, JSONObject
 
@@ -22,7 +22,7 @@ _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compression", "compress
 _LEVELLED = {"zlib": "zlib", "gzip": "zlib", "bz2": "bz2"}
 
 
-def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
+def parse_array(documents: Mapping[str, Any]) -> Parsed:
     """From ``meta`` and ``attrs`` (which may be missing, though the specification wants it).
 
     Raises `MetadataValidationError` listing every problem.

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tessarr import doubts
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import Codec
 from tessarr.codecs.numcodecs import v2_compressor, v2_filters
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_v2
-from tessarr.errors import TessarrError, ZarrRuntimeWarning
+from tessarr.errors import TessarrError
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.field import Document, check_attributes
+from tessarr.metadata.field import Document, Parsed, check_attributes
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
 from tessarr.types import JSONObject, Shape, ZarrFormat
@@ -33,7 +32,7 @@ DIMENSIONS = "_ARRAY_DIMENSIONS"
 _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 
 
-def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
+def parse_array(documents: Mapping[str, Any]) -> Parsed:
     """From ``.zarray`` and, where there is one, ``.zattrs``. Raises `MetadataValidationError` listing every problem."""
     doc = Document(documents[ARRAY_KEY], "v2 array metadata", ARRAY_KEY)
     doc.require(_REQUIRED)
@@ -64,7 +63,7 @@ def _filters(doc: Document) -> tuple[JSONObject, ...] | None:
         doc.add("filters", "type", f"must be null or a list of objects, got {value!r}")
         return None
     if not value:
-        doubts.tell("an empty list of filters should be null; read as null", ZarrRuntimeWarning)
+        doc.diagnose("an empty list of filters should be null; read as null")
         return None
     return tuple(config for item in value if (config := _codec_config(doc, "filters", item or {})) is not None)
 
@@ -77,7 +76,7 @@ def resolve_array(
     filters: tuple[JSONObject, ...] | None,
     attributes: dict[str, Any],
     extra: dict[str, Any],
-) -> ArrayMetadata:
+) -> Parsed:
     """What v1 and v2 share, from a document whose compressor and filters are in v2's words."""
     shape = doc.lengths("shape")
     order = doc.choice("order", ("C", "F"), "C")
@@ -90,6 +89,8 @@ def resolve_array(
             fill = data_type.parse_fill(doc.fields["fill_value"], zarr_format)
         except TessarrError as error:
             doc.adopt("fill_value", error)
+        for message in data_type.fill_diagnostics(doc.fields["fill_value"], zarr_format):
+            doc.diagnose(message)
     codecs: tuple[Codec, ...] = ()
     if data_type is not None and not doc.problems:
         try:
@@ -101,7 +102,9 @@ def resolve_array(
     doc.finish()
     assert grid is not None
     assert data_type is not None
-    return ArrayMetadata(
+    for message in misstated_dimensions(attributes, len(shape)):
+        doc.diagnose(message)
+    array = ArrayMetadata(
         zarr_format=zarr_format,
         shape=shape,
         data_type=data_type,
@@ -116,18 +119,22 @@ def resolve_array(
         compressor=compressor,
         filters=filters,
     )
+    return doc.parsed(array)
 
 
 def _grid(doc: Document, shape: Shape) -> RegularGrid | None:
     if "chunks" not in doc.fields or any(problem.loc == ("shape",) for problem in doc.problems):
         return None
     try:
-        return RegularGrid.from_json({"chunk_shape": doc.fields["chunks"]}, shape)
+        grid = RegularGrid.from_json({"chunk_shape": doc.fields["chunks"]}, shape)
     except TessarrError as error:
         found = len(doc.problems)
         doc.adopt("chunks", error)  # which says chunks/chunk_shape, the name that v3 has
         doc.problems[found:] = [item._replace(loc=(item.loc[0], *item.loc[2:])) for item in doc.problems[found:]]
         return None
+    for message in grid.diagnostics:
+        doc.diagnose(message)
+    return grid
 
 
 def _data_type(doc: Document, filters: tuple[JSONObject, ...] | None) -> DataType | None:
@@ -140,17 +147,18 @@ def _data_type(doc: Document, filters: tuple[JSONObject, ...] | None) -> DataTyp
             raise
         doc.adopt("dtype", error)
         return None
-    _warn_of_orders(doc.fields["dtype"])
+    _check_orders(doc)
     return data_type
 
 
-def _warn_of_orders(dtype: Any) -> None:
-    """Warn of single bytes with a byte order, which other readers refuse."""
+def _check_orders(doc: Document) -> None:
+    """Add a diagnostic about single bytes with a byte order, which other readers refuse."""
     from tessarr.metadata.legacy import plain_orders
 
+    dtype = doc.fields["dtype"]
     meant = plain_orders(dtype)
     if meant != dtype:
-        doubts.tell(f"single bytes have no byte order: {dtype!r} is read as {meant!r}", ZarrRuntimeWarning)
+        doc.diagnose(f"single bytes have no byte order: {dtype!r} is read as {meant!r}")
 
 
 def chain_from_v2(
@@ -168,15 +176,19 @@ def chain_from_v2(
 
 
 def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    """Dimension names from ``_ARRAY_DIMENSIONS`` (xarray's, and OGC's recommended, practice); a malformed one warns."""
+    """Dimension names from ``_ARRAY_DIMENSIONS`` (xarray's, and OGC's recommended, practice); ``None`` for a malformed one."""
     names = attributes.get(DIMENSIONS)
-    if names is None:
-        return None
-    if not isinstance(names, list | tuple) or len(names) != ndim or not all(isinstance(n, str) for n in names):
-        message = f"attribute {DIMENSIONS} is ignored: expected {ndim} strings, got {names!r}"
-        doubts.tell(message, ZarrRuntimeWarning)
-        return None
-    return tuple(names)
+    return None if names is None or misstated_dimensions(attributes, ndim) else tuple(names)
+
+
+def misstated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str, ...]:
+    """Say what is wrong with ``_ARRAY_DIMENSIONS``, which is then ignored; nothing where it is well-formed or missing."""
+    names = attributes.get(DIMENSIONS)
+    if names is None or (
+        isinstance(names, list | tuple) and len(names) == ndim and all(isinstance(name, str) for name in names)
+    ):
+        return ()
+    return (f"attribute {DIMENSIONS} is ignored: expected {ndim} strings, got {names!r}",)
 
 
 def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
@@ -198,7 +210,7 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     return {ARRAY_KEY: document, **_attributes(array.attributes)}
 
 
-def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
+def parse_group(documents: Mapping[str, Any]) -> Parsed:
     """From ``.zgroup`` and, where there is one, ``.zattrs``."""
     doc = Document(documents[GROUP_KEY], "v2 group metadata", GROUP_KEY)
     doc.require(["zarr_format"])
@@ -208,10 +220,10 @@ def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
         for name in extra:
             doc.add(name, "unknown", "no other member may be in .zgroup")
     elif extra:
-        doubts.tell(f"unknown members {sorted(extra)} in .zgroup are ignored", ZarrRuntimeWarning)
+        doc.diagnose(f"unknown members {sorted(extra)} in .zgroup are ignored")
     doc.finish()
     attributes = check_attributes(documents.get(ATTRIBUTES_KEY, {}), ATTRIBUTES_KEY)
-    return GroupMetadata(zarr_format=2, attributes=attributes, extra=extra)
+    return doc.parsed(GroupMetadata(zarr_format=2, attributes=attributes, extra=extra))
 
 
 def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:

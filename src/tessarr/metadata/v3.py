@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tessarr import doubts, registry
+from tessarr import registry
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
@@ -21,12 +21,11 @@ from tessarr.errors import (
     NodeTypeValidationError,
     Problem,
     TessarrError,
-    ZarrRuntimeWarning,
 )
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.metadata import legacy
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.field import Document
+from tessarr.metadata.field import Document, Parsed
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
 from tessarr.types import JSONObject, Shape
@@ -45,7 +44,7 @@ _REQUIRED = (
 _OPTIONAL = ("attributes", "storage_transformers", "dimension_names")
 
 
-def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
+def parse_array(documents: Mapping[str, Any]) -> Parsed:
     """From ``zarr.json``. Raises `MetadataValidationError` listing every problem; nothing else is read or written."""
     doc = Document(documents[KEY], "v3 array metadata", KEY)
     if doc.fields.get("node_type") == "group":
@@ -74,7 +73,7 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
     assert data_type is not None
     assert fill is not None
     assert grid is not None
-    return ArrayMetadata(
+    array = ArrayMetadata(
         zarr_format=3,
         shape=shape,
         data_type=data_type,
@@ -88,6 +87,7 @@ def parse_array(documents: Mapping[str, Any]) -> ArrayMetadata:
         extra=extra,
         not_writable=f"unknown codecs {ignored} were skipped, so chunks could not be written back" if ignored else None,
     )
+    return doc.parsed(array)
 
 
 def _old_names(doc: Document) -> None:
@@ -102,7 +102,13 @@ def _old_names(doc: Document) -> None:
 
 
 def _codecs(doc: Document) -> tuple[tuple[Codec, ...], list[str]]:
-    return parse_codecs(doc.fields["codecs"], ("codecs",), doc.problems) if "codecs" in doc.fields else ((), [])
+    if "codecs" not in doc.fields:
+        return (), []
+    codecs, ignored = parse_codecs(doc.fields["codecs"], ("codecs",), doc.problems)
+    for codec in codecs:
+        for message in codec.diagnostics:
+            doc.diagnose(message)
+    return codecs, ignored
 
 
 def _data_type(doc: Document) -> DataType | None:
@@ -129,10 +135,13 @@ def _extension(doc: Document, point: Any, *context: Any) -> Any:
         doc.problems.append(Problem((point, "name"), "unsupported", f"unknown {point} {name!r}; known: {known}"))
         return None
     try:
-        return implementation.from_json(configuration, *context)
+        made = implementation.from_json(configuration, *context)
     except TessarrError as error:
         doc.adopt(point, error)
         return None
+    for message in getattr(made, "diagnostics", ()):
+        doc.diagnose(message)
+    return made
 
 
 def _check_keys(doc: Document, encoding: ChunkKeyEncoding, ndim: int) -> None:
@@ -215,30 +224,32 @@ def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type:
     shape: Shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     try:
         chain = BoundChain(codecs, ChunkSpec(shape, data_type, fill))
-        check_endian(chain)
+        for message in check_endian(chain):
+            doc.diagnose(message)
     except CodecError as error:
         doc.adopt("codecs", error)
 
 
-def check_endian(chain: BoundChain) -> None:
+def check_endian(chain: BoundChain) -> tuple[str, ...]:
     """A v3 ``bytes`` codec must state the byte order of multi-byte elements.
 
-    Structured types are let off with a warning (little-endian): zarr-python wrote them so. Raises `CodecError`, with the
-    setting ``strict`` also for them.
+    Structured types are let off with a diagnostic (little-endian), which is returned: zarr-python wrote them so. Raises
+    `CodecError`, with the setting ``strict`` also for them.
     """
     if chain.shard is not None:
-        check_endian(chain.shard.inner)
-    elif isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
+        return check_endian(chain.shard.inner)
+    if isinstance(chain.middle, BytesCodec) and chain.middle.endian is None:
         data_type = chain.middle_spec.data_type
         if data_type.has_byteorder and data_type.dtype.names and not is_strict():
-            doubts.tell("a structured type without a stated byte order is read as little-endian", ZarrRuntimeWarning)
-        elif data_type.has_byteorder:
+            return ("a structured type without a stated byte order is read as little-endian",)
+        if data_type.has_byteorder:
             raise CodecError(
                 f"the bytes codec must state the byte order of {data_type.name}",
                 codec="bytes",
                 expected='"endian": "little" or "big"',
                 got="no endian",
             )
+    return ()
 
 
 def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
@@ -262,7 +273,7 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     return {KEY: {**document, **array.extra}}
 
 
-def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
+def parse_group(documents: Mapping[str, Any]) -> Parsed:
     """From ``zarr.json``; an inline consolidated block is kept as it is (`tessarr.metadata.consolidated` reads it)."""
     doc = Document(documents[KEY], "v3 group metadata", KEY)
     if doc.fields.get("node_type") == "array":
@@ -280,7 +291,7 @@ def parse_group(documents: Mapping[str, Any]) -> GroupMetadata:
         else:
             doc.add("consolidated_metadata", "value", 'must be an object with "must_understand": false')
     doc.finish()
-    return GroupMetadata(zarr_format=3, attributes=attributes, extra=extra)
+    return doc.parsed(GroupMetadata(zarr_format=3, attributes=attributes, extra=extra))
 
 
 def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:

@@ -7,7 +7,7 @@
 ...        "codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}},
 ...                   {"name": "bytes", "configuration": {"endian": "big"}},
 ...                   {"name": "zstd", "configuration": {"level": 3}}]}
->>> old = array_to_v2(formats.parse_node(3, {"zarr.json": new})).metadata
+>>> old = array_to_v2(formats.parse_node(3, {"zarr.json": new}).node).metadata
 >>> old.order, old.to_dict()["dtype"], old.compressor
 ('F', '>i2', {'id': 'zstd', 'level': 3})
 

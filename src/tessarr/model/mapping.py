@@ -11,7 +11,6 @@ True
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -67,9 +66,7 @@ def _mapped(
     new: dict[str, Any] = {}
     for path, node in walk(spec):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                parsed = formats.parse_node(node.zarr_format, node.documents())
+            parsed = formats.parse_node(node.zarr_format, node.documents()).node
             converted = convert_array(parsed) if isinstance(parsed, ArrayMetadata) else convert_group(parsed)
             new[path] = own_spec(converted.metadata.documents(), zarr_format, path)
             notes += [NodeProblem(path, (), "note", note) for note in converted.notes]

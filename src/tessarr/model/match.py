@@ -19,7 +19,6 @@ there are none).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -183,9 +182,7 @@ def _dtype(node: Any) -> Any:
     from tessarr.dtypes.parse import from_v2, from_v3
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            data_type = from_v3(node.data_type) if node.zarr_format == 3 else from_v2(node.dtype, node.filters)
+        data_type = from_v3(node.data_type) if node.zarr_format == 3 else from_v2(node.dtype, node.filters)
     except TessarrError:
         return node.data_type if node.zarr_format == 3 else node.dtype
     return np.dtype("U") if data_type.name == "string" else data_type.dtype

@@ -3,7 +3,7 @@
 >>> from tessarr.metadata import formats
 >>> old = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": ">f8", "compressor": {"id": "zlib", "level": 1},
 ...        "fill_value": None, "order": "C", "filters": None}
->>> new = array_to_v3(formats.parse_node(2, {".zarray": old}))
+>>> new = array_to_v3(formats.parse_node(2, {".zarray": old}).node)
 >>> [codec["name"] for codec in new.metadata.to_dict()["codecs"]], new.metadata.to_dict()["data_type"]
 (['bytes', 'numcodecs.zlib'], 'float64')
 >>> new.notes
@@ -90,14 +90,10 @@ def array_to_v3(array: ArrayMetadata, *, keep_array_dimensions: bool = False) ->
 
 def reparsed(array: ArrayMetadata, problems: list[Problem], what: str) -> ArrayMetadata:
     """The array as a reader will see it: what cannot be written and read back is a blocker."""
-    import warnings
-
     if not problems:
         try:
             documents = array.documents()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = formats.parse_node(array.zarr_format, documents)
+            found = formats.parse_node(array.zarr_format, documents).node
             assert isinstance(found, ArrayMetadata)
             return found
         except TessarrError as error:

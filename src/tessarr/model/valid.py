@@ -16,7 +16,6 @@ Source: ZEP 6, "Validating Zarr Object Models".
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -98,9 +97,7 @@ def _wants(rule: Rule) -> type[Any] | None:
 def document_problems(node: Any, path: str) -> list[NodeProblem]:
     """What the specification has against one node's own documents."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            formats.parse_node(node.zarr_format, node.documents())
+        formats.parse_node(node.zarr_format, node.documents())
     except TessarrError as error:
         problems = getattr(error, "problems", None) or [Problem((), error.kind, str(error))]
         return [NodeProblem(path, problem.loc, problem.kind, problem.message) for problem in problems]

@@ -255,11 +255,12 @@ def _step(entry: Entry, found: ZarrFormat, to_format: ZarrFormat, keep_dimension
     try:
         if entry.path:
             check_member_name(entry.path.rpartition("/")[2], to_format)
+        before, diagnostics = formats.parse_node(found, entry.documents(found))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            before = formats.parse_node(found, entry.documents(found))
             converted = _converted(before, found, to_format, keep_dimensions)
-        step.notes += [NodeProblem(entry.path, (), "note", str(warning.message)) for warning in caught]
+        said = [*(item.message for item in diagnostics), *(str(warning.message) for warning in caught)]
+        step.notes += [NodeProblem(entry.path, (), "note", message) for message in said]
         step.notes += [NodeProblem(entry.path, (), "note", note) for note in converted.notes]
         step.documents = converted.metadata.documents()
         step.metadata = (before, converted.metadata)

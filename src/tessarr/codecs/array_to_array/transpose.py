@@ -16,9 +16,8 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from tessarr import doubts
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
-from tessarr.errors import CodecError, MetadataValidationError, Problem, ZarrRuntimeWarning
+from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject
 
@@ -47,11 +46,8 @@ class TransposeCodec(ArrayToArray):
         if "order" not in configuration:
             problems.append(Problem(("order",), "missing", "the order is required"))
         elif order in ("C", "F"):
-            message = f"{order!r} is from before Zarr v3 was accepted; an order is a list of axes"
             if is_strict():
-                problems.append(Problem(("order",), "strict", message))
-            else:
-                doubts.tell(f"transpose order {message}", ZarrRuntimeWarning)
+                problems.append(Problem(("order",), "strict", _early(order)))
         elif not (isinstance(order, list | tuple) and all(type(axis) is int for axis in order)):
             problems.append(Problem(("order",), "type", f"must be a list of integers, got {order!r}"))
         elif sorted(order) != list(range(len(order))):
@@ -59,6 +55,11 @@ class TransposeCodec(ArrayToArray):
         if problems:
             raise MetadataValidationError("invalid transpose codec", problems)
         return cls(order if isinstance(order, str) else tuple(order))  # type: ignore[arg-type]
+
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """See `Codec.diagnostics`."""
+        return (f"transpose order {_early(self.order)}",) if isinstance(self.order, str) else ()
 
     def to_json(self) -> JSONObject:
         """See `Codec.to_json`."""
@@ -97,3 +98,7 @@ class TransposeCodec(ArrayToArray):
         order = self.permutation(chunk.ndim)
         inverse = sorted(range(chunk.ndim), key=order.__getitem__)
         return chunk.transpose(inverse)
+
+
+def _early(order: object) -> str:
+    return f"{order!r} is from before Zarr v3 was accepted; an order is a list of axes"

@@ -38,6 +38,9 @@ class Coder:
     config: dict[str, Any]
     """The configuration as it was given, without the id."""
 
+    is_foreign: bool = False
+    """Whether another package registered it with numcodecs."""
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises `MetadataValidationError` for unknown, missing or wrong members."""
         self.config = dict(config)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from tessarr import doubts
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, checked, run
 from tessarr.errors import MetadataValidationError, PickleCodecDisabledError, Problem, UnknownCodecError
 from tessarr.types import Buffer
@@ -92,12 +91,13 @@ def make_coder(codec_id: str, config: Mapping[str, Any]) -> Coder:
 class ForeignCoder(Coder):
     """A codec that another package registered with numcodecs. Only its result can be checked."""
 
+    is_foreign = True
+
     def __init__(self, codec_id: str, config: Mapping[str, Any]) -> None:
         from numcodecs.registry import codec_registry, entries, get_codec
 
         if codec_id in OBJECT_CODECS or (codec_id not in codec_registry and codec_id not in entries):
             raise unknown(codec_id)
-        doubts.note()
         self.codec_id = codec_id  # type: ignore[misc]  # a constant of every other coder
         self.config = self.members = dict(config)
         try:

@@ -18,7 +18,6 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr import doubts
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.numcodecs.coders import Coder
 from tessarr.codecs.numcodecs.objects import FIXED, FixedObjectCodec, ObjectCodec
@@ -79,6 +78,11 @@ class V2Codec(_FromV2, BytesToBytes):
         members = {name: value for name, value in config.items() if name != "id"}
         self.coder: Coder = make_coder(self.name, members)
 
+    @property
+    def is_foreign(self) -> bool:
+        """See `Codec.is_foreign`."""
+        return self.coder.is_foreign
+
     def encoded_size(self, nbytes: int) -> int | None:
         """See `BytesToBytes.encoded_size`."""
         return self.coder.encoded_size(nbytes)
@@ -103,7 +107,11 @@ class _Unusable(_FromV2):
     def __init__(self, config: Config, reason: TessarrError | None = None) -> None:
         super().__init__(config)
         self.reason = reason
-        doubts.note()
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another package may provide it later: always."""
+        return True
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.config, self.reason)

@@ -62,6 +62,11 @@ class NumcodecsCodec(Codec):
         """See `Codec.from_json`."""
         return cls(**configuration)
 
+    @property
+    def is_foreign(self) -> bool:
+        """See `Codec.is_foreign`."""
+        return self.coder.is_foreign
+
     def to_json(self) -> JSONObject:
         """See `Codec.to_json`."""
         return {"name": self.name, "configuration": dict(self.coder.config)}

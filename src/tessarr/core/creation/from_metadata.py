@@ -9,6 +9,7 @@ from tessarr.core.array import Array
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.group import Group
 from tessarr.core.open import locate
+from tessarr.core.parse_cache import parse_node
 from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
@@ -42,7 +43,7 @@ def parsed(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | Group
     number: Any = document.get("zarr_format", 3)
     keys = formats.KEYS[number]
     if number == 3:
-        return formats.parse_node(3, {keys.array: document})
+        return parse_node(3, {keys.array: document})
     rest = {name: value for name, value in document.items() if name not in ("attributes", "node_type")}
     name = ".zgroup" if group else keys.array
-    return formats.parse_node(number, {name: rest, keys.attributes or "": document.get("attributes") or {}})
+    return parse_node(number, {name: rest, keys.attributes or "": document.get("attributes") or {}})

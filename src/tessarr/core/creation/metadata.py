@@ -15,7 +15,7 @@ from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.parse import codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
-from tessarr.common.warn import warn
+from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
@@ -132,6 +132,7 @@ def new_array_metadata(
             if codecs is not None
             else _chain(data_type, filters, serializer, compressors, endian)
         )
+        _report_diagnostics(chain)
         if inner is not None:
             chain = (ShardingCodec(inner, chain, **_shard_options(shards)),)
         spec = ChunkSpec(_first_chunk(grid, lengths), data_type, common["fill_value"])
@@ -160,6 +161,11 @@ def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) ->
         return from_v2("|O", [_v2_config(f) for f in _listed(filters)]), filters
     dtype = object if _is_text_for(codec_id, dtype) else dtype
     return from_numpy(dtype, object_codec=codec_id), filters
+
+
+def _report_diagnostics(chain: tuple[Codec, ...]) -> None:
+    """Warn of codecs that were given as JSON in an early form."""
+    report(Diagnostic(message) for codec in chain for message in codec.diagnostics)
 
 
 def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:

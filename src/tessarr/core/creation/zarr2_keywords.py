@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.creation.metadata import DEFAULT
+from tessarr.core.parse_cache import parse_node
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata import formats
@@ -51,7 +52,7 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
     if given:
         documents = metadata.documents()
         documents[".zarray"] = {**documents[".zarray"], **given}
-        found = formats.parse_node(2, documents)
+        found = parse_node(2, documents)
         assert isinstance(found, ArrayMetadata)
         metadata = found
     closed = array._read_only if read_only is None else read_only

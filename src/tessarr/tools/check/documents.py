@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,9 +58,7 @@ def _name(entry: Entry, zarr_format: ZarrFormat) -> Iterator[Finding]:
 def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
     found: list[Finding] = []
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            metadata = formats.parse_node(zarr_format, entry.documents(zarr_format))
+        metadata, diagnostics = formats.parse_node(zarr_format, entry.documents(zarr_format))
     except MetadataValidationError as error:
         key = entry.prefix + (error.key or "").rpartition("/")[2] if error.key else None
         rule = "DOC-JSON" if "invalid JSON" in error.what else "DOC-INVALID"
@@ -72,8 +69,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
         return None, found
     except TessarrError as error:
         return None, [Finding("DOC-INVALID", str(error), entry.path)]
-    for warning in caught:
-        found.append(Finding("DOC-LENIENT", str(warning.message), entry.path))
+    found += [Finding("DOC-LENIENT", message, entry.path) for message, _ in diagnostics]
     return metadata, found
 
 
@@ -151,9 +147,7 @@ def check_consolidated(entry: Entry, truth: dict[str, Entry], zarr_format: ZarrF
 
 def _block(entry: Entry, zarr_format: ZarrFormat) -> consolidated.Consolidated | None:
     if zarr_format == 3:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD))
+        return consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD))
     if consolidated.V2_KEY not in entry.values:
         return None
     return consolidated.parse_v2(entry.json(consolidated.V2_KEY))

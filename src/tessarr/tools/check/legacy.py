@@ -9,7 +9,6 @@ Source: the histories of zarr-python, zarrita and zarrs; docs/checking.md names 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,12 +109,10 @@ def _struct(document: Document) -> Document | None:
     from tessarr.dtypes.parse import from_v3
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            parsed = from_v3(data_type)
-            fill = document.get("fill_value")
-            new_fill = fill if fill is None else parsed.dump_fill(parsed.parse_fill(fill, 3), 3)
-            new = {**document, "data_type": parsed.to_json(), "fill_value": new_fill}
+        parsed = from_v3(data_type)
+        fill = document.get("fill_value")
+        new_fill = fill if fill is None else parsed.dump_fill(parsed.parse_fill(fill, 3), 3)
+        new = {**document, "data_type": parsed.to_json(), "fill_value": new_fill}
     except TessarrError:
         return None
     new = legacy.copied(new, "codecs")
@@ -137,12 +134,8 @@ def _fill(document: Document) -> Document | None:
     from tessarr.dtypes.parse import from_v2
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            data_type = from_v2(dtype, None)
-            return legacy.changed(
-                document, {**document, "fill_value": data_type.dump_fill(data_type.default_fill(), 2)}
-            )
+        data_type = from_v2(dtype, None)
+        return legacy.changed(document, {**document, "fill_value": data_type.dump_fill(data_type.default_fill(), 2)})
     except TessarrError:
         return None
 

@@ -13,8 +13,9 @@ import pytest
 
 import tessarr
 from tessarr import registry
+from tessarr.core import parse_cache
 from tessarr.errors import MetadataValidationError, UnknownCodecError, ZarrRuntimeWarning
-from tessarr.metadata import formats, kept
+from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -47,18 +48,18 @@ V2: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_kept", {})
+    monkeypatch.setattr(parse_cache, "_cache", {})
     monkeypatch.setattr(registry, "_extended", set())
 
 
 def parse3(document: Any) -> ArrayMetadata:
-    node = formats.parse_node(3, {"zarr.json": document})
+    node = parse_cache.parse_node(3, {"zarr.json": document})
     assert isinstance(node, ArrayMetadata)
     return node
 
 
 def parse2(document: Any, attributes: Any = None) -> ArrayMetadata:
-    node = formats.parse_node(2, {".zarray": document} | ({} if attributes is None else {".zattrs": attributes}))
+    node = parse_cache.parse_node(2, {".zarray": document} | ({} if attributes is None else {".zattrs": attributes}))
     assert isinstance(node, ArrayMetadata)
     return node
 
@@ -221,7 +222,7 @@ def test_documents_of_many_writers_say_the_same_when_they_are_read_again() -> No
     def read(name: str, data: bytes) -> Any:
         try:
             document = formats.loads(name, data, key=name)
-            node = formats.parse_node(3 if name == "zarr.json" else 2, {name: document})
+            node = parse_cache.parse_node(3 if name == "zarr.json" else 2, {name: document})
         except MetadataValidationError as error:
             return str(error)
         return node.documents() if isinstance(node, ArrayMetadata) else None
@@ -230,19 +231,19 @@ def test_documents_of_many_writers_say_the_same_when_they_are_read_again() -> No
     for name in ("zarr.json", ".zarray"):
         for path in FIXTURES.rglob(name):
             first, again = read(name, path.read_bytes()), read(name, path.read_bytes())
-            kept._kept.clear()
+            parse_cache._cache.clear()
             assert again == first == read(name, path.read_bytes()), path
             count += first is not None
     assert count > 50
-    assert kept._kept
+    assert parse_cache._cache
 
 
 def test_what_is_kept_is_bounded() -> None:
-    for length in range(kept._MOST + 10):
+    for length in range(parse_cache._MAX_ENTRIES + 10):
         parse3({**V3, "shape": [length + 1, 6]})
-    assert len(kept._kept) <= kept._MOST
-    sizes = [1] * (2 * kept._LONGEST)
+    assert len(parse_cache._cache) <= parse_cache._MAX_ENTRIES
+    sizes = [1] * (2 * parse_cache._MAX_KEY_NBYTES)
     grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [sizes, [6]]}}
-    before = len(kept._kept)
+    before = len(parse_cache._cache)
     parse3({**V3, "shape": [len(sizes), 6], "chunk_grid": grid})
-    assert len(kept._kept) == before
+    assert len(parse_cache._cache) == before
