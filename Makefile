@@ -12,6 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14; 
 VENV ?= .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.demo
 RUST := $(shell find rust -name target -prune -o -type f \( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' \) -print 2>/dev/null)
 JOBS ?= 2
 FAMILIES ?= V1 V2 V3 FS
@@ -29,26 +30,36 @@ STRESS_SECONDS ?= 2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test servers check format conformance fixtures bench freethreaded fuzz wheel docs api-snapshot clean
+.PHONY: help setup demo test test-busy servers check format conformance fixtures bench freethreaded fuzz wheel docs changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 setup: $(STAMP) ## the environment .venv with tessarr, its extras, the peers and the tools
 
-$(STAMP): pyproject.toml setup.py $(RUST)
+$(PY):
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or newer with venv is needed; set PYTHON=..." >&2; exit 1; }
-	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade "pip>=24"
+
+$(STAMP): pyproject.toml setup.py $(RUST) | $(PY)
 	$(PY) -m pip install --quiet -e '.[dev]'
 	@touch $@
 
-demo: $(STAMP) ## a tour: convert, read, write, check
+# What the tour shows, and nothing else; `make setup` adds the rest to the same environment.
+$(DEMO): pyproject.toml setup.py $(RUST) | $(PY)
+	$(PY) -m pip install --quiet -e '.[cli,convert]'
+	@touch $@
+
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, write, check
 	$(PY) scripts/demo.py
 
 test: $(STAMP) ## everything CI asks for
 	$(MAKE) --no-print-directory -j 2 check servers
 	$(PY) -m pytest -q -n $(JOBS) </dev/null
+
+test-busy: $(STAMP) servers ## the whole suite, TIMES=5 times, beside BUSY=4 busy processes (TESTS="tests/stores")
+	$(PY) scripts/busy.py --times $(or $(TIMES),5) --busy $(or $(BUSY),4) --jobs $(JOBS) -- $(TESTS) </dev/null
 
 servers: $(STAMP) ## the servers that the tests of remote stores talk to, in build/test-servers
 	PYTHON=$(abspath $(PY)) scripts/install_test_servers.sh </dev/null
@@ -64,7 +75,7 @@ format: $(STAMP) ## put the code in form
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-conformance: $(STAMP) ## per requirement: passing, failing, not covered (FAMILIES="V1 V2 V3 FS OGC-01..05")
+conformance: $(STAMP) servers ## per requirement: passing, failing, not covered (FAMILIES="V1 V2 V3 FS OGC-01..05")
 	$(PY) scripts/conformance.py --jobs $(JOBS) $(FAMILIES) </dev/null
 
 fixtures: $(STAMP) ## every array of other writers against its expected values (FIXTURES=dir)
@@ -77,23 +88,25 @@ bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SE
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null
 
-freethreaded: ## the tests of engines, core and codecs without a GIL: PYTHON=python3.14t or newer, STRESS_SECONDS=2, FREE_TESTS="..."
-	@"$(PYTHON)" -c 'import sys, sysconfig; sys.exit(not sysconfig.get_config_var("Py_GIL_DISABLED") or sys.version_info < (3, 14))' \
-		|| { echo "error: set PYTHON to a free-threaded CPython, 3.14 or newer" >&2; exit 1; }
-	test -x $(FREE)/bin/python || "$(PYTHON)" -m venv $(FREE)
+freethreaded: ## the tests of engines, core and codecs without a GIL, on python3.14t (PYTHON=..., or one that is found or fetched), STRESS_SECONDS=2, FREE_TESTS="..."
+	test -x $(FREE)/bin/python || { found=$$("$(PYTHON)" scripts/freethreaded_python.py "$(PYTHON)"); "$$found" -m venv $(FREE); }
 	$(FREE)/bin/python -m pip install --quiet --upgrade "pip>=24"
 	TESSARR_NATIVE=require CARGO_TARGET_DIR=$(abspath $(FREE)/target) $(FREE)/bin/python -m pip install --quiet -e . hypothesis jsonschema pytest pytest-xdist
 	@for package in $(FREE_PACKAGES); do $(FREE)/bin/python -m pip install --quiet --only-binary :all: $$package || exit 1; done
 	# A module that needs the GIL switches it on with a warning, which is an error here.
 	STRESS_SECONDS=$(STRESS_SECONDS) $(FREE)/bin/python -m pytest -q -n $(JOBS) -W "ignore:As the c extension:RuntimeWarning" $(FREE_TESTS) </dev/null
 
-wheel: $(STAMP) ## dist/*.whl with the native engine, which must build
+wheel: | $(PY) ## dist/*.whl with the native engine, which must build
 	$(PY) -m pip install --quiet build
 	TESSARR_NATIVE=require $(PY) -m build --outdir dist
 
 docs: $(STAMP) ## every example of the documentation, run, and the reference of public names in docs/api
 	$(PY) -m pytest -q tests/docs </dev/null
 	$(PY) scripts/api_reference.py
+
+changelog: | $(PY) ## what the fragments in changes/ come to; VERSION=3.4.1 puts it into CHANGELOG.md
+	$(PY) -m pip install --quiet 'towncrier>=24.8'
+	$(PY) -m towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version unreleased)
 
 api-snapshot: $(STAMP) ## accept the present public API as the new snapshot
 	$(PY) scripts/api_snapshot.py
