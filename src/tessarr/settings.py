@@ -47,6 +47,8 @@ DEFAULTS: dict[str, Any] = {
         "concurrency": 256,
         "timeout": None,  # seconds after which a failed request is not sent again; None: as the store's retry policy says
     },
+    # Consolidated metadata of groups above the directory that was opened: "warn" of what is stale, "update" it, or "ignore" it.
+    "consolidated": {"above_root": "warn"},
     "threading": {"max_workers": None},  # threads for codecs; None for the cores this process may use
     "cache": {"nbytes": 128 << 20},  # decoded chunks that the native engine keeps; 0 keeps none
     "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import tessarr
 from tessarr import model
 from tessarr.core.zarr2 import rmdir
 from tessarr.errors import ZarrRuntimeWarning
+from tessarr.settings import config
 from tessarr.stores.base import Fetch
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
@@ -197,6 +199,13 @@ def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return place
 
 
+@pytest.fixture
+def updating() -> Iterator[None]:
+    with config.set({"consolidated.above_root": "update"}):
+        yield
+
+
+@pytest.mark.usefixtures("updating")
 def test_a_node_that_is_opened_by_its_own_directory_is_followed_too(directory: Path) -> None:
     number = tessarr.open_group(directory, mode="r").metadata.zarr_format
     tessarr.open_array(directory / "h" / "x", mode="r+").attrs["n"] = 1
@@ -208,6 +217,7 @@ def test_a_node_that_is_opened_by_its_own_directory_is_followed_too(directory: P
     assert tessarr.open_group(directory, mode="r")["a"].shape == (6,)
 
 
+@pytest.mark.usefixtures("updating")
 def test_what_tools_put_in_its_place_is_followed(directory: Path) -> None:
     number = tessarr.open_group(directory, mode="r").metadata.zarr_format
     convert(directory / "h", directory / "i", zarr_format=number)
@@ -219,6 +229,7 @@ def test_what_tools_put_in_its_place_is_followed(directory: Path) -> None:
     assert paths(directory) == ["a", "b", "h", "i", "i/x"]
 
 
+@pytest.mark.usefixtures("updating")
 def test_metadata_above_that_cannot_be_kept_in_step_is_told(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = tessarr.open_array(directory / "a", mode="r+")
     update = LocalStore.update
@@ -232,3 +243,45 @@ def test_metadata_above_that_cannot_be_kept_in_step_is_told(directory: Path, mon
     with pytest.warns(ZarrRuntimeWarning, match="could not be kept in step"):
         array.attrs["n"] = 1
     assert tessarr.open_array(directory / "a", mode="r").attrs["n"] == 1
+
+
+def held_above(directory: Path) -> dict[str, bytes]:
+    """The documents of the group at `directory`, in which its consolidated metadata is."""
+    names = ("zarr.json", ".zmetadata", ".zgroup")
+    return {name: (directory / name).read_bytes() for name in names if (directory / name).exists()}
+
+
+def test_nothing_above_the_root_that_was_opened_is_written_but_the_stale_document_is_named(directory: Path) -> None:
+    before = held_above(directory)
+    holder = directory / (".zmetadata" if ".zmetadata" in before else "zarr.json")
+    array = tessarr.open_array(directory / "a", mode="r+")
+    with pytest.warns(ZarrRuntimeWarning, match=f"{re.escape(str(holder))} is stale") as caught:
+        array.attrs["n"] = 1
+    assert [Path(warning.filename).name for warning in caught] == [Path(__file__).name]
+    with pytest.warns(ZarrRuntimeWarning, match="is stale"):
+        tessarr.open_group(directory / "h", mode="r+").create_group("g")
+    assert held_above(directory) == before
+    found = check(directory)
+    findings = {finding.rule: finding.message for finding in found.of("CONS-STALE", "CONS-MISSING")}
+    assert findings.keys() == {"CONS-STALE", "CONS-MISSING"}
+    assert "/a" in findings["CONS-STALE"]
+    assert "/h/g" in findings["CONS-MISSING"]
+    assert repair(found, directory, dry_run=False).ok
+    assert check(directory).of("CONS-STALE", "CONS-MISSING") == []
+
+
+def test_a_change_that_no_consolidated_document_above_holds_warns_of_nothing(directory: Path) -> None:
+    array = tessarr.open_array(directory / "a", mode="r+")
+    with config.set({"consolidated.above_root": "update"}):
+        array.attrs["n"] = 1
+    array.attrs["n"] = 1
+    array[0] = 7
+
+
+def test_what_is_above_the_root_that_was_opened_may_be_ignored(directory: Path) -> None:
+    before = held_above(directory)
+    with config.set({"consolidated.above_root": "ignore"}):
+        tessarr.open_array(directory / "a", mode="r+").attrs["n"] = 1
+    assert held_above(directory) == before
+    with config.set({"consolidated.above_root": "always"}), pytest.raises(ValueError, match="warn, update, ignore"):
+        tessarr.open_array(directory / "a", mode="r+").attrs["n"] = 2

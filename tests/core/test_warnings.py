@@ -30,6 +30,7 @@ from tessarr.common.strict_json import dumps
 from tessarr.conventions import base
 from tessarr.engine.pool import for_each
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 
@@ -201,8 +202,9 @@ def nested(place: Path) -> Path:
     return place / "n"
 
 
-def above(place: Path, monkeypatch: pytest.MonkeyPatch) -> tessarr.Array:
+def above(place: Path, monkeypatch: pytest.MonkeyPatch, policy: str = "update") -> tessarr.Array:
     """An array below a consolidated group that cannot be written."""
+    monkeypatch.setattr(config, "_tree", {**config.to_dict(), "consolidated": {"above_root": policy}})
     root = tessarr.create_group(place / "g")
     root.create_array("a", shape=(2,), dtype="u1")
     tessarr.consolidate_metadata(place / "g")
@@ -271,6 +273,13 @@ CASES = [
     *(
         Case("core/metadata_io.py:warn_of_nested_chunks", ZarrRuntimeWarning, "yet there is a directory 0", provoke)
         for provoke in (lambda place, _: tessarr.open_array(nested(place))[0, 0], _nested_later)
+    ),
+    *(
+        Case("core/consolidated.py:_warn_of_stale", ZarrRuntimeWarning, "is stale", provoke)
+        for provoke in (
+            lambda place, patch: above(place, patch, "warn").attrs.update({"n": 1}),
+            lambda place, patch: above(place, patch, "warn").attrs.update_async({"n": 1}),
+        )
     ),
     *(
         Case("core/consolidated.py:_follow_outside", ZarrRuntimeWarning, "could not be kept in step", provoke)

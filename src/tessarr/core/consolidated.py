@@ -13,11 +13,12 @@ from typing import Any
 from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
-from tessarr.core.walk import Entry, read_entries, reading_entries, walk, walking_below
+from tessarr.core.walk import Entry, block_of, read_entries, reading_entries, walk, walking_below
 from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
@@ -142,22 +143,55 @@ def is_staged(path: str) -> bool:
 
 
 def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> None:
-    """`_following` in the groups around a directory that was opened by itself: ``data.zarr/x`` is a node of ``data.zarr``."""
+    """Treat the groups around a directory that was opened by itself as the setting ``consolidated.above_root`` says.
+
+    ``data.zarr/x`` is a node of ``data.zarr``, whose consolidated metadata does not hold what was written to it. Nothing
+    above the root that was opened is written unless the setting is "update".
+    """
     if not isinstance(store, LocalStore):
         return
+    policy = settings.get("consolidated.above_root")
+    if policy not in _POLICIES:
+        raise ValueError(f"the setting consolidated.above_root must be one of {', '.join(_POLICIES)}; got {policy!r}")
     root = top = os.fspath(store.root)
-    while (above := os.path.dirname(top)) != top and _holds_group(above):
+    while policy != "ignore" and (above := os.path.dirname(top)) != top and _holds_group(above):
         top = above
     inside = os.path.relpath(root, top).replace(os.sep, "/") if top != root else ""
     if not inside or is_staged(inside):
         return
     below = ["/".join(filter(None, (inside, path))) for path in paths]
     left = ["/".join(filter(None, (inside, path))) for path in gone]
+    outside = LocalStore(top)
     try:
-        finish(_following(LocalStore(top), below, None, left))
+        if policy == "update":
+            finish(_following(outside, below, None, left))
+        else:
+            _warn_of_stale(outside, inside, below, left)
     except (OSError, TessarrError) as error:
         message = f"consolidated metadata of {top} could not be kept in step with {root}: {error}"
         warn(message, ZarrRuntimeWarning)
+
+
+_POLICIES = ("warn", "update", "ignore")
+
+
+def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], gone: Sequence[str]) -> None:
+    """Name each document above the node `inside` whose consolidated metadata differs from what is stored at `paths` now."""
+    for entry in read_entries(store, [*metadata_io.ancestors(inside)], ("zarr.json", V2_KEY)):
+        for name, data in entry.values.items():
+            if not is_holder(name, data):
+                continue
+            left = [path[len(entry.prefix) :] for path in gone]
+            new = _entered(store, data, entry.prefix + name, name, paths, left)
+            # Compared as parsed: writers differ in how they spell the same entries.
+            if block_of(Entry(entry.path, {name: data})) != block_of(Entry(entry.path, {name: new})):
+                document = os.path.join(store.root, *(entry.prefix + name).split("/"))
+                warn(
+                    f"the consolidated metadata in {document} is stale: it does not hold what was written to "
+                    f"{os.path.join(store.root, inside)}, which was opened by itself. Open the node through {store.root}, "
+                    'consolidate again, or set consolidated.above_root to "update" or "ignore"',
+                    ZarrRuntimeWarning,
+                )
 
 
 def _holds_group(directory: str) -> bool:
