@@ -22,6 +22,7 @@ from tessarr.stores.base import Fetch
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import tree as localtree
+from tessarr.stores.local.exchange import exchange
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import (
     case_collision,
@@ -483,6 +484,46 @@ def test_a_durable_set_syncs_the_file_and_every_new_directory(tmp_path: Path, mo
     assert synced == [os.stat(name).st_ino for name in names]
 
 
+def test_a_directory_is_replaced_without_a_moment_in_which_nothing_is_there(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    if not exchange(str(tmp_path / "one"), str(tmp_path / "other")):
+        pytest.skip("this system or file system cannot exchange two names")
+    store.set("n/old", b"old")
+    rename, seen = os.rename, []
+
+    def look(source: str, target: str) -> None:
+        seen.append((store.root / "n").exists())
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", look)
+    store.replace_prefix("n/", {"n/new": b"new"})
+    assert False not in seen
+    assert everything(store.root) == ["n", "n/new"]
+    (tmp_path / "elsewhere").mkdir()
+    (store.root / "link").symlink_to(tmp_path / "elsewhere")
+    store.replace_prefix("link/", {"link/new": b"new"})
+    assert False not in seen
+    assert everything(store.root) == ["link", "link/new", "n", "n/new"]
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has renameat2")
+def test_names_are_exchanged_or_stay(tmp_path: Path) -> None:
+    one, other, missing = (str(tmp_path / name) for name in ("one", "other", "missing"))
+    Path(one).mkdir()
+    Path(other).touch()
+    assert not exchange(one, missing)
+    assert not exchange(missing, one)
+    assert sorted(os.listdir(tmp_path)) == ["one", "other"]
+    with pytest.raises(OSError, match="too long"):
+        exchange(one, str(tmp_path / ("x" * 300)))
+    if exchange(one, other):
+        assert (os.path.isfile(one), os.path.isdir(other)) == (True, True)
+
+
 @pytest.mark.parametrize(("prefix", "renames"), [("n/", 2), ("", 4)])
 def test_replacing_a_prefix_fails_without_loss(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, prefix: str, renames: int
@@ -491,6 +532,7 @@ def test_replacing_a_prefix_fails_without_loss(
         store.set(key, b"old")
     new = {f"{prefix}new": b"1", f"{prefix}sub/new": b"2"}
     before = everything(store.root)
+    monkeypatch.setattr(localtree, "exchange", lambda *_: False)  # as on NFS, or another system
     rename = os.rename
     for failing_call in range(1, renames + 1):
         calls: list[str] = []

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.local import file as localfile
+from tessarr.stores.local.exchange import exchange
 from tessarr.stores.local.lock import is_hidden, temporary_name
 from tessarr.stores.local.sync import make_directories, sync_directory, sync_names
 from tessarr.stores.path import case_collision, is_unicode
@@ -116,31 +117,42 @@ def _discard(doomed: str) -> None:
 def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
     """Makes `items` (keys below `path` → values) all that is in the directory at `path`, which is below `root`.
 
-    They are staged in a hidden directory beside it; then two renames swap them in; then the old tree is removed. When
-    anything fails before the second rename, the old tree is whole and in its place.
+    They are staged in a hidden directory beside it and swapped in; then the old tree is removed. When anything fails
+    before the swap, the old tree is whole and in its place.
     """
     if os.path.lexists(path) and not _is_directory(path):
         raise NotADirectoryError(20, "a value is where a directory should be", path)
     make_directories(os.path.dirname(path), root, durable=durable)
-    staged, doomed = _beside(path), _beside(path)
+    staged = _beside(path)
     try:
         stage(staged, items, durable=durable)
-        had_old = os.path.lexists(path)
-        if had_old:
-            os.rename(path, doomed)
-        try:
-            os.rename(staged, path)
-        except BaseException:
-            if had_old:
-                os.rename(doomed, path)
-            raise
+        doomed = _swap_in(staged, path)
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
     if durable:
         sync_names(path, root, "the directory is replaced")
-    if had_old:
+    if doomed is not None:
         _discard(doomed)
+
+
+def _swap_in(staged: str, path: str) -> str | None:
+    """Renames the directory `staged` to `path`; returns the hidden name of what was there, if anything was.
+
+    In one step where two names can be exchanged. Elsewhere there is a moment in which nothing is at `path`.
+    """
+    if exchange(staged, path):
+        return staged
+    doomed = _beside(path) if os.path.lexists(path) else None
+    if doomed is not None:
+        os.rename(path, doomed)
+    try:
+        os.rename(staged, path)
+    except BaseException:
+        if doomed is not None:
+            os.rename(doomed, path)
+        raise
+    return doomed
 
 
 def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
