@@ -783,3 +783,19 @@ def test_duplicate_keys_are_found_and_the_document_is_written_again() -> None:
     opened = tessarr.open_array(store, mode="r")
     assert (opened.shape, opened.attrs.asdict()) == ((4,), {"units": "K"})
     assert bytes(store.get(f"{done.backup}zarr.json") or b"").decode() == text
+
+
+def test_a_repair_keeps_what_another_writer_changes_meanwhile() -> None:
+    class Raced(MemoryStore):
+        """Another writer sets an attribute after the repair has read the document."""
+
+        def set(self, key: str, value: Any, **options: Any) -> Any:
+            if key.startswith("__tessarr_repair"):
+                document = json.loads(bytes(self.get("zarr.json") or b""))
+                super().set("zarr.json", json.dumps({**document, "attributes": {"late": 1}}).encode())
+            return super().set(key, value, **options)
+
+    store = Raced()
+    store.set("zarr.json", b'{"zarr_format": 3, "node_type": "group", "attributes": {"a": 1, "a": 2}}')
+    assert repair(check(store), store, dry_run=False).ok
+    assert tessarr.open_group(store, mode="r").attrs.asdict() == {"late": 1}

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tessarr.core.consolidated import follow_changes
-from tessarr.core.metadata_io import ancestors
+from tessarr.core.metadata_io import ancestors, keyed_documents
 from tessarr.core.walk import Entry, read_entries, walk
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats
@@ -27,8 +27,8 @@ from tessarr.model import downgrade, upgrade
 from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
-from tessarr.stores.path import normalize_path, prefix_of
-from tessarr.stores.url import store_from
+from tessarr.stores.path import prefix_of
+from tessarr.tools.check import open_place
 from tessarr.tools.rechunk import identical
 from tessarr.types import JSONObject, Progress, ZarrFormat
 
@@ -139,7 +139,7 @@ def migrate(
     Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
     them); `NodeNotFoundError` when there is nothing to migrate.
     """
-    place, path = _place(store, path)
+    place, path = open_place(store, path, writable=True)
     plan = _plan(place, path, to_format, keep_array_dimensions, overwrite)
     if remove_old:
         _refuse_mixing(place, plan)
@@ -168,7 +168,7 @@ def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str
     Raises `MetadataValidationError`, having removed nothing, when a node has no documents of another format: it would
     no longer be a node.
     """
-    place, path = _place(store, path)
+    place, path = open_place(store, path, writable=True)
     entries = [entry for entry in walk(place, path) if zarr_format in entry.formats]
     orphans = [entry.path for entry in entries if entry.formats == (zarr_format,)]
     if orphans:
@@ -179,7 +179,7 @@ def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str
 
 def remove_metadata(store: Any, zarr_format: ZarrFormat, *, path: str = "", dry_run: bool = False) -> list[str]:
     """Remove every document of one format at and below `path` (no chunk); returns the keys, children before parents."""
-    place, path = _place(store, path)
+    place, path = open_place(store, path, writable=True)
     keys: list[str] = []
     names = [*formats.KEYS[zarr_format].all, *([consolidated.V2_KEY] if zarr_format == 2 else [])]
     entries = [entry for entry in walk(place, path) if zarr_format in entry.formats]
@@ -190,13 +190,6 @@ def remove_metadata(store: Any, zarr_format: ZarrFormat, *, path: str = "", dry_
         if path:
             follow_changes(place, [entry.path for entry in entries])
     return keys
-
-
-def _place(store: Any, path: str) -> tuple[Store, str]:
-    if not isinstance(store, Store) and isinstance(getattr(store, "store", None), Store):
-        return store.store, "/".join(filter(None, (normalize_path(store.path), normalize_path(path))))
-    place, here = store_from(store, mode="r+")
-    return place, "/".join(filter(None, (here, normalize_path(path))))
 
 
 # -- the plan ----------------------------------------------------------------------------------------------------------
@@ -370,12 +363,10 @@ def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
         for number, step in enumerate(steps):
             if progress:
                 progress(number, len(steps), f"write /{step.path}")
-            prefix = prefix_of(step.path)
-            data = formats.dumps(step.documents)
-            for name in reversed(step.documents):
-                replaced[prefix + name] = store.get(prefix + name)
-                store.set(prefix + name, data[name])
-                plan.written.append(prefix + name)
+            for key, data in keyed_documents(step.path, step.documents).items():
+                replaced[key] = store.get(key)
+                store.set(key, data)
+                plan.written.append(key)
     except BaseException:
         for key, old in reversed(replaced.items()):
             if old is None:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tessarr.core.metadata_io import keyed_documents
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.path import prefix_of
 from tessarr.tools.check import legacy, open_place
 from tessarr.tools.check.report import Action, Report
 from tessarr.types import Buffer, JSONObject
@@ -160,10 +160,18 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         return _consolidate(store, action.key, keeper)
     if action.kind == "create_group":
         return _create_group(store, action)
-    name = action.key.rpartition("/")[2]
     old = store.get(action.key)
-    if old is None:
+    if old is None or _mended(action, old) is None:
         return False
+    keeper.keep(action.key, old)
+    # Another writer may have changed the document since: its change stays.
+    store.update(action.key, lambda now: None if now is None else _mended(action, now) or now)
+    return True
+
+
+def _mended(action: Action, old: Buffer) -> bytes | None:
+    """Carry out a "rewrite" or "separator" on a stored document; ``None`` when there is nothing to do any more."""
+    name = action.key.rpartition("/")[2]
     repeated: list[Any] = []
     document = formats.loads(name, old, key=action.key, duplicates=repeated)
     new = document
@@ -171,11 +179,7 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         new = _separated(document, action.detail)
     elif action.detail != "DOC-DUPLICATE":
         new = legacy.mend(action.detail, document)
-    if new is document and not repeated:
-        return False
-    keeper.keep(action.key, old)
-    store.set(action.key, formats.dumps({name: new})[name])
-    return True
+    return None if new is document and not repeated else formats.dumps({name: new})[name]
 
 
 def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:
@@ -198,10 +202,9 @@ def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
 
 def _create_group(store: Store, action: Action) -> bool:
     number: Any = int(action.detail)
-    documents = formats.dumps(GroupMetadata(zarr_format=number).documents())
-    prefix = prefix_of(action.key)
-    done = all(store.set_if_not_exists(prefix + name, data) for name, data in documents.items())
-    _follow(store, [prefix + name for name in documents])
+    documents = keyed_documents(action.key, GroupMetadata(zarr_format=number).documents())
+    done = all(store.set_if_not_exists(key, data) for key, data in documents.items())
+    _follow(store, documents)
     return done
 
 
