@@ -103,9 +103,19 @@ def test_an_array_is_not_made_smaller_again_by_a_thread_that_sets_an_attribute()
     assert z.attrs["a"] == 1
 
 
-def test_of_two_resizes_the_array_has_the_shape_that_is_stored() -> None:
+def test_of_two_resizes_one_waits_and_the_array_has_the_shape_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     store, z = make("update")
-    while_paused(store, lambda: z.resize(12), lambda: z.resize(16))
+    other = threading.Thread(target=z.resize, args=(16,))
+
+    def begin_the_other() -> None:
+        asked, lock = threading.Event(), store.lock
+        monkeypatch.setattr(store, "lock", lambda key: (asked.set(), lock(key))[1])
+        other.start()
+        assert asked.wait(PATIENCE_S)
+        assert other.is_alive()
+
+    while_paused(store, lambda: z.resize(12), begin_the_other)
+    other.join(PATIENCE_S)
     assert z.shape == tessarr.open(store).shape == z._bound.shape == (16,)
 
 

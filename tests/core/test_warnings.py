@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import importlib.metadata
+import json
 import linecache
 import subprocess
 import sys
@@ -28,11 +29,14 @@ from tessarr import conventions, model
 from tessarr.common import warn as warning
 from tessarr.common.strict_json import dumps
 from tessarr.conventions import base
+from tessarr.core.asynchronous import clock
+from tessarr.core.asynchronous.sans_io import Call
 from tessarr.engine.pool import for_each
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
+from tests.simulation.simulator import Bucket, Client
 
 SOURCE = Path(tessarr.__file__).parent
 V3: dict[str, Any] = {
@@ -253,6 +257,31 @@ async def _resized_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await array.resize_async((2,), delete_outside_chunks=False)
 
 
+def abandoned() -> Client:
+    """An array on which an append began in 1970 and did not end."""
+    store = Client("a", Bucket())
+    region = {"must_understand": False, "axis": 0, "stop": 8, "reserved": [[4, 8, "gone", 0]]}
+    document = {**V3, "shape": [4], "tessarr_append": region}
+    document["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": [2]}}
+    store.set("zarr.json", dumps(document))
+    return store
+
+
+def _waited_long(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = abandoned()
+    array = tessarr.open_array(store, mode="r+")
+
+    def owner_comes_back() -> None:
+        document = json.loads(store.bucket.values["zarr.json"])
+        pending = document.pop("tessarr_append")
+        store.set("zarr.json", dumps({**document, "shape": [pending["stop"]]}))
+
+    looks = iter([lambda: None])
+    pause = Call(lambda: next(looks, owner_comes_back)(), lambda: asyncio.sleep(0), waits=True)
+    monkeypatch.setattr(clock.CLOCK, "pause", lambda _: pause)
+    array.append([1, 2, 3, 4])  # tessarr.Array.append
+
+
 async def _nested_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     array = await tessarr.open_array_async(nested(place))
     await array.read_async((0, 0))
@@ -310,12 +339,19 @@ CASES = [
         )
     ),
     *(
-        Case("core/array_parts/resize.py:resizing", ZarrUserWarning, "outside the new shape are kept", provoke)
+        Case("core/array_parts/resize.py:_resizing", ZarrUserWarning, "outside the new shape are kept", provoke)
         for provoke in (
             lambda *_: tessarr.create_array({}, **SMALL).resize((2,), delete_outside_chunks=False),
             _resized_later,
         )
     ),
+    Case(
+        "core/array_parts/append.py:_voiding",
+        ZarrRuntimeWarning,
+        "were reserved and never stored",
+        lambda *_: tessarr.open_array(abandoned(), mode="r+").append([1, 2, 3, 4], on_hole="void"),
+    ),
+    Case("core/array_parts/append.py:dealing_with", ZarrRuntimeWarning, "has not ended; waiting for it", _waited_long),
     *(
         Case("stores/path.py:check_node_name", ZarrUserWarning, "is not ASCII", provoke)
         for provoke in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -294,11 +294,21 @@ class Array(Node, Selecting, Layout):
         yield from resizing(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
 
     @stepwise
-    def append(self, data: npt.ArrayLike, axis: int = 0) -> Steps[Shape]:
-        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.array_parts.resize.appending`."""
-        from tessarr.core.array_parts.resize import appending
+    def append(
+        self,
+        data: npt.ArrayLike,
+        axis: int = 0,
+        *,
+        on_hole: Literal["wait", "void", "error"] = "wait",
+        expire: float = 600,
+    ) -> Steps[Shape]:
+        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.array_parts.append.appending`.
 
-        return (yield from appending(self, data, axis))
+        `on_hole` and `expire` (seconds) are about appends of other machines that do not come to their end.
+        """
+        from tessarr.core.array_parts.append import appending
+
+        return (yield from appending(self, data, axis, on_hole, expire))
 
     @stepwise
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Array]:

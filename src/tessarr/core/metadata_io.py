@@ -383,11 +383,30 @@ def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: d
 
 def changing_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
     """The steps of `change_document`."""
+    yield from rewriting_document(store, path, metadata, lambda document: {**document, **changes})
+
+
+def rewriting_document(
+    store: Store,
+    path: str,
+    metadata: ArrayMetadata,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    *,
+    follow: bool = True,
+) -> Steps[None]:
+    """Replace an array's stored document by what `change` makes of it, in one `update`.
+
+    `change` may be called several times; what it raises ends the update, and nothing is stored. It is given ``{}``
+    where there is no document any more. Without `follow` consolidated metadata above is left as it is: the change is
+    nothing that readers see.
+    """
     name = formats.KEYS[metadata.zarr_format].array
-    yield from _changing(store, path, name, lambda document: {**formats.put_right(name, document), **changes})
+    yield from _changing(store, path, name, lambda document: change(formats.put_right(name, document)), follow)
 
 
-def _changing(store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
+def _changing(
+    store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]], follow: bool = True
+) -> Steps[None]:
     key = prefix_of(path) + name
     store._check_writable(key)
 
@@ -402,9 +421,10 @@ def _changing(store: Store, path: str, name: str, change: Callable[[dict[str, An
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
     update = ask(store, "update", key, rewrite)
-    if not store.is_remote:
+    if not store.is_remote or not follow:
         yield [update]
-        yield from following_change(store, path)
+        if follow:
+            yield from following_change(store, path)
         return
     from tessarr.core.consolidated import holding, places_above
 

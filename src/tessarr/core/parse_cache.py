@@ -58,7 +58,7 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMe
 
 
 def _is_cacheable(metadata: ArrayMetadata) -> bool:
-    if metadata.zarr_format == 3 and (metadata.extra or metadata.storage_transformers):
+    if metadata.zarr_format == 3 and (metadata.extra or metadata.storage_transformers or metadata.pending):
         return False
     return not any(codec.is_foreign for codec in metadata.codecs)
 

@@ -40,6 +40,8 @@ class ArrayMetadata:
     """As in the document; those that are unknown and may be ignored are left out when the array is bound."""
     extra: dict[str, JSON] = field(default_factory=dict)
     """Document members that are not ours but must survive a rewrite."""
+    pending: JSON = None
+    """v3: the member of `tessarr.metadata.reservations` as it was read. A copy of an array has none: it is never dumped."""
     order: str = "C"
     """v1, v2: the layout of elements in a chunk. In v3 always "C" (a transpose codec says otherwise)."""
     compressor: JSON = None

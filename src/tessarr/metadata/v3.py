@@ -23,7 +23,7 @@ from tessarr.errors import (
     TessarrError,
 )
 from tessarr.keys.base import ChunkKeyEncoding
-from tessarr.metadata import legacy
+from tessarr.metadata import legacy, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, Parsed
 from tessarr.metadata.group import GroupMetadata
@@ -84,6 +84,7 @@ def parse_array(documents: Mapping[str, Any]) -> Parsed:
         attributes=attributes,
         dimension_names=names,
         storage_transformers=transformers,
+        pending=extra.pop(reservations.MEMBER, None),
         extra=extra,
         not_writable=f"unknown codecs {ignored} were skipped, so chunks could not be written back" if ignored else None,
     )

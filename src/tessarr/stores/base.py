@@ -100,6 +100,10 @@ class Store(AsMapping):
 
     Where not, who replaces a value that others may be updating holds its `lock` meanwhile.
     """
+    lock_reaches_all: bool = False
+    """`lock` excludes every other writer of the place: all processes that may write it, and machines where there are some."""
+    update_reaches_all: bool = False
+    """No `update` undoes one of another process or machine, though no lock reaches those."""
     supports_conditional_deletes: bool = True
     """An `update` that removes a value cannot remove what another writer put there in the meantime."""
     supports_listing: bool = True

@@ -66,6 +66,7 @@ class ConditionalStore(Store):
     supports_conditional_writes = True
     supports_conditional_deletes = False
     update_sees_set = True
+    update_reaches_all = True
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """See `Store.update`."""

@@ -1,35 +1,46 @@
-"""Changing the shape of an array: resize and append.
+"""Changing the shape of an array: resize, and what append shares with it.
 
 Growing stores data first and the shape last; shrinking stores the shape first and deletes last. A crash in between leaves
 an array that reads as before or as after, never one whose shape promises what was not written.
+
+Both hold one lock of the array's shape (`holding_shape`), and compare the stored shape with the one that they began from
+in the same update that replaces it.
 
 Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 """
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
 from tessarr.core import metadata_io
-from tessarr.core.array_parts.selection_methods import as_elements
+from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, ask, held
-from tessarr.engine.bound import BoundArray, bind
-from tessarr.errors import BaseZarrError, ZarrUserWarning
+from tessarr.engine.bound import BoundArray
+from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer
+from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.reservations import Reservations
 from tessarr.stores.path import prefix_of
 from tessarr.types import Coords, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
+T = TypeVar("T")
+
 _FEW = 10_000
 """Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
+_HOLDERS: dict[tuple[str, str], int] = {}
+"""Threads that hold the lock of a shape, which is not re-entrant: to wait for oneself would take for ever."""
 
 
 def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
@@ -40,9 +51,37 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
     Chunks that are partly outside keep what they hold beyond the edge, unless `clear` is given: then a shrink fills
     that part with fill value, and a grow clears whatever is stored in the area gained.
 
-    Raises `ValueError` for another number of axes or a negative length, `ReadOnlyError`.
+    Raises `ConflictError`, having changed nothing, when the stored shape is not the one that `array` last saw: another
+    writer appended or resized since then. Raises `ValueError` for another number of axes or a negative length,
+    `ReadOnlyError`.
     """
     array._require_writable()
+    yield from holding_shape(array, _resizing(array, new_shape, delete_outside_chunks, clear))
+
+
+def holding_shape(array: Array, steps: Steps[T]) -> Steps[T]:
+    """Run `steps` while the lock of the array's shape is held."""
+    place = (array.store.url, array.path)
+    lock = array.store.lock(prefix_of(array.path) + "shape")
+    taken = held(lock, array.store)
+
+    def take() -> None:
+        if _HOLDERS.get(place) == threading.get_ident():
+            raise ConflictError(
+                "this thread is changing the shape of the array already", store=array.store.url, path=array.name
+            )
+        taken.now()
+        _HOLDERS[place] = threading.get_ident()
+
+    yield [taken._replace(now=take)]
+    try:
+        return (yield from steps)
+    finally:
+        _HOLDERS.pop(place, None)
+        lock.__exit__(None, None, None)
+
+
+def _resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
     old_shape = array.shape
     new_shape = tuple(_length(n) for n in new_shape)
     if len(new_shape) != len(old_shape):
@@ -53,15 +92,20 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
             got=new_shape,
         )
     state = array._state
-    metadata = _with_shape(array._metadata, new_shape)
+    metadata = with_shape(array._metadata, new_shape)
     old_bound = array._bound
     if clear:
+        yield from _comparing(array, old_shape)
         yield from _fill_edges(array, tuple(map(min, old_shape, new_shape)))
-    yield from metadata_io.changing_document(array.store, array.path, metadata, _shape_members(metadata))
+    shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
+    closing = None
+    if shrinks and delete_outside_chunks and reserves(array):
+        closing = (clock.CLOCK.owner(), clock.CLOCK.now())
+    yield from changing_shape(array, metadata, old_shape, closing)
     yield from array._becoming(metadata, state)
-    if any(new < old for new, old in zip(new_shape, old_shape, strict=True)):
+    if shrinks:
         if delete_outside_chunks:
-            yield from _delete_outside(array, old_bound)
+            yield from _deleting_outside(array, old_bound, closing)
         else:
             message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
             warn(message, ZarrUserWarning)
@@ -75,14 +119,100 @@ def _length(value: Any) -> int:
     return int(value)
 
 
-def _with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
+def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
     """`metadata` for another shape; a grid that cannot cover it grows as the grid kind does."""
     grid = metadata.chunk_grid
     grown = getattr(grid, "covering", None)
     return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
 
 
-def _shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
+def reserves(array: Array) -> bool:
+    """Whether writers of the array's shape share no lock, so that what they do is written in its document first."""
+    return array.store.update_reaches_all and not array.store.lock_reaches_all
+
+
+def changing_shape(
+    array: Array, metadata: ArrayMetadata, old_shape: Shape, closing: tuple[str, int] | None = None
+) -> Steps[None]:
+    """Store the shape of `metadata` over `old_shape`. Raises `ConflictError` when another one is stored.
+
+    With `closing` nobody reserves a region to append to until that is taken off again.
+    """
+    members = shape_members(metadata)
+    attempts = 0
+
+    def change(document: dict[str, Any]) -> dict[str, Any]:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1 or document.get("shape") != members["shape"]:  # else stored, though the answer was lost
+            _compare(array, document.get("shape"), old_shape)
+        pending = reservations.parse(document)
+        if pending is None and closing is None:
+            return {**document, **members}
+        if pending is not None and (pending.reserved or (pending.closed and pending.closed != closing)):
+            raise ConflictError(
+                "another writer is changing the shape of the array",
+                store=array.store.url,
+                path=array.name,
+                got="pending appends" if pending.reserved else "a resize",
+                hint="Wait until it has ended. If no process works on it any more, `tessarr repair` ends it",
+            )
+        kept = Reservations(axis=0, stop=0) if pending is None else pending
+        length = members["shape"][kept.axis]
+        voided = tuple(region for region in kept.voided if region.stop <= length)
+        return replace(kept, stop=length, voided=voided, closed=closing).put_in({**document, **members})
+
+    yield from metadata_io.rewriting_document(array.store, array.path, metadata, change)
+
+
+def _deleting_outside(array: Array, old: BoundArray, closing: tuple[str, int] | None) -> Steps[None]:
+    """Delete the chunks outside, and let others append again, whom `closing` made wait.
+
+    New rows may lie in the same chunks, and must not meet a deletion that is still on its way.
+    """
+    try:
+        yield from _delete_outside(array, old)
+    except Exception:
+        yield from _opening(array, closing)
+        raise
+    except BaseException:  # cancelled or interrupted: nothing can be awaited any more
+        clock.CLOCK.outlive(_deleting_outside(array, old, closing))
+        raise
+    yield from _opening(array, closing)
+
+
+def _opening(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
+    """Take off what `changing_shape` closed the array with."""
+
+    def change(document: dict[str, Any]) -> dict[str, Any]:
+        pending = reservations.parse(document)
+        if pending is None or pending.closed != closing:
+            return document
+        return replace(pending, closed=None).put_in(document)
+
+    if closing is not None:
+        yield from metadata_io.rewriting_document(array.store, array.path, array._metadata, change)
+
+
+def _comparing(array: Array, shape: Shape) -> Steps[None]:
+    (stored,) = yield from metadata_io.reading(array.store, [array.path], array._metadata.zarr_format, ArrayMetadata)
+    _compare(array, None if stored is None else getattr(stored, "shape", None), shape)
+
+
+def _compare(array: Array, stored: Any, shape: Shape) -> None:
+    if stored is None or tuple(stored) != shape:
+        raise ConflictError(
+            "another writer changed the shape of the array",
+            store=array.store.url,
+            path=array.name,
+            expected=f"the shape {shape} that this array last saw",
+            got="no array" if stored is None else tuple(stored),
+            hint="Look at the array anew (refresh), and resize it again if that is still right",
+        )
+
+
+def shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
+    """The members of a document that follow from the shape."""
     members: dict[str, Any] = {"shape": list(metadata.shape)}
     if metadata.zarr_format != 3:  # old documents may hold a bare NaN here, which is never written
         fill = metadata.fill_value
@@ -155,57 +285,13 @@ def _fill_slab(array: Array, bound: BoundArray, axis: int, start: int, stop: int
     dims = [slice(0, n, 1) for n in bound.shape]
     dims[axis] = slice(start, stop, 1)
     selection = Outer(tuple(dims))
-    yield [_writing(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
+    yield [writing(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
 
 
-def _writing(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArray[Any]) -> Call:
+def writing(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArray[Any]) -> Call:
     engine = array._engine
     return Call(
         lambda: engine.write(bound, selection, values),
         lambda: engine.write_async(bound, selection, values),
         bound.store.is_remote,
     )
-
-
-def appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
-    """Add `data` after the last element of `axis`; its other lengths must be the array's. Returns the new shape.
-
-    The data is stored before the shape: an append that fails, or is cancelled, leaves the array as it was. Concurrent
-    appends wait for each other (a lock of the store; across machines only where the store's locks reach) and all survive.
-
-    Raises `ValueError` when the lengths differ, `ReadOnlyError`.
-    """
-    array._require_writable()
-    lock = array.store.lock(prefix_of(array.path) + "append")
-    yield [held(lock, array.store)]
-    try:
-        return (yield from _appending(array, data, axis))
-    finally:
-        lock.__exit__(None, None, None)
-
-
-def _appending(array: Array, data: npt.ArrayLike, axis: int) -> Steps[Shape]:
-    yield from array._refreshing()
-    values = as_elements(data, array.dtype)
-    if not -array.ndim <= axis < array.ndim:
-        raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {array.ndim}", got=axis)
-    axis %= array.ndim
-    others = [n for i, n in enumerate(array.shape) if i != axis]
-    if values.ndim != array.ndim or others != [n for i, n in enumerate(values.shape) if i != axis]:
-        raise BaseZarrError(
-            "the data does not fit the array on every other axis",
-            path=array.name,
-            expected=f"shape {array.shape} except along axis {axis}",
-            got=values.shape,
-        )
-    state, start = array._state, array.shape[axis]
-    new_shape = tuple(n + values.shape[axis] if i == axis else n for i, n in enumerate(array.shape))
-    metadata = _with_shape(array._metadata, new_shape)
-    bound = bind(array.store, array.path, metadata, array._options)
-    dims = [slice(0, n, 1) for n in new_shape]
-    dims[axis] = slice(start, new_shape[axis], 1)
-    if values.size:
-        yield [_writing(array, bound, Outer(tuple(dims)), values)]
-    yield from metadata_io.changing_document(array.store, array.path, metadata, _shape_members(metadata))
-    yield from array._becoming(metadata, state)
-    return new_shape

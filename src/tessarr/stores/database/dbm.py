@@ -32,6 +32,7 @@ class DBMStore(Store):
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
     update_sees_set = True
+    lock_reaches_all = True
 
     def __init__(
         self,

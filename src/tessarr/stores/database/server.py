@@ -19,6 +19,7 @@ class DatabaseStore(FetchingStore):
     is_remote = True
     supports_conditional_writes = True
     update_sees_set = True
+    update_reaches_all = True
     _options: dict[str, Any]
     """Arguments of the client. What is secret of them is in no pickle."""
     _made: Any = None

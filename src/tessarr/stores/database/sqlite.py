@@ -65,6 +65,7 @@ class SQLiteStore(Store):
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
     update_sees_set = True
+    update_reaches_all = True
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
         self.path = os.path.abspath(os.fspath(path))

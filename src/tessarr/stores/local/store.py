@@ -120,6 +120,11 @@ class LocalStore(Store):
         """Unless it is without file locks, or on Windows (`tessarr.stores.local.replace`)."""
         return self.file_locks and localswap.IS_EXACT
 
+    @property
+    def lock_reaches_all(self) -> bool:  # type: ignore[override]
+        """Unless it is without file locks. Between machines, the file system must have `flock`."""
+        return self.file_locks
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._root == self._root and other.read_only == self.read_only
 

@@ -60,6 +60,7 @@ class MemoryStore(Store):
     """
 
     update_sees_set = True
+    lock_reaches_all = True
 
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
         self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict

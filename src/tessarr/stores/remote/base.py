@@ -58,6 +58,11 @@ class NetworkStore(FetchingStore):
         """Where writes are conditional."""
         return self.supports_conditional_writes
 
+    @property
+    def update_reaches_all(self) -> bool:  # type: ignore[override]
+        """Where writes are conditional."""
+        return self.supports_conditional_writes
+
     # -- for subclasses ------------------------------------------------------------------------------------------
 
     def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:

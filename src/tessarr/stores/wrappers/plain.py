@@ -47,12 +47,13 @@ class WrapperStore(Store):
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.read_only = store.read_only
-        self.is_remote = store.is_remote
-        self.supports_writes = store.supports_writes
-        self.supports_deletes = store.supports_deletes
+        self.read_only, self.is_remote = store.read_only, store.is_remote
+        self.supports_writes, self.supports_deletes = store.supports_writes, store.supports_deletes
+        self.lock_reaches_all = store.lock_reaches_all
         self.supports_conditional_writes = getattr(store, "supports_conditional_writes", False)
         self.supports_conditional_deletes = store.supports_conditional_deletes
+        swaps = not self._overrides("get", "set") or self._overrides("update") or self._swaps()
+        self.update_reaches_all = store.update_reaches_all and swaps
         self.supports_listing = store.supports_listing
         self.supports_partial_writes = store.supports_partial_writes
         self.supports_consolidated_metadata = store.supports_consolidated_metadata

@@ -57,6 +57,7 @@ class ZipStore(Store):
 
     supports_deletes = False
     update_sees_set = True
+    lock_reaches_all = True
 
     adapter = "zip"
     """In URL pipelines: ``place|zip:path``."""

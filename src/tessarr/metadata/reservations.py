@@ -1,0 +1,185 @@
+"""Reserved regions of an array: how writers that share no lock append to one array and lose nothing.
+
+While appends are pending, the array's document has one more member, which other readers ignore:
+
+>>> document = {"shape": [100], "tessarr_append": {
+...     "must_understand": False, "axis": 0, "stop": 120, "reserved": [[100, 110, "a1b2", 1700000000]]}}
+>>> parse(document)
+Reservations(axis=0, stop=120, reserved=(Region(start=100, stop=110, owner='a1b2', since=1700000000),), voided=(), closed=None)
+
+A writer takes the next region by compare-and-swap in the document (`reserve`), stores its data there, beyond the shape and so
+invisible, and takes its region off again (`publish`). The shape is always the start of the first region that is still
+reserved: readers see complete data only, in the order of the regions. A region whose owner died is never given to another
+owner's data. Somebody takes it over (`take_over`), fills it with fill value and publishes it; ``voided`` remembers it, so that
+the first owner, if it lives after all, learns that its data is not in the array.
+
+Everything here is pure: documents in, documents out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from tessarr.errors import MetadataValidationError, Problem
+
+MEMBER = "tessarr_append"
+_MOST = 100_000
+"""Regions in one document; more are refused as no honest document."""
+
+
+class Region(NamedTuple):
+    """The half-open interval of an axis that one append writes."""
+
+    start: int
+    stop: int
+    owner: str
+    """Random, so that no two appends are taken for one another."""
+    since: int
+    """Seconds since 1970 by the owner's clock. Tells how long a region is pending; nothing relies on it for correctness."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservations:
+    """What is pending along one axis of an array."""
+
+    axis: int
+    """The axis that the regions are along."""
+    stop: int
+    """Where the next region starts: behind all regions that were ever reserved, published ones included."""
+    reserved: tuple[Region, ...] = ()
+    """Not published, in order of `Region.start`."""
+    voided: tuple[Region, ...] = ()
+    """Published as fill value after their owner did not come back."""
+    closed: tuple[str, int] | None = None
+    """Owner and time of a resize that still removes chunks beyond its new shape: until it ends, nobody reserves."""
+
+    def published(self) -> int:
+        """The length of the axis that readers may see."""
+        return self.reserved[0].start if self.reserved else self.stop
+
+    def of(self, owner: str) -> Region | None:
+        """The reserved region of `owner`."""
+        return next((region for region in self.reserved if region.owner == owner), None)
+
+    def was_voided(self, owner: str) -> bool:
+        """Whether the region of `owner` was taken over by another."""
+        return any(region.owner == owner for region in self.voided)
+
+    # -- changes: each returns what is to be stored ---------------------------------------------------------------
+
+    def reserve(self, length: int, owner: str, now: int) -> Reservations:
+        """Add the region of `owner` behind all others."""
+        region = Region(self.stop, self.stop + length, owner, now)
+        return replace(self, stop=region.stop, reserved=(*self.reserved, region))
+
+    def publish(self, owner: str) -> Reservations:
+        """Take the region of `owner`, whose data is stored, off the reserved ones."""
+        return replace(self, reserved=tuple(region for region in self.reserved if region.owner != owner))
+
+    def retract(self, owner: str) -> Reservations | None:
+        """Give the region of `owner` back, nothing of it having been stored for good; ``None``: others come behind it."""
+        region = self.of(owner)
+        if region is None or region.stop != self.stop:
+            return None
+        return replace(self.publish(owner), stop=region.start)
+
+    def take_over(self, region: Region, owner: str, now: int) -> Reservations:
+        """Make `owner` the owner of an abandoned region, to fill and publish it."""
+        mine = region._replace(owner=owner, since=now)
+        reserved = tuple(mine if other == region else other for other in self.reserved)
+        known = any((old.start, old.stop) == (region.start, region.stop) for old in self.voided)
+        return replace(self, reserved=reserved, voided=self.voided if known else (*self.voided, region))
+
+    def abandoned(self, now: int, expire_s: float, before: int | None = None) -> tuple[Region, ...]:
+        """Regions (those that start below `before`) that are reserved for `expire_s` or longer."""
+        return tuple(
+            region
+            for region in self.reserved
+            if now - region.since >= expire_s and (before is None or region.start < before)
+        )
+
+    def to_json(self) -> dict[str, Any] | None:
+        """The member; ``None`` when nothing is pending and nothing is to be remembered."""
+        if not self.reserved and not self.voided and not self.closed:
+            return None
+        members: dict[str, Any] = {"must_understand": False, "axis": self.axis}
+        if self.reserved:
+            members |= {"stop": self.stop, "reserved": [list(region) for region in self.reserved]}
+        if self.voided:
+            members["voided"] = [list(region) for region in self.voided]
+        if self.closed:
+            members["closed"] = list(self.closed)
+        return members
+
+    def put_in(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """`document` with the member, or without it where there is nothing to say."""
+        rest = {name: value for name, value in document.items() if name != MEMBER}
+        member = self.to_json()
+        return rest if member is None else {**rest, MEMBER: member}
+
+
+def parse(document: Mapping[str, Any]) -> Reservations | None:
+    """The reservations in a v3 array document; ``None`` when it has none.
+
+    Raises `MetadataValidationError` for a member that no version of this protocol writes.
+    """
+    member = document.get(MEMBER)
+    return None if member is None else parse_member(member, document.get("shape"))
+
+
+def parse_member(member: Any, shape: Any) -> Reservations:
+    """The reservations that `member` spells, of an array whose stored shape is `shape`. See `parse`."""
+    problems: list[Problem] = []
+
+    def add(message: str, *loc: str | int) -> None:
+        problems.append(Problem((MEMBER, *loc), "value", message))
+
+    fields = member if isinstance(member, Mapping) else {}
+    if not isinstance(member, Mapping):
+        add(f"must be an object, got {member!r}")
+    axis: Any = fields.get("axis")
+    if not _is_count(axis) or not isinstance(shape, list | tuple) or axis >= len(shape):
+        add(f"must be an axis of the shape {shape!r}, got {axis!r}", "axis")
+    reserved = _regions(fields.get("reserved", ()), "reserved", add)
+    voided = _regions(fields.get("voided", ()), "voided", add)
+    closed = fields.get("closed")
+    if closed is not None:
+        owned = isinstance(closed, list | tuple) and len(closed) == 2 and isinstance(closed[0], str)
+        if not owned or not _is_count(closed[1]):
+            add(f"must be [owner, since], got {closed!r}", "closed")
+    # Nothing is pending: the next region starts where the array ends.
+    stop: Any = fields.get("stop") if reserved else shape[axis] if not problems else None
+    if reserved:
+        after = [*(region.start for region in reserved[1:]), stop]
+        if not _is_count(stop) or any(a.stop > b for a, b in zip(reserved, after, strict=True)):
+            add(f"regions must follow one another and end at {stop!r} or before", "reserved")
+    if problems:
+        hint = "Remove the member once nobody appends to the array any more; published data stays"
+        raise MetadataValidationError("invalid reservations of appends", problems, hint=hint)
+    return Reservations(
+        axis=axis, stop=stop, reserved=reserved, voided=voided, closed=None if closed is None else tuple(closed)
+    )
+
+
+def _regions(value: Any, name: str, add: Any) -> tuple[Region, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > _MOST:
+        add(f"must be a list of at most {_MOST:,} regions", name)
+        return ()
+    found: list[Region] = []
+    for position, item in enumerate(value):
+        if not isinstance(item, Sequence) or isinstance(item, str) or len(item) != 4 or not _is_region(item):
+            add(f"must be [start, stop, owner, since], got {item!r}", name, position)
+        else:
+            found.append(Region(*item))
+    return tuple(found)
+
+
+def _is_region(item: Sequence[Any]) -> bool:
+    start, stop, owner, since = item
+    return all(map(_is_count, (start, stop, since))) and start < stop and isinstance(owner, str)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,151 @@
+"""Appends and resizes of one array by several handles: none is undone by another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.core.array_parts import resize as resizing
+from tessarr.errors import ConflictError, UnsupportedOperationError, ZarrUserWarning
+from tessarr.storage import ConditionalStore, LocalStore, MemoryStore
+from tests.simulation.simulator import Bucket, Client
+
+MINUTE_S = 60
+
+
+@pytest.fixture(params=["local", "memory", "shared"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "local":
+        return LocalStore(tmp_path / "a.zarr")
+    return MemoryStore() if request.param == "memory" else Client("a", Bucket())
+
+
+@pytest.fixture(params=[2, 3])
+def zarr_format(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def two(store: Any, zarr_format: int = 3, rows: int = 100) -> tuple[Any, Any]:
+    """Two handles of an array of ones."""
+    tessarr.create_array(store, data=np.ones(rows, "i4"), chunks=(10,), fill_value=0, zarr_format=zarr_format)
+    return tessarr.open_array(store, mode="r+"), tessarr.open_array(store, mode="r+")
+
+
+def when_locking(array: Any, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set once a lock is asked for through `array`."""
+    asked, lock = threading.Event(), array.store.lock
+
+    def asking(key: str) -> Any:
+        asked.set()
+        return lock(key)
+
+    monkeypatch.setattr(array.store, "lock", asking)
+    return asked
+
+
+@pytest.mark.parametrize("length", [50, 200])
+@pytest.mark.parametrize("clear", [False, True])
+def test_a_resize_from_another_shape_than_the_stored_one_changes_nothing(
+    store: Any, zarr_format: int, length: int, clear: bool
+) -> None:
+    a, b = two(store, zarr_format)
+    b.resize((120,))
+    b[100:] = 2
+    keys = sorted(store.list())
+    with pytest.raises(ConflictError, match="another writer changed the shape"):
+        a.resize((length,), clear=clear)
+    assert sorted(store.list()) == keys
+    assert tessarr.open_array(store, mode="r")[:].tolist() == [1] * 100 + [2] * 20
+    a.refresh()
+    a.resize((length,), clear=clear)
+    assert tessarr.open_array(store, mode="r").shape == (length,)
+
+
+@pytest.mark.parametrize("length", [50, 200])
+def test_a_resize_that_comes_while_another_handle_appends_waits_and_is_refused(
+    tmp_path: Path, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = two(tmp_path / "a.zarr")
+    outcome: list[Any] = []
+    waits = when_locking(b, monkeypatch)
+
+    def resize() -> None:
+        try:
+            outcome.append(b.resize((length,)))
+        except ConflictError as error:
+            outcome.append(error)
+
+    other = threading.Thread(target=resize)
+    write = resizing.writing
+
+    def write_late(*args: Any) -> Any:
+        other.start()
+        assert waits.wait(MINUTE_S)
+        return write(*args)
+
+    monkeypatch.setattr("tessarr.core.array_parts.append.writing", write_late)
+    assert a.append(np.full(10, 2, "i4")) == (110,)
+    other.join()
+    assert isinstance(outcome[0], ConflictError)
+    assert tessarr.open_array(tmp_path / "a.zarr", mode="r")[:].tolist() == [1] * 100 + [2] * 10
+
+
+def test_a_resize_within_an_append_of_the_same_thread_is_an_error_and_does_not_wait_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = two(tmp_path / "a.zarr")
+    write = resizing.writing
+
+    def write_late(*args: Any) -> Any:
+        b.resize((200,))
+        return write(*args)
+
+    monkeypatch.setattr("tessarr.core.array_parts.append.writing", write_late)
+    with pytest.raises(ConflictError, match="this thread"):
+        a.append(np.full(10, 2, "i4"))
+    monkeypatch.undo()
+    assert a.append(np.full(10, 2, "i4")) == (110,)
+
+
+def test_resizes_and_appends_of_one_array_wait_for_each_other_in_a_loop(store: Any) -> None:
+    z, _ = two(store)
+
+    async def work() -> None:
+        await asyncio.gather(*(z.append_async(np.full(3, i, "i4")) for i in range(2, 6)))
+        await z.resize_async((120,))
+
+    asyncio.run(work())
+    assert sorted(z[100:112].tolist()) == sorted([2, 3, 4, 5] * 3)
+    assert z[112:].tolist() == [0] * 8
+
+
+def test_a_resize_of_an_array_that_is_gone_is_an_error(store: Any) -> None:
+    a, _ = two(store)
+    store.delete("zarr.json")
+    with pytest.raises(ConflictError, match="no array"):
+        a.resize((50,))
+    assert not store.exists("zarr.json")
+
+
+def test_the_warning_of_kept_chunks_names_the_line_that_resized(store: Any) -> None:
+    a, _ = two(store)
+    with pytest.warns(ZarrUserWarning, match="brings their data back") as caught:
+        a.resize((50,), delete_outside_chunks=False)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("number", [2])
+def test_appends_that_cannot_be_made_safe_are_refused_before_anything_is_written(number: int) -> None:
+    store = Client("a", Bucket())
+    a, _ = two(store, number)
+    before = dict(store.bucket.values)
+    with pytest.raises(UnsupportedOperationError, match="migrate"):
+        a.append(np.full(10, 2, "i4"))
+    assert store.bucket.values == before
+    assert issubclass(Client, ConditionalStore)

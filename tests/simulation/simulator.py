@@ -1,0 +1,375 @@
+"""Deterministic simulation of several clients of one bucket: every call of a store is a scheduling point.
+
+Each client is a thread, and one thread at a time runs: the one that the schedule chose. Between two points nothing else
+happens, so a schedule (a list of choices) repeats a run exactly. Time is virtual: only pauses make it pass.
+
+    outcome = run(Random(seed), [client_a, client_b])     one run, chosen by a seed
+    for outcome in exhaustive(programs, make_bucket, preemptions=2): …    every run with at most so many switches
+
+A program is a function of a `Client`, a store that is its connection to the bucket: another object with another URL for each
+client, so that clients have no lock in common, as if each were on a machine of its own. Faults are part of the
+schedule: a client that crashes never runs again, an answer that is lost was carried out all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+from unittest import mock
+
+import tessarr
+from tessarr.core.asynchronous import clock
+from tessarr.core.asynchronous.sans_io import Call, Steps, finish
+from tessarr.engine import pool
+from tessarr.errors import ConflictError, StoreError
+from tessarr.stores import compare_and_swap
+from tessarr.stores.base import ANY, Any_, Version
+from tessarr.stores.compare_and_swap import ConditionalStore
+from tessarr.stores.fetch import Fetch
+from tessarr.types import Buffer, ByteRange
+
+
+class Crashed(BaseException):
+    """The client does not exist any more: raised at its next points, and at all that follow."""
+
+
+class StuckError(Exception):
+    """A client made so many calls that it will not end."""
+
+
+class Chooser(Protocol):
+    """Decides what happens next."""
+
+    def choose(self, options: int) -> int:
+        """A number below `options`."""
+
+
+class Seeded:
+    """Chooses by a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def choose(self, options: int) -> int:
+        """See `Chooser`."""
+        return self._random.randrange(options)
+
+
+class Replay:
+    """Repeats a schedule, and takes the first option behind its end; notes what it could have chosen."""
+
+    def __init__(self, schedule: Sequence[int]) -> None:
+        self._schedule = list(schedule)
+        self.taken: list[tuple[int, int]] = []
+        """What was chosen, of how many."""
+
+    def choose(self, options: int) -> int:
+        """See `Chooser`."""
+        at = len(self.taken)
+        choice = self._schedule[at] if at < len(self._schedule) else 0
+        self.taken.append((choice, options))
+        return choice
+
+    def successor(self) -> list[int] | None:
+        """The schedule that comes after this one in a search of all; ``None`` after the last."""
+        taken = list(self.taken)
+        while taken:
+            choice, options = taken.pop()
+            if choice + 1 < options:
+                return [*(before for before, _ in taken), choice + 1]
+        return None
+
+
+@dataclass
+class Bucket:
+    """What is stored, and how versions are told."""
+
+    etags: str = "content"
+    """``content``: a hash of the value, as S3 has it, so that a value that comes back has its old version;
+    ``generation``: a number that never comes back, as Google and Azure have it."""
+    values: dict[str, bytes] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
+    writes: int = 0
+
+    def version(self, key: str) -> Version | None:
+        """The version of the value of `key`."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        return hashlib.md5(value).hexdigest() if self.etags == "content" else str(self.generations[key])
+
+    def put(self, key: str, value: bytes) -> None:
+        """Store a value."""
+        self.writes += 1
+        self.values[key] = value
+        self.generations[key] = self.writes
+
+
+class Client(ConditionalStore):
+    """A client's connection to the bucket. A `GET` tells value and version together, as HTTP does."""
+
+    def __init__(self, name: str, bucket: Bucket, simulation: Simulation | None = None) -> None:
+        self.name = name
+        self.bucket = bucket
+        self.simulation = simulation
+        self.results: list[Any] = []
+
+    @property
+    def url(self) -> str:
+        return f"simulated://{self.name}"
+
+    def _point(self) -> None:
+        if self.simulation is not None:
+            self.simulation.point(self)
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        self._point()
+        return self._now(key, byte_range)
+
+    def _now(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        value = self.bucket.values.get(key)
+        return value if value is None or byte_range is None else value[slice(*byte_range.bounds(len(value)))]
+
+    def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
+        self._point()
+        found: list[list[Buffer] | None] = []
+        for key, ranges in requests:
+            parts = [self._now(key, part) for part in (ranges or [None])]
+            found.append(None if any(part is None for part in parts) else [part for part in parts if part is not None])
+        return found
+
+    def version(self, key: str) -> Version | None:
+        self._point()
+        return self.bucket.version(key)
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._point()
+        if not isinstance(if_match, Any_) and self.bucket.version(key) != if_match:
+            raise ConflictError("another writer was faster", store=self.url, key=key)
+        self.bucket.put(key, bytes(value))
+        if self.simulation is not None and self.simulation.loses_answer(self):
+            raise ConflictError("the answer was lost, and the second try conflicts with the first", key=key)
+        return self.bucket.version(key)
+
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        for _ in range(1000):
+            self._point()
+            version, old = self.bucket.version(key), self._now(key)
+            new = change(old)
+            try:
+                if new is not None:
+                    self.set(key, new, if_match=version)
+                return
+            except ConflictError:
+                continue
+        raise StuckError("an update never succeeds")
+
+    def delete(self, key: str) -> None:
+        self._point()
+        self.bucket.values.pop(key, None)
+
+    def list(self) -> Iterator[str]:
+        self._point()
+        return iter([*self.bucket.values])
+
+
+Program = Callable[[Client], Any]
+
+
+@dataclass
+class Outcome:
+    """What came of one run."""
+
+    results: list[Any]
+    """Per client: what its program returned, the exception that it raised, or `Crashed`."""
+    bucket: Bucket
+    schedule: list[int]
+    """The choices of this run; `Replay` repeats it."""
+    points: int
+
+
+class Simulation:
+    """One run of several clients."""
+
+    def __init__(
+        self,
+        chooser: Chooser,
+        bucket: Bucket,
+        *,
+        crashes: int = 0,
+        lost_answers: int = 0,
+        preemptions: int | None = None,
+        longest: int = 2000,
+    ) -> None:
+        self._chooser = chooser
+        self._bucket = bucket
+        self._preemptions = preemptions
+        self._last: str | None = None
+        self._pausing: dict[str, int] = {}
+        self._crashes = crashes
+        self._lost = lost_answers
+        self._longest = longest
+        self._baton = threading.Semaphore(0)
+        self._turns: dict[str, threading.Semaphore] = {}
+        self._running: list[str] = []
+        self._crashed: set[str] = set()
+        self._owners = 0
+        self.seconds = 1_700_000_000.0
+        self.points = 0
+        self.schedule: list[int] = []
+
+    def _choose(self, options: int) -> int:
+        choice = self._chooser.choose(options) if options > 1 else 0
+        if options > 1:
+            self.schedule.append(choice)
+        return choice
+
+    def point(self, client: Client) -> None:
+        """Let others go on, until the schedule comes back to `client`."""
+        if client.name in self._crashed:
+            raise Crashed
+        self._baton.release()
+        self._turns[client.name].acquire()
+        if client.name in self._crashed:
+            raise Crashed
+        if self.points > self._longest:
+            raise StuckError(f"{self.points} calls")
+
+    def loses_answer(self, client: Client) -> bool:
+        """Whether the answer of the call that was just carried out gets lost."""
+        if not self._lost or self._choose(8) != 1:
+            return False
+        self._lost -= 1
+        return True
+
+    def pause(self, client: Client, seconds: float) -> None:
+        """Let others go on until something was stored, or, where nobody else runs, until the time has passed.
+
+        To look again before that shows nothing new, so that no schedule is left out.
+        """
+        self.seconds += seconds
+        self._pausing[client.name] = self._bucket.writes
+        try:
+            self.point(client)
+        finally:
+            self._pausing.pop(client.name, None)
+
+    def run(self, programs: Sequence[Program]) -> Outcome:
+        """Run `programs`, one client each, to their end."""
+        clients = [Client(f"client-{number}", self._bucket, self) for number in range(len(programs))]
+        results: list[Any] = [None] * len(programs)
+
+        def work(number: int) -> None:
+            client = clients[number]
+            pool._local.busy = True  # what this thread does stays on it
+            CURRENT.client = client
+            try:
+                self._turns[client.name].acquire()
+                results[number] = programs[number](client)
+            except Crashed:
+                results[number] = Crashed
+            except Exception as error:
+                results[number] = error
+            finally:
+                self._running.remove(client.name)
+                self._baton.release()
+
+        threads = []
+        for number, client in enumerate(clients):
+            self._turns[client.name] = threading.Semaphore(0)
+            self._running.append(client.name)
+            threads.append(threading.Thread(target=work, args=(number,), name=client.name, daemon=True))
+        with _simulated(self):
+            for thread in threads:
+                thread.start()
+            while self._running:
+                self._turn()
+            for thread in threads:
+                thread.join()
+        return Outcome(results, self._bucket, self.schedule, self.points)
+
+    def _turn(self) -> None:
+        self.points += 1
+        awake = [name for name in self._running if self._pausing.get(name, -1) < self._bucket.writes]
+        options = awake or list(self._running)
+        if self._last in options:
+            options.remove(self._last)
+            options.insert(0, self._last)
+            if self._preemptions == 0:
+                options = options[:1]
+        choice = self._choose(len(options))
+        name = options[choice]
+        if self._preemptions and choice and options[0] == self._last:
+            self._preemptions -= 1
+        if self._crashes and self._choose(8) == 1:
+            self._crashes -= 1
+            self._crashed.add(name)
+        self._last = name
+        self._turns[name].release()
+        self._baton.acquire()
+
+
+class _Current(threading.local):
+    client: Client | None = None
+
+
+CURRENT = _Current()
+
+
+class _VirtualClock(clock.Clock):
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def now(self) -> int:
+        return int(self._simulation.seconds)
+
+    def pause(self, seconds: float) -> Call:
+        def wait() -> None:
+            assert CURRENT.client is not None
+            self._simulation.pause(CURRENT.client, seconds)
+
+        async def never() -> None:
+            raise NotImplementedError
+
+        return Call(wait, never, waits=True)
+
+    def outlive(self, steps: Steps[None]) -> None:
+        try:
+            finish(steps)
+        except (Crashed, StoreError):
+            return
+
+    def owner(self) -> str:
+        self._simulation._owners += 1
+        return f"owner-{self._simulation._owners}"
+
+
+@contextmanager
+def _simulated(simulation: Simulation) -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(clock, "CLOCK", _VirtualClock(simulation)))
+        stack.enter_context(mock.patch.object(compare_and_swap.time, "sleep", return_value=None))
+        stack.enter_context(tessarr.config.set({"engine": "reference"}))
+        yield
+
+
+def run(chooser: Chooser, programs: Sequence[Program], *, bucket: Bucket, **faults: Any) -> Outcome:
+    """One run of `programs` on `bucket`; `faults`: see `Simulation`."""
+    return Simulation(chooser, bucket, **faults).run(programs)
+
+
+def exhaustive(
+    programs: Sequence[Program], make_bucket: Callable[[], Bucket], *, preemptions: int | None, **faults: Any
+) -> Iterator[Outcome]:
+    """Every run of `programs`, each on a bucket of its own, in which a client that could go on is interrupted at most
+    `preemptions` times (``None``: any number of times)."""
+    schedule: list[int] | None = []
+    while schedule is not None:
+        replay = Replay(schedule)
+        yield run(replay, programs, bucket=make_bucket(), preemptions=preemptions, **faults)
+        schedule = replay.successor()

@@ -1,0 +1,172 @@
+"""Appends and resizes of clients that share nothing but a bucket: whatever the schedule, nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.errors import ConflictError
+from tests.simulation.simulator import Bucket, Client, Crashed, Outcome, Program, Seeded, exhaustive, run
+
+CHUNK = 4
+
+
+@cache
+def _made(rows: int) -> Bucket:
+    bucket = Bucket()
+    tessarr.create_array(Client("maker", bucket), data=-1 - np.arange(rows, dtype="i4"), chunks=(CHUNK,), fill_value=0)
+    return bucket
+
+
+def with_array(etags: str = "content", rows: int = 6) -> Bucket:
+    """A bucket with an array of `rows` rows of chunks of 4, the last of which is not full."""
+    made = _made(rows)
+    return Bucket(etags, dict(made.values), dict(made.generations), made.writes)
+
+
+def opened(client: Client) -> Any:
+    return tessarr.open_array(client, mode="r+", path=None)
+
+
+def appends(value: int, rows: int = 3, **options: Any) -> Program:
+    """A program that appends rows of `value`."""
+
+    def program(client: Client) -> Any:
+        return opened(client).append(np.full(rows, value, "i4"), **options)
+
+    return program
+
+
+def content(bucket: Bucket) -> list[int]:
+    values: list[int] = tessarr.open_array(Client("reader", bucket), mode="r")[:].tolist()
+    return values
+
+
+def blocks(values: Sequence[int]) -> list[tuple[int, int]]:
+    """Runs of equal values, with their lengths."""
+    found: list[tuple[int, int]] = []
+    for value in values:
+        if found and found[-1][0] == value:
+            found[-1] = (value, found[-1][1] + 1)
+        else:
+            found.append((value, 1))
+    return found
+
+
+def check_appends(outcome: Outcome, values: Sequence[int], rows: int = 3, before: int = 6) -> None:
+    """Every append that returned is there, once and whole; one that did not, once or not at all."""
+    found = content(outcome.bucket)
+    assert found[:before] == [-1 - i for i in range(before)], outcome.schedule
+    appended = blocks(found[before:])
+    for value, result in zip(values, outcome.results, strict=True):
+        times = appended.count((value, rows))
+        if isinstance(result, tuple):
+            assert times == 1, (outcome.schedule, result, found)
+            assert found[result[0] - rows : result[0]] == [value] * rows, (outcome.schedule, result, found)
+        else:
+            assert times <= 1, (outcome.schedule, result, found)
+    assert {block for block in appended if block[0] != 0} <= {(value, rows) for value in values}, outcome.schedule
+
+
+@pytest.mark.parametrize("etags", ["content", "generation"])
+def test_appends_of_two_clients_are_never_lost_in_any_schedule(etags: str) -> None:
+    runs = 0
+    for outcome in exhaustive([appends(1), appends(2)], lambda: with_array(etags), preemptions=2):
+        runs += 1
+        assert all(isinstance(result, tuple) for result in outcome.results), (outcome.results, outcome.schedule)
+        check_appends(outcome, [1, 2])
+        assert b"tessarr_append" not in outcome.bucket.values["zarr.json"], outcome.schedule
+    assert runs > 100
+
+
+def test_appends_of_three_clients_are_never_lost() -> None:
+    for seed in range(150):
+        outcome = run(Seeded(seed), [appends(1), appends(2), appends(3)], bucket=with_array())
+        assert all(isinstance(result, tuple) for result in outcome.results), (seed, outcome.results)
+        check_appends(outcome, [1, 2, 3])
+
+
+def test_the_simulator_finds_appends_that_are_lost_where_nothing_is_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle can fail: with a lock that reaches no other machine, as it was, it finds the loss at once."""
+    monkeypatch.setattr(Client, "update_reaches_all", False)
+    lost = 0
+    for outcome in exhaustive([appends(1), appends(2)], with_array, preemptions=1):
+        found = content(outcome.bucket)
+        lost += any(isinstance(r, tuple) and v not in found for v, r in zip((1, 2), outcome.results, strict=True))
+    assert lost
+
+
+def test_an_append_whose_answers_get_lost_is_there_once() -> None:
+    for seed in range(100):
+        outcome = run(Seeded(seed), [appends(1), appends(2)], bucket=with_array(), lost_answers=2)
+        assert all(isinstance(result, tuple) for result in outcome.results), (seed, outcome.results)
+        check_appends(outcome, [1, 2])
+
+
+@pytest.mark.filterwarnings("ignore::tessarr.errors.ZarrRuntimeWarning")
+def test_what_a_crashed_client_reserved_is_void_and_nobody_else_s() -> None:
+    voids = 0
+    for seed in range(100):
+        programs = [appends(value, on_hole="void", expire=5) for value in (1, 2, 3)]
+        outcome = run(Seeded(seed), programs, bucket=with_array(), crashes=1)
+        assert sum(result is Crashed for result in outcome.results) <= 1
+        assert all(isinstance(r, tuple) or r is Crashed for r in outcome.results), (seed, outcome.results)
+        check_appends(outcome, [1, 2, 3])
+        voids += 0 in content(outcome.bucket)[6:]
+    assert voids
+
+
+@pytest.mark.filterwarnings("ignore::tessarr.errors.ZarrRuntimeWarning")
+def test_an_append_that_waits_too_long_for_another_is_told() -> None:
+    seen = set()
+    for seed in range(60):
+        programs = [appends(value, on_hole="error", expire=5) for value in (1, 2)]
+        outcome = run(Seeded(seed), programs, bucket=with_array(), crashes=1)
+        for result in outcome.results:
+            assert isinstance(result, tuple | ConflictError) or result is Crashed, (seed, result)
+            seen.add(type(result))
+        check_appends(outcome, [1, 2])
+    assert ConflictError in seen
+
+
+def resizes(length: int) -> Program:
+    """A program that sets the length, if it is what it was when the program began."""
+
+    def program(client: Client) -> Any:
+        opened(client).resize((length,))
+        return length
+
+    return program
+
+
+@pytest.mark.parametrize("length", [4, 12])
+def test_a_resize_and_an_append_are_one_after_the_other_or_the_resize_is_refused(length: int) -> None:
+    before = [-1 - i for i in range(6)]
+    resized = [*before, *[0] * 6][:length]
+    refused = 0
+    for outcome in exhaustive([appends(7), resizes(length)], with_array, preemptions=2):
+        appended, result = outcome.results
+        assert isinstance(appended, tuple), (outcome.schedule, appended)
+        if isinstance(result, ConflictError):
+            refused += 1
+            expected = [[*before, 7, 7, 7]]
+        else:
+            assert result == length, (outcome.schedule, result)
+            expected = [[*resized, 7, 7, 7], [*before, 7, 7, 7, *[0] * 6][:length]]
+        assert content(outcome.bucket) in expected, (outcome.schedule, outcome.results)
+    assert refused
+
+
+def test_readers_see_complete_appends_only() -> None:
+    def reads(client: Client) -> Any:
+        return [tessarr.open_array(client, mode="r")[:].tolist() for _ in range(3)]
+
+    for outcome in exhaustive([reads, appends(1), appends(2)], with_array, preemptions=1):
+        for values in outcome.results[0]:
+            assert {length for _, length in blocks(values[6:])} <= {3}, (outcome.schedule, values)
+            assert 0 not in values, (outcome.schedule, values)
