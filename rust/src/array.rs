@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
@@ -18,6 +19,7 @@ use crate::element::Last;
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
 use crate::part::Cut;
+use crate::store::has_coarse_times;
 
 pub enum Store {
     Local(PathBuf),
@@ -64,6 +66,8 @@ pub struct Array {
     pub keep_updated: bool,
     pub read_missing: bool,
     pub durable: bool,
+    /// The times of files are too coarse for an update to see by them that a value was replaced.
+    pub coarse: AtomicBool,
     key: KeyTemplate,
     codecs: Value,
     /// The one chain, when all chunks have one shape.
@@ -120,6 +124,7 @@ impl Array {
             _ => return Err(unsupported("the kind of store")),
         };
         let key = KeyTemplate::from_json(&json["key"], shape.len())?;
+        let coarse = matches!(&store, Store::Local(root) if has_coarse_times(root));
         let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
         let mut array = Array {
             shape,
@@ -131,6 +136,7 @@ impl Array {
             keep_updated: flag("keep_updated_chunks", false),
             read_missing: flag("read_missing", true),
             durable: flag("durable", false),
+            coarse: AtomicBool::new(coarse),
             key,
             codecs: json["codecs"].clone(),
             uniform: None,

@@ -149,7 +149,7 @@ fn array_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
 
 impl Last {
     fn new(chain: Arc<Chain>, path: Arc<Path>, version: Version, place: Place, held: Held) -> Option<Last> {
-        let leaf = leaf(&chain)?;
+        let leaf = leaf(&chain).filter(|_| !version.is_coarse())?;
         let strides: Vec<usize> = leaf.stored_strides.iter().map(|&stride| stride as usize).collect();
         let (mut shape, mut strides) = (leaf.shape.clone(), array_order(leaf, &strides));
         if matches!(chain.middle, Middle::Shard(_)) {

@@ -155,6 +155,8 @@ fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
 pub struct Place<'a> {
     pub root: &'a Path,
     pub durable: bool,
+    /// Set once a file is seen whose time is not the one it was given.
+    pub coarse: &'a AtomicBool,
 }
 
 /// Runs `work`, and again after making the directory of `path` as long as that is missing.
@@ -198,7 +200,11 @@ impl Replacement {
     pub fn finish(&self, place: Place, over: Over) -> Result<()> {
         let failed = |error| self.failed(error);
         // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
-        self.file.set_modified(SystemTime::now()).map_err(failed)?;
+        let now = SystemTime::now();
+        self.file.set_modified(now).map_err(failed)?;
+        if !Version::of(&self.file.metadata().map_err(failed)?).has_time(now) {
+            place.coarse.store(true, Ordering::Relaxed);
+        }
         if place.durable {
             sync(&self.file).map_err(failed)?;
         }

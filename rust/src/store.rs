@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result};
 use crate::region::Exported;
@@ -18,7 +18,13 @@ pub struct Version {
     inode: u64,
     mtime_ns: u128,
     size: u64,
+    coarse: bool,
 }
+
+/// Times that are all multiples of this many nanoseconds come from a file system that rounds them (FAT, HFS+, ext3).
+const COARSE_NS: u128 = 10_000_000;
+/// No value is replaced twice within this time.
+const KEPT_NS: u128 = 10_000;
 
 impl Version {
     pub fn of(metadata: &Metadata) -> Version {
@@ -31,7 +37,24 @@ impl Version {
         let (device, inode) = (0, 0);
         let mtime_ns =
             metadata.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok()).map_or(0, |d| d.as_nanos());
-        Version { device, inode, mtime_ns, size: metadata.len() }
+        // Users may set any time of modification, but not the time of the last change.
+        #[cfg(unix)]
+        let changed_ns = std::os::unix::fs::MetadataExt::ctime_nsec(metadata) as u128;
+        #[cfg(not(unix))]
+        let changed_ns = mtime_ns;
+        let coarse = mtime_ns.is_multiple_of(COARSE_NS) && changed_ns.is_multiple_of(COARSE_NS);
+        Version { device, inode, mtime_ns, size: metadata.len(), coarse }
+    }
+
+    /// Whether the time is too coarse to tell this value from another that has its inode and size.
+    pub fn is_coarse(&self) -> bool {
+        self.coarse
+    }
+
+    /// Whether a time that was set came back as that.
+    pub fn has_time(&self, set: SystemTime) -> bool {
+        let set_ns = set.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        self.mtime_ns.abs_diff(set_ns) < KEPT_NS
     }
 
     /// Whether both are of one file, changed or not.
@@ -185,9 +208,10 @@ impl<'a> Source<'a> {
         matches!(self, Source::Stored { object: Object::Local(_), .. })
     }
 
-    /// Where the value comes from, for the cache: file and offset.
+    /// Where the value comes from, for the cache: file and offset. `None` also where its version may be another's too.
     pub fn origin(&self) -> Option<(&'a Local, u64)> {
         match *self {
+            Source::Stored { object: Object::Local(local), .. } if local.version.is_coarse() => None,
             Source::Stored { object: Object::Local(local), offset, .. } => Some((local, offset)),
             _ => None,
         }
@@ -340,6 +364,11 @@ pub fn read_small(path: Arc<Path>, most: u64) -> Look {
         }
         _ => Look::Other,
     }
+}
+
+/// Whether a directory says that its file system rounds times.
+pub fn has_coarse_times(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| Version::of(&metadata).is_coarse())
 }
 
 /// What is at `path` now; `None` when there is no file.

@@ -127,7 +127,7 @@ impl WriteJob {
     fn store(&self, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
         let place = place(&self.array)?;
         let path = self.array.path(&whole.key).ok_or_else(|| Error::new("internal", "no path"))?;
-        if covers && REPLACING_IS_SEEN {
+        if covers && REPLACING_IS_SEEN && !place.coarse.load(Ordering::Relaxed) {
             return self.replace(whole, &path, None, None, &mut *poll);
         }
         let mut wait = || if self.stopped.load(Ordering::Relaxed) { Err(given_up()) } else { poll() };
@@ -455,7 +455,7 @@ impl OpenShard {
 /// Where the chunks of an array are written.
 fn place(array: &Array) -> Result<Place<'_>> {
     match &array.store {
-        Store::Local(root) => Ok(Place { root, durable: array.durable }),
+        Store::Local(root) => Ok(Place { root, durable: array.durable, coarse: &array.coarse }),
         Store::Python(_) => Err(Error::new("internal", "only local files are written")),
     }
 }

@@ -12,11 +12,13 @@ from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import UnsupportedOperationError
+from tessarr.stores.local.store import LocalStore
 
 _REFERENCE = ReferenceEngine()
 
 
 NOT_BUILT = "it was not built when tessarr was installed, for want of a Rust toolchain or of a crate registry"
+_COARSE = ", and keeps no chunks: this file system rounds times, so that a replaced file may look like the one before"
 _BUILD = "Set engine to 'auto', or install Rust (rustup.rs) and then tessarr again with pip's --force-reinstall"
 
 
@@ -48,7 +50,8 @@ def choose(bound: BoundArray) -> Choice:
     native, missing = _native()
     why_not = missing if native is None else native.supports(bound)
     if native is not None and why_not is None:
-        return Choice(native, "serves this array")
+        coarse = isinstance(bound.store, LocalStore) and bound.store.has_coarse_times
+        return Choice(native, f"serves this array{_COARSE if coarse else ''}")
     if wanted == "native":
         raise UnsupportedOperationError(
             f"the native engine cannot serve this array: {why_not}",

@@ -121,8 +121,28 @@ def write(descriptor: int, data: bytes | memoryview) -> None:
         written += os.write(descriptor, memoryview(data)[written:])
 
 
-def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | None = None, *, durable: bool) -> None:
-    """Writes bytes and ranges of `source`, one after another, to a new file, and closes it; `durable` syncs it."""
+_COARSE_NS = 10_000_000
+"""Times that are all multiples of this come from a file system that rounds them (FAT, HFS+, ext3)."""
+_KEPT_NS = 10_000
+"""No value is replaced twice within this time."""
+
+
+def has_coarse_times(directory: str) -> bool:
+    """Whether a directory says that its file system rounds times, so that versions of files may repeat."""
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return False
+    # Users may set any time of modification, but not the time of the last change.
+    return not (status.st_mtime_ns % _COARSE_NS or status.st_ctime_ns % _COARSE_NS)
+
+
+def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | None = None, *, durable: bool) -> bool:
+    """Writes bytes and ranges of `source`, one after another, to a new file, and closes it; `durable` syncs it.
+
+    ``False``: the file did not keep the time that it was given.
+    """
+    kept = True
     try:
         preallocate(descriptor, pieces_nbytes(pieces))
         for piece in pieces:
@@ -134,10 +154,12 @@ def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | No
         if os.name != "nt":
             # The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
             os.utime(descriptor, ns=(now := time.time_ns(), now))
+            kept = abs(os.fstat(descriptor).st_mtime_ns - now) < _KEPT_NS
         if durable:
             sync(descriptor)
     finally:
         os.close(descriptor)
+    return kept
 
 
 def _keep(descriptor: int, source: FileValue, piece: ByteRange) -> None:

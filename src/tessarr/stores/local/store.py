@@ -85,6 +85,7 @@ class LocalStore(Store):
         self.read_only = read_only
         self.durable = durable
         self.file_locks = file_locks
+        self._coarse_times: bool | None = None
         self._case_blind: bool | None = None
         """Whether the file system takes FOO for foo; ``None`` until the first value is set."""
 
@@ -117,8 +118,18 @@ class LocalStore(Store):
 
     @property
     def update_sees_set(self) -> bool:  # type: ignore[override]
-        """Unless it is without file locks, or on Windows (`tessarr.stores.local.replace`)."""
-        return self.file_locks and localswap.IS_EXACT
+        """Unless it has no file locks or coarse times, or is on Windows (`tessarr.stores.local.replace`)."""
+        return self.file_locks and localswap.IS_EXACT and not self.has_coarse_times
+
+    @property
+    def has_coarse_times(self) -> bool:
+        """Whether the file system rounds the times of files, so that two values of one key may have the same version.
+
+        The root's times say so, or the first value that is set.
+        """
+        if self._coarse_times is None and os.path.isdir(self._root):
+            self._coarse_times = localfile.has_coarse_times(self._root)
+        return bool(self._coarse_times)
 
     @property
     def lock_reaches_all(self) -> bool:  # type: ignore[override]
@@ -272,7 +283,8 @@ class LocalStore(Store):
         try:
             descriptor = self._opened(folder, lambda: os.open(temporary, localfile.CREATE, 0o666))
             try:
-                localfile.write_value(descriptor, pieces, source, durable=self.durable)
+                if not localfile.write_value(descriptor, pieces, source, durable=self.durable):
+                    self._coarse_times = True
                 if self._case_blind is not False:
                     self._check_case(key, temporary)
                 if not localswap.place(temporary, path, over, flock=self.file_locks):
