@@ -20,7 +20,7 @@ REQUIREMENTS = Path(__file__).parent / "conformance" / "requirements.csv"
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.load_profile("project")
 
-collect_ignore_glob = ["codecs/golden/*.py"]
+collect_ignore_glob = ["codecs/golden/*.py", "codecs/golden/registry/*.py", "dtypes/golden/*.py"]
 """Programs that wrote fixtures with other libraries; kept to show how, never run by tests."""
 
 

@@ -24,6 +24,7 @@ mod read;
 pub mod region;
 mod replace;
 mod scratch;
+mod steps;
 pub mod store;
 pub mod vlen;
 mod waves;

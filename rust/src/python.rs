@@ -18,6 +18,7 @@ use crate::part::{Ax, Part, Spread};
 use crate::pool;
 use crate::read::ReadJob;
 use crate::region::Memory;
+use crate::steps;
 use crate::store::{Look, read_small};
 use crate::vlen;
 use crate::write::WriteJob;
@@ -342,5 +343,6 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cache_info, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)?;
     vlen::register(module)?;
+    steps::register(module)?;
     Ok(())
 }

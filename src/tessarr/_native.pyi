@@ -106,3 +106,9 @@ def vlen_bytes(data: bytes, at: int, count: int) -> tuple[list[bytes], int] | No
 
 def vlen_join(texts: list[str | None]) -> bytes | None:
     """The texts each after its length. `None`: another object is among them, or text that has no UTF-8."""
+
+def encode_step(name: str, configuration: str, data: bytes) -> bytes:
+    """What the codec `name` of the engine makes of `data`; `configuration` is JSON, as the engine has it."""
+
+def decode_step(name: str, configuration: str, data: bytes, nbytes: int) -> bytes:
+    """The `nbytes` bytes that `data` was made of."""

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from tessarr import codecs
 from tessarr.codecs import numcodecs
+from tessarr.codecs.array_to_array.singleton_dim import SqueezeCodec
 from tessarr.codecs.base import BytesToBytes, ChunkSpec, Codec
+from tessarr.codecs.bytes_to_bytes.lz4java import Lz4JavaCodec
 from tessarr.codecs.raw import flat_bytes
 from tessarr.dtypes.parse import from_v3
 
@@ -56,6 +58,15 @@ BYTES: dict[str, BytesSample] = {
     "blosc-stored": BytesSample(lambda: codecs.BloscCodec(4, "lz4", 0, "noshuffle")),
     "blosc-blocks": BytesSample(lambda: codecs.BloscCodec(4, "zstd", 5, "bitshuffle", 256)),
     "crc32c": BytesSample(codecs.Crc32cCodec),
+    "conditional": BytesSample(lambda: codecs.ConditionalCodec((codecs.GzipCodec(level=1),))),
+    "conditional-always": BytesSample(
+        lambda: codecs.ConditionalCodec((codecs.GzipCodec(level=1), codecs.Crc32cCodec()), 16, "always")
+    ),
+    "conditional-never": BytesSample(lambda: codecs.ConditionalCodec((codecs.GzipCodec(level=1),), policy="never")),
+    "pad-start": BytesSample(lambda: codecs.PadCodec("start", b"header")),
+    "pad-end": BytesSample(lambda: codecs.PadCodec("end", bytes(5))),
+    "lz4java": BytesSample(Lz4JavaCodec),
+    "lz4java-blocks": BytesSample(lambda: Lz4JavaCodec(64)),
     **{
         f"v2-{config['id']}-{index}": BytesSample(_v2(config))
         for index, config in enumerate(
@@ -96,6 +107,25 @@ ARRAYS: dict[str, tuple[Callable[[], Codec], str]] = {
     "scale_offset": (lambda: codecs.ScaleOffsetCodec(offset=3, scale=2), "int32"),
     "cast_value": (lambda: codecs.CastValueCodec(data_type="int8"), "float64"),
     "reshape": (lambda: codecs.ReshapeCodec(((0, 1), -1)), "int32"),
+    "singleton_dim": (lambda: codecs.SingletonDimCodec((("insert", 0), ("insert", 4), ("remove", 0))), "int16"),
+    "zarrs.squeeze": (SqueezeCodec, "int16"),
+    "zfp": (codecs.ZfpCodec, "float32"),
+    "zfp-int8": (codecs.ZfpCodec, "int8"),
+    "zfp-uint16": (codecs.ZfpCodec, "uint16"),
+    "zfp-uint64": (codecs.ZfpCodec, "uint64"),
+    "zfp-float16": (codecs.ZfpCodec, "float16"),
+    "zfp-accuracy": (lambda: codecs.ZfpCodec("fixed_accuracy", tolerance=0.0001), "float64"),
+    "n5_default": (
+        lambda: codecs.N5DefaultCodec((codecs.TransposeCodec((2, 1, 0)), codecs.BytesCodec("big"))),
+        "int32",
+    ),
+    "n5_default-gzip": (
+        lambda: codecs.N5DefaultCodec(
+            (codecs.TransposeCodec((2, 1, 0)), codecs.BytesCodec("big"), codecs.GzipCodec(level=1))
+        ),
+        "float64",
+    ),
+    "n5_varlen": (lambda: codecs.N5VarlenCodec((codecs.BytesCodec("big"), codecs.GzipCodec(level=1))), "int32"),
     "transpose": (lambda: codecs.TransposeCodec((2, 0, 1)), "int32"),
     "bytes": (lambda: codecs.BytesCodec("big"), "int32"),
     "numcodecs.delta": (lambda: numcodecs.Delta(dtype="<i4"), "int32"),

@@ -89,7 +89,55 @@ fn made(name: &str, configuration: Value) -> Codec {
 fn codecs() -> Vec<Member> {
     let streams = ["zstd", "lz4", "gzip", "zlib", "bz2", "shuffle"];
     let checksums = ["fletcher32", "crc32c", "crc32", "adler32", "jenkins_lookup3"];
-    streams.into_iter().chain(checksums).map(decoder).chain(filters()).chain([vlen_elements()]).collect()
+    let extensions =
+        extensions().into_iter().map(|(name, configuration, size)| stream(name, made(name, configuration), size));
+    streams
+        .into_iter()
+        .chain(checksums)
+        .map(decoder)
+        .chain(filters())
+        .chain([vlen_elements()])
+        .chain(extensions)
+        .collect()
+}
+
+/// Codecs of the registry's extensions.
+fn extensions() -> Vec<(&'static str, Value, Option<usize>)> {
+    let gzip = json!({"name": "gzip", "configuration": {"level": 1}});
+    let zfp = |element: &str, size: usize, mode: Value| {
+        let mut configuration = json!({"element": element, "shape": [4, 8]});
+        configuration.as_object_mut().unwrap().extend(mode.as_object().unwrap().clone());
+        ("zfp", configuration, Some(32 * size))
+    };
+    vec![
+        zfp("u1", 1, json!({"mode": "reversible"})),
+        zfp("f4", 4, json!({"mode": "reversible"})),
+        zfp("f8", 8, json!({"mode": "fixed_precision", "precision": 20})),
+        zfp("i8", 8, json!({"mode": "expert", "minbits": 1, "maxbits": 4000, "maxprec": 64, "minexp": -1075})),
+        ("n5_default", json!({"shape": [4, 4], "item": 2, "fill": [0, 0], "codecs": []}), Some(32)),
+        ("n5_default", json!({"shape": [4, 4], "item": 2, "fill": [0, 0], "codecs": [gzip]}), Some(32)),
+        ("conditional", json!({"codecs": [gzip, {"name": "crc32c"}], "header_bytes": 1}), None),
+        ("lz4java", json!({}), None),
+        ("lzw", json!({}), None),
+        ("pad", json!({"location": "start", "padding": [1, 2, 3]}), None),
+    ]
+}
+
+/// A codec that is given any size to decode to; it encodes chunks of `size` bytes only, where that is stated.
+fn stream(name: &str, codec: Codec, size: Option<usize>) -> Member {
+    let one = |n: usize| {
+        let mut seed = Vec::new();
+        codec.encode(&(0..n).map(|i| (i % 7) as u8).collect::<Vec<u8>>(), &mut seed).expect("a chunk can be encoded");
+        vec![sized(n, &seed)]
+    };
+    let seeds = size.map_or_else(|| encoded(&codec), one);
+    let run = move |input: &[u8]| {
+        let Some((n, data)) = split(input) else { return };
+        if codec.check_plausible(data, n).is_ok() {
+            let _ = codec.decode_into(data, &mut vec![0; n]);
+        }
+    };
+    Member { name: name.into(), seeds, run: Box::new(run) }
 }
 
 /// A codec of one stream.

@@ -6,18 +6,25 @@ mod bits;
 pub mod blosc;
 pub mod blosclz;
 pub mod checksum;
+mod conditional;
 pub mod deflate;
 mod delta;
+mod extension;
 pub mod filter;
+mod lz4java;
+mod lzw;
+mod n5;
 mod number;
 mod packbits;
 pub mod shuffle;
+mod zfp;
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::scratch;
 use checksum::Checksum;
+use extension::Extension;
 use filter::Filter;
 
 /// No byte of zstd, lz4, deflate or Blosc decodes to more: a run of 128 KiB takes zstd four bytes.
@@ -37,6 +44,7 @@ pub enum Codec {
     Checksum(Checksum),
     Shuffle { elementsize: usize },
     Filter(Filter),
+    Extension(Box<Extension>),
 }
 
 /// `configuration[name]` as an integer, `default` when absent.
@@ -62,7 +70,13 @@ impl Codec {
             "shuffle" => Codec::Shuffle { elementsize: usize::try_from(int("elementsize", 4)?).unwrap_or(0) },
             _ => match Checksum::from_json(name, configuration)? {
                 Some(checksum) => Codec::Checksum(checksum),
-                None => return Ok(Filter::from_json(name, configuration)?.map(Codec::Filter)),
+                None => match Filter::from_json(name, configuration)? {
+                    Some(filter) => Codec::Filter(filter),
+                    None => {
+                        let extension = Extension::from_json(name, configuration)?;
+                        return Ok(extension.map(|extension| Codec::Extension(Box::new(extension))));
+                    }
+                },
             },
         }))
     }
@@ -78,6 +92,7 @@ impl Codec {
             Codec::Checksum(checksum) => checksum.name(),
             Codec::Shuffle { .. } => "shuffle",
             Codec::Filter(filter) => filter.name(),
+            Codec::Extension(extension) => extension.name(),
         }
     }
 
@@ -87,6 +102,7 @@ impl Codec {
             Codec::Checksum(_) => n.checked_add(4),
             Codec::Shuffle { .. } => Some(n),
             Codec::Filter(filter) => filter.encoded_size(n),
+            Codec::Extension(extension) => extension.encoded_size(n),
             _ => None,
         }
     }
@@ -130,6 +146,7 @@ impl Codec {
                 Ok(())
             }
             Codec::Filter(filter) => filter.decode_into(data, out),
+            Codec::Extension(extension) => extension.decode_into(data, out),
         }
     }
 
@@ -154,6 +171,7 @@ impl Codec {
                 Ok(())
             }
             Codec::Filter(filter) => filter.encode(data, out),
+            Codec::Extension(extension) => extension.encode(data, out),
         }
     }
 }

@@ -18,17 +18,25 @@ if TYPE_CHECKING:
     from tessarr.codecs.array_to_array.reshape import ReshapeCodec as ReshapeCodec
     from tessarr.codecs.array_to_array.scale_offset import ScaleOffset as ScaleOffset
     from tessarr.codecs.array_to_array.scale_offset import ScaleOffsetCodec as ScaleOffsetCodec
+    from tessarr.codecs.array_to_array.singleton_dim import SingletonDimCodec as SingletonDimCodec
     from tessarr.codecs.array_to_array.transpose import TransposeCodec as TransposeCodec
     from tessarr.codecs.array_to_bytes.bytes import BytesCodec as BytesCodec
     from tessarr.codecs.array_to_bytes.bytes import Endian as Endian
+    from tessarr.codecs.array_to_bytes.jpeg import JpegCodec as JpegCodec
+    from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec as N5DefaultCodec
+    from tessarr.codecs.array_to_bytes.n5_varlen import N5VarlenCodec as N5VarlenCodec
     from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec as PackBitsCodec
     from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec as VLenBytesCodec
     from tessarr.codecs.array_to_bytes.vlen import VLenUTF8Codec as VLenUTF8Codec
+    from tessarr.codecs.array_to_bytes.zfp import ZfpCodec as ZfpCodec
     from tessarr.codecs.bytes_to_bytes.blosc import BloscCname as BloscCname
     from tessarr.codecs.bytes_to_bytes.blosc import BloscCodec as BloscCodec
     from tessarr.codecs.bytes_to_bytes.blosc import BloscShuffle as BloscShuffle
+    from tessarr.codecs.bytes_to_bytes.conditional import ConditionalCodec as ConditionalCodec
     from tessarr.codecs.bytes_to_bytes.crc32c import Crc32cCodec as Crc32cCodec
     from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec as GzipCodec
+    from tessarr.codecs.bytes_to_bytes.lzw import LzwCodec as LzwCodec
+    from tessarr.codecs.bytes_to_bytes.pad import PadCodec as PadCodec
     from tessarr.codecs.bytes_to_bytes.zstd import ZstdCodec as ZstdCodec
     from tessarr.codecs.sharding import ShardingCodec as ShardingCodec
     from tessarr.codecs.sharding import ShardingCodecIndexLocation as ShardingCodecIndexLocation
@@ -50,6 +58,14 @@ _HOME = {
     "CastValueCodec": "array_to_array.cast_value",
     "CastValue": "array_to_array.cast_value",
     "ReshapeCodec": "array_to_array.reshape",
+    "SingletonDimCodec": "array_to_array.singleton_dim",
+    "ZfpCodec": "array_to_bytes.zfp",
+    "N5DefaultCodec": "array_to_bytes.n5_default",
+    "N5VarlenCodec": "array_to_bytes.n5_varlen",
+    "JpegCodec": "array_to_bytes.jpeg",
+    "ConditionalCodec": "bytes_to_bytes.conditional",
+    "PadCodec": "bytes_to_bytes.pad",
+    "LzwCodec": "bytes_to_bytes.lzw",
     "BloscShuffle": "bytes_to_bytes.blosc",
     "BloscCname": "bytes_to_bytes.blosc",
     "Endian": "array_to_bytes.bytes",

@@ -33,6 +33,14 @@ _HOME = {
     "bitround": "elements:BitRound",
     "zfpy": "zfpy:ZFPY",
     "pcodec": "pcodec:PCodec",
+    "imagecodecs_zlib": "imagecodecs:Zlib",
+    "imagecodecs_deflate": "imagecodecs:Deflate",
+    "imagecodecs_zstd": "imagecodecs:Zstd",
+    "imagecodecs_bz2": "imagecodecs:BZ2",
+    "imagecodecs_lzma": "imagecodecs:LZMA",
+    "imagecodecs_lz4": "imagecodecs:LZ4",
+    "imagecodecs_blosc": "imagecodecs:Blosc",
+    "imagecodecs_lzw": "imagecodecs:LZW",
 }
 
 OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")

@@ -43,7 +43,7 @@ class NumcodecsCodec(Codec):
 
     def __init_subclass__(cls) -> None:
         if "codec_id" in cls.__dict__:
-            cls.name = f"numcodecs.{cls.codec_id}"
+            cls.name = cls.codec_id if cls.codec_id.startswith("imagecodecs_") else f"numcodecs.{cls.codec_id}"
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.coder.members == other.coder.members
@@ -339,11 +339,66 @@ class Pickle(_Bytes):
         raise unknown(cls.codec_id)
 
 
+class ImagecodecsZlib(_Bytes):
+    """``imagecodecs_zlib``."""
+
+    codec_id = "imagecodecs_zlib"
+
+
+class ImagecodecsDeflate(_Bytes):
+    """``imagecodecs_deflate``."""
+
+    codec_id = "imagecodecs_deflate"
+
+
+class ImagecodecsZstd(_Bytes):
+    """``imagecodecs_zstd``."""
+
+    codec_id = "imagecodecs_zstd"
+
+
+class ImagecodecsBZ2(_Bytes):
+    """``imagecodecs_bz2``."""
+
+    codec_id = "imagecodecs_bz2"
+
+
+class ImagecodecsLZMA(_Bytes):
+    """``imagecodecs_lzma``."""
+
+    codec_id = "imagecodecs_lzma"
+
+
+class ImagecodecsLZ4(_Bytes):
+    """``imagecodecs_lz4``."""
+
+    codec_id = "imagecodecs_lz4"
+
+
+class ImagecodecsBlosc(_Bytes):
+    """``imagecodecs_blosc``."""
+
+    codec_id = "imagecodecs_blosc"
+
+
+class ImagecodecsLZW(_Bytes):
+    """``imagecodecs_lzw``."""
+
+    codec_id = "imagecodecs_lzw"
+
+
 CLASSES: dict[str, type[NumcodecsCodec]] = {
     cls.codec_id: cls
     for cls in (
         Blosc, LZ4, Zstd, Zlib, GZip, BZ2, LZMA, Shuffle, Base64, CRC32, CRC32C, Adler32, Fletcher32, JenkinsLookup3,
         Delta, FixedScaleOffset, Quantize, BitRound, AsType, PackBits, PCodec, ZFPY,
+    )
+}  # fmt: skip
+_OF_IMAGECODECS: dict[str, type[NumcodecsCodec]] = {
+    cls.codec_id: cls
+    for cls in (
+        ImagecodecsZlib, ImagecodecsDeflate, ImagecodecsZstd, ImagecodecsBZ2, ImagecodecsLZMA, ImagecodecsLZ4,
+        ImagecodecsBlosc, ImagecodecsLZW,
     )
 }  # fmt: skip
 
@@ -368,6 +423,7 @@ def v3_codec(config: Mapping[str, Any]) -> Codec:
         return BloscCodec(known.get("typesize"), known["cname"], known["clevel"], shuffle, known["blocksize"])
     if codec_id in ("vlen-utf8", "vlen-bytes"):
         return VLenUTF8Codec() if codec_id == "vlen-utf8" else VLenBytesCodec()
-    if codec_id not in CLASSES:
+    made = CLASSES.get(codec_id) or _OF_IMAGECODECS.get(codec_id)
+    if made is None:
         raise unknown(codec_id)
-    return CLASSES[codec_id](**members)
+    return made(**members)

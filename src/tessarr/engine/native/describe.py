@@ -10,6 +10,7 @@ import numpy as np
 
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
+from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.chain import BoundChain
 from tessarr.engine.bound import BoundArray
@@ -123,14 +124,23 @@ def _chain(chain: BoundChain) -> list[JSON]:
         )
     else:
         swap: list[JSON] = []
+        extension: list[JSON] = []
         if isinstance(middle, BytesCodec):
             swap = _swap(spec.dtype, middle.stored_dtype(spec))
-        else:
+        elif isinstance(middle, PackBitsCodec):
             filters = [*(filters or ()), _lazy().packing(middle, spec)]
+        else:
+            found = _extensions().serializer(middle, spec, _nested)
+            if found.order is not None:
+                if filters is not None:
+                    raise UnsupportedError(f"filters before {middle.name}")
+                codecs.append(named("transpose", {"order": found.order}))
+            swap = _swap(spec.dtype, spec.dtype.newbyteorder(">")) if found.big else []
+            extension = [found.step]
         if filters is not None and swap:
             filters, swap = [*filters, _lazy().swapping(swap, spec.dtype.itemsize)], []
         codecs.append(named("bytes", {"swap": swap, "boolean": chain.spec.dtype.kind == "b"}))
-        codecs += filters or ()
+        codecs += [*(filters or ()), *extension]
     flow = middle.stored_dtype(spec) if isinstance(middle, BytesCodec) else np.dtype(np.uint8)
     for codec in chain.after:
         step, flow = _step(codec, flow)
@@ -156,6 +166,21 @@ def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
     return codecs, filters
 
 
+def _nested(codec: BytesToBytes) -> JSONObject:
+    """A bytes → bytes codec within another codec."""
+    step, _ = _step(codec, np.dtype(np.uint8))
+    if step is None:
+        raise UnsupportedError(f"the codec {codec.name!r} within another")
+    return step
+
+
+def _extensions() -> ModuleType:
+    """`tessarr.engine.native.extensions`, which most arrays do not need."""
+    from tessarr.engine.native import extensions
+
+    return extensions
+
+
 def _lazy() -> ModuleType:
     """`tessarr.engine.native.filters`, which most arrays do not need."""
     from tessarr.engine.native import filters as native_filters
@@ -169,12 +194,15 @@ _STEPS = frozenset(
         "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3",
     )
 )  # fmt: skip
+_EXTENSIONS = frozenset(f"tessarr.codecs.bytes_to_bytes.{name}" for name in ("conditional", "lz4java", "lzw", "pad"))
 _FILTERS = frozenset(("delta", "quantize", "astype", "bitround", "packbits"))
 
 
 def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:
     """A bytes → bytes codec, given elements of `flow`, and what it gives: one of the specification, or numcodecs' of the
     same name (`coder` holds its members)."""
+    if type(codec).__module__ in _EXTENSIONS:
+        return cast("JSONObject | None", _extensions().step(codec, _nested)), np.dtype(np.uint8)
     coder = getattr(codec, "coder", None)
     name = codec.name if coder is None else coder.codec_id
     if type(codec).__module__.partition(".")[0] != "tessarr" or name not in (

@@ -17,8 +17,9 @@ import numpy as np
 from tessarr.codecs.array_to_array.bitround import MANTISSA, BitRoundCodec
 from tessarr.codecs.array_to_array.numbers import is_foreign
 from tessarr.codecs.array_to_array.reshape import ReshapeCodec
+from tessarr.codecs.array_to_array.singleton_dim import SingletonDimCodec, SqueezeCodec
 from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
-from tessarr.codecs.base import ArrayToArray, ArrayToBytes, ChunkSpec
+from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.numcodecs import elements
 from tessarr.codecs.numcodecs import v3 as numcodecs_v3
 from tessarr.codecs.numcodecs.coders import Coder
@@ -43,7 +44,7 @@ def element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
 
 
 def _element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
-    if isinstance(codec, ReshapeCodec):
+    if isinstance(codec, ReshapeCodec | SingletonDimCodec | SqueezeCodec):
         return None  # the same bytes
     if not spec.dtype.isnative or type(codec).__module__.partition(".")[0] != "tessarr":
         raise UnsupportedError(f"the codec {codec.name!r} on {spec.dtype}")
@@ -92,10 +93,8 @@ def v2_filter(coder: Coder, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.
         raise UnsupportedError(f"the codec {coder.codec_id!r}: {error}") from error
 
 
-def packing(codec: ArrayToBytes, spec: ChunkSpec) -> JSONObject:
+def packing(codec: PackBitsCodec, spec: ChunkSpec) -> JSONObject:
     """The ``packbits`` codec of v3."""
-    if not isinstance(codec, PackBitsCodec):
-        raise UnsupportedError(f"the codec {codec.name!r}")
     layout = codec._layout(spec)
     if not spec.dtype.isnative or sys.byteorder != "little":
         raise UnsupportedError(f"packbits of {spec.dtype}")

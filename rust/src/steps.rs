@@ -1,0 +1,49 @@
+//! Single codecs of the engine, for the classes of Python that stand for them.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::Value;
+
+use crate::codecs::Codec;
+use crate::error::{Error, Result};
+
+fn codec(name: &str, configuration: &str) -> Result<Codec> {
+    let unsupported = |what: String| Error::new("unsupported", what);
+    let json: Value = serde_json::from_str(configuration).map_err(|error| unsupported(error.to_string()))?;
+    Codec::from_json(name, &json)?.ok_or_else(|| unsupported(format!("the codec '{name}'")))
+}
+
+/// What the codec `name` makes of `data`; the configuration is JSON, as the engine has it.
+#[pyfunction]
+pub fn encode_step<'py>(
+    py: Python<'py>,
+    name: &str,
+    configuration: &str,
+    data: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let codec = codec(name, configuration)?;
+    let encoded = py.detach(|| {
+        let mut out = Vec::new();
+        codec.encode(data, &mut out).map(|()| out)
+    })?;
+    Ok(PyBytes::new(py, &encoded))
+}
+
+/// The `nbytes` bytes that `data` was made of.
+#[pyfunction]
+pub fn decode_step<'py>(
+    py: Python<'py>,
+    name: &str,
+    configuration: &str,
+    data: &[u8],
+    nbytes: usize,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let codec = codec(name, configuration)?;
+    codec.check_plausible(data, nbytes)?;
+    PyBytes::new_with(py, nbytes, |out| Ok(py.detach(|| codec.decode_into(data, out))?))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(encode_step, module)?)?;
+    module.add_function(wrap_pyfunction!(decode_step, module)?)
+}

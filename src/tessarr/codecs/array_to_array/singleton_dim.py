@@ -1,0 +1,123 @@
+"""The ``singleton_dim`` codec: axes of length 1, put in or taken out.
+
+Source: zarr-extensions pull request 58 (proposed). v3 name ``singleton_dim``; none in v2. zarrs has ``zarrs.squeeze``, which
+takes all of them out.
+
+>>> codec = SingletonDimCodec.from_json({"operations": [{"insert": 0}, {"remove": 3}]})
+>>> codec.output_shape((4, 5, 1))
+(1, 4, 5)
+
+Operations are done from left to right, each on the shape that the one before it gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.base import ArrayToArray, ChunkSpec
+from tessarr.codecs.members import check_members, read_members
+from tessarr.errors import CodecError
+from tessarr.types import JSON, JSONObject, Shape
+
+Operation: TypeAlias = tuple[Literal["insert", "remove"], int]
+_MOST = 64
+"""Axes that NumPy has at most."""
+
+
+def _check_operations(value: Any) -> str | None:
+    if not isinstance(value, list | tuple) or len(value) > 2 * _MOST:
+        return f"must be a list of at most {2 * _MOST} operations, got {value!r}"
+    for item in value:
+        pairs = list(item.items()) if isinstance(item, Mapping) else []
+        if len(pairs) != 1 or pairs[0][0] not in ("insert", "remove"):
+            return f"must hold objects with one member, insert or remove; got {item!r}"
+        if type(pairs[0][1]) is not int or not 0 <= pairs[0][1] < _MOST:
+            return f"axes must be integers, not negative and below {_MOST}; got {item!r}"
+    return None
+
+
+_CHECKS = {"operations": _check_operations}
+
+
+@dataclass(frozen=True, slots=True)
+class SingletonDimCodec(ArrayToArray):
+    """The same elements with other axes of length 1; a view where the memory allows it."""
+
+    name = "singleton_dim"
+    operations: tuple[Operation, ...] = ()
+    """``("insert", axis)`` and ``("remove", axis)``."""
+
+    def __post_init__(self) -> None:
+        pairs = tuple((kind, axis) for kind, axis in self.operations)
+        check_members(self.name, {"operations": [{kind: axis} for kind, axis in pairs]}, _CHECKS)
+        object.__setattr__(self, "operations", pairs)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        members = read_members(cls.name, configuration, _CHECKS, required=("operations",))
+        return cls(tuple(pair for item in members["operations"] for pair in item.items()))
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name, "configuration": {"operations": [{kind: axis} for kind, axis in self.operations]}}
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """The shape of the output for an input of `shape`. Raises `CodecError` when there is none."""
+        sizes = list(shape)
+        for kind, axis in self.operations:
+            if kind == "insert" and axis <= len(sizes):
+                sizes.insert(axis, 1)
+            elif kind == "remove" and axis < len(sizes) and sizes[axis] == 1:
+                del sizes[axis]
+            else:
+                expected = "an axis of length 1" if kind == "remove" else f"at most {len(sizes)}"
+                got = f"{kind} {axis} of shape {tuple(sizes)}"
+                raise CodecError("singleton_dim does not fit the chunk", codec=self.name, expected=expected, got=got)
+        return tuple(sizes)
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """See `ArrayToArray.encoded_spec`."""
+        return spec.with_(shape=self.output_shape(spec.shape))
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.encode`."""
+        return np.reshape(chunk, self.output_shape(spec.shape))
+
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.decode`."""
+        return np.reshape(chunk, spec.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class SqueezeCodec(ArrayToArray):
+    """``zarrs.squeeze``: all axes of length 1 are taken out; one stays where there are no others."""
+
+    name = "zarrs.squeeze"
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        read_members(cls.name, configuration, {})
+        return cls()
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name, "configuration": {}}
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        """See `ArrayToArray.encoded_spec`."""
+        return spec.with_(shape=tuple(n for n in spec.shape if n != 1) or (1,))
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.encode`."""
+        return np.reshape(chunk, self.encoded_spec(spec).shape)
+
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToArray.decode`."""
+        return np.reshape(chunk, spec.shape)

@@ -1,0 +1,117 @@
+"""The ``n5_varlen`` codec: N5's blocks in their mode for elements of varying size.
+
+Source: zarr-extensions pull request 54 (proposed); N5 4.0. v3 name ``n5_varlen``; none in v2.
+
+>>> N5VarlenCodec.from_json({"codecs": [{"name": "vlen-utf8"}]}).to_json()["configuration"]
+{'codecs': [{'name': 'vlen-utf8'}]}
+
+As ``n5_default``, with mode 1 and one more number behind the shape (uint32, big-endian): the bytes that the array → bytes
+codec made, before compressors, which the proposal calls ``numElements`` since May 2026 and Java writes. Earlier texts have
+the size of what follows; both are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.codecs.array_to_bytes.n5_default import (
+    VARLENGTH,
+    bound_to,
+    check_block,
+    fitted,
+    header,
+    read_header,
+)
+from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
+from tessarr.codecs.chain import split
+from tessarr.codecs.parse import parse_codecs
+from tessarr.codecs.raw import corrupt, flat_bytes
+from tessarr.errors import CodecError, MetadataValidationError, Problem
+from tessarr.types import JSON, Buffer, JSONObject
+
+
+@dataclass(frozen=True, slots=True)
+class N5VarlenCodec(ArrayToBytes):
+    """A header, and elements encoded by `codecs`: one array → bytes codec, then compressors."""
+
+    name = "n5_varlen"
+    codecs: tuple[Codec, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codecs", tuple(self.codecs))
+        try:
+            before, _, _ = split(self.codecs)
+        except CodecError as error:
+            problem = Problem(("codecs",), "value", str(error))
+            raise MetadataValidationError("invalid n5_varlen codec", [problem], codec=self.name) from error
+        if before:
+            problem = Problem(("codecs",), "value", "must begin with an array to bytes codec")
+            raise MetadataValidationError("invalid n5_varlen codec", [problem], codec=self.name)
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`."""
+        problems = [
+            Problem((name,), "unknown", "unknown member of the n5_varlen codec")
+            for name in configuration
+            if name != "codecs"
+        ]
+        if "codecs" not in configuration:
+            problems.append(Problem(("codecs",), "missing", "is required"))
+        codecs, ignored = parse_codecs(configuration.get("codecs", []), ("codecs",), problems)
+        if ignored:
+            problems.append(Problem(("codecs",), "unsupported", f"unknown codecs {ignored}"))
+        if problems:
+            raise MetadataValidationError("invalid n5_varlen codec", problems, codec=cls.name)
+        return cls(codecs)
+
+    def to_json(self) -> JSONObject:
+        """See `Codec.to_json`."""
+        return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs]}}
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        """With every codec fitted."""
+        return type(self)(tuple(codec.fit(spec) for codec in self.codecs))
+
+    def encoded_size(self, spec: ChunkSpec) -> None:
+        """See `ArrayToBytes.encoded_size`."""
+        bound_to(self.codecs, spec.shape, spec.data_type)
+        if spec.shape and max(spec.shape) >= 1 << 32:
+            raise CodecError("an axis is too long for an N5 block", codec=self.name, got=spec.shape)
+
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+        """See `ArrayToBytes.encode`."""
+        chain = bound_to(self.codecs, spec.shape, spec.data_type)
+        data = chain.middle.encode(chunk, spec)
+        count = len(flat_bytes(data))
+        if count >= 1 << 32:
+            raise CodecError("an N5 block holds less than 4 GiB", codec=self.name, got=f"{count} bytes")
+        for step in chain.after:
+            data = step.encode(data)
+        return header(VARLENGTH, spec.shape) + count.to_bytes(4, "big") + flat_bytes(data).tobytes()
+
+    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+        """See `ArrayToBytes.decode`."""
+        shape, rest = read_header(self.name, data, VARLENGTH, len(spec.shape))
+        if len(rest) < 4:
+            raise corrupt(self.name, f"{len(rest)} bytes are no number of elements")
+        count, body = int.from_bytes(rest[:4].tobytes(), "big"), rest[4:]
+        check_block(self.name, shape, spec, len(body))
+        chain = bound_to(self.codecs, shape, spec.data_type)
+        decoded: Buffer = body
+        for step in reversed(chain.after):
+            decoded = step.decode(decoded, None)
+        if count not in (len(flat_bytes(decoded)), len(body)):
+            raise CodecError(
+                "an N5 block states another size than it has",
+                codec=self.name,
+                expected=f"{len(flat_bytes(decoded))} bytes",
+                got=f"{count} bytes",
+            )
+        block = chain.middle.decode(decoded, spec.with_(shape=shape))
+        return fitted(np.asarray(block), spec)
