@@ -25,3 +25,17 @@ def uses(module: str, names: set[str]) -> list[str]:
 def test_only_one_module_issues_warnings() -> None:
     """Because it knows the caller's line; ``warnings.warn`` would name one of ours."""
     assert {place.partition(":")[0] for place in uses("warnings", {"warn", "warn_explicit"})} == {"common/warn.py"}
+
+
+EXECUTORS = {
+    "engine/pool.py": "the threads of the process, for work of the processor",
+    "engine/jobs.py": "the threads of one tool, for what the caller allows",
+    "stores/remote/base.py": "requests of clients that block",
+    "codecs/bytes_to_bytes/blosc.py": "one thread, because c-blosc's own threads end the process after a fork",
+    "core/sync.py": "one thread for an event loop, where the caller's has one already",
+}
+
+
+def test_every_pool_of_threads_has_its_purpose() -> None:
+    found = {place.partition(":")[0] for place in uses("concurrent.futures", {"ThreadPoolExecutor"})}
+    assert found == EXECUTORS.keys()

@@ -12,9 +12,10 @@ import pytest
 
 import tessarr
 from tessarr.errors import BaseZarrError, StoreError, TessarrError
+from tessarr.indexing.boxes import box_shape
 from tessarr.tools import rechunk as rechunk_module
 from tessarr.tools.convert import convert
-from tessarr.tools.rechunk import box_shape, identical, rechunk
+from tessarr.tools.rechunk import identical, rechunk
 from tessarr.tools.sources import source_kind
 
 MEASURED = Path(__file__).resolve().parents[2] / "examples" / "data"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from itertools import pairwise, product, zip_longest
-from math import prod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +13,10 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import check_wanted, twin
 from tessarr.core.consolidated import follow_changes
 from tessarr.core.group import Group
+from tessarr.core.locate import locate
 from tessarr.core.walk import walk
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
-from tessarr.grids.base import Axis
+from tessarr.indexing.boxes import boxes_of_chunks
 from tessarr.metadata import formats
 from tessarr.stores.base import Store
 from tessarr.stores.buffers import byte_view
@@ -36,40 +35,10 @@ def write_values(source: Any, target: Array) -> None:
     if isinstance(source, np.ndarray) or not target.shape:
         target[...] = source[...] if isinstance(source, Array) else source
         return
-    for box in boxes(target):
+    axes = target._metadata.chunk_grid.axes(target.shape)
+    for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
         check_wanted()
         target[box] = source[box]
-
-
-def boxes(array: Array, nbytes: int = _PIECE_NBYTES) -> Iterator[tuple[slice, ...]]:
-    """Boxes of whole stored chunks that tile `array`, each of at most `nbytes`, or one chunk."""
-    axes = array._metadata.chunk_grid.axes(array.shape)
-    longest = [_longest(_spans(axis, 0)) if axis.uniform is None else axis.uniform for axis in axes]
-    size = max(1, array.dtype.itemsize) * prod(longest)
-    cuts: list[list[slice]] = []
-    for axis, chunk in zip(reversed(axes), reversed(longest), strict=True):
-        rest = size // chunk
-        spans = _spans(axis, nbytes // rest)
-        size = rest * max(chunk, _longest(spans))
-        cuts.append(spans)
-    yield from product(*reversed(cuts))
-
-
-def _spans(axis: Axis, limit: int) -> list[slice]:
-    """Slices of whole chunks that tile an axis, each of one chunk or at most `limit` elements."""
-    if axis.uniform is not None:
-        step = axis.uniform * max(1, limit // axis.uniform)
-        return [slice(start, min(start + step, axis.length)) for start in range(0, axis.length, step)]
-    ends = [*(axis.start(index) for index in range(1, axis.nchunks)), axis.length]
-    kept = [0]
-    for end, following in zip_longest(ends, ends[1:]):
-        if following is None or following - kept[-1] > limit:
-            kept.append(end)
-    return [slice(start, stop) for start, stop in pairwise(kept)]
-
-
-def _longest(spans: list[slice]) -> int:
-    return max((span.stop - span.start for span in spans), default=1)
 
 
 class CopyCounts(NamedTuple):
@@ -234,8 +203,6 @@ def copy_store(
     compared after it was written. Raises `CopyError` when a key is there and `if_exists` is "raise", before
     anything is copied.
     """
-    from tessarr.core.open import locate
-
     if if_exists not in _IF_EXISTS[:3]:
         raise ValueError(f"if_exists must be one of {_IF_EXISTS[:3]}, got {if_exists!r}")
     from_store, from_path, _ = locate(source, source_path, "r")

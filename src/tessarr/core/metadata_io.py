@@ -7,7 +7,7 @@ ancestors exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -295,6 +295,26 @@ def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]
     prefix = prefix_of(path)
     data = formats.dumps(documents)
     return {prefix + name: data[name] for name in reversed(data)}
+
+
+def replace_documents(store: Store, documents: Iterable[tuple[str, bytes]]) -> list[str]:
+    """Write documents (full key, value) in their order; returns the keys.
+
+    If one cannot be written, or `documents` raises, the values that were there before are put back.
+    """
+    before: dict[str, Buffer | None] = {}
+    try:
+        for key, data in documents:
+            before[key] = store.get(key)
+            store.set(key, data)
+    except BaseException:
+        for key, old in reversed(before.items()):
+            if old is None:
+                store.delete(key)
+            else:
+                store.set(key, old)
+        raise
+    return list(before)
 
 
 def _in_the_way(kind: str) -> type[TessarrError]:

@@ -28,59 +28,14 @@ from tessarr.core.consolidated import key_of_consolidated
 from tessarr.core.creation.metadata import DEFAULT, array_config, array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords, creation_arguments
 from tessarr.core.group import Group
+from tessarr.core.locate import format_of_new, format_wanted, locate
 from tessarr.core.metadata_io import NodeMetadata
-from tessarr.core.sync import synchronous
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
-from tessarr.stores.path import join, normalize_path
-from tessarr.stores.url import store_from
-from tessarr.types import ZarrFormat
-
-_MODES = ("r", "r+", "a", "w", "w-", "x")
-
-
-def locate(store: Any, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
-    """The store, the path in it, and the mode, from store-like, path and mode as users give them."""
-    if mode is not None and mode not in _MODES:
-        raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
-    if isinstance(store, Group | Array):
-        base, here = store.store, store.path
-    else:
-        base, here = store_from(store, mode=mode, storage_options=storage_options)
-        base = synchronous(base)
-    whole = join(here, normalize_path(path or ""))
-    mode = mode or ("r" if base.read_only else "a")
-    if mode == "r" and not base.read_only:
-        base = base.with_read_only(True) if _owns(store) else base
-    return base, whole, "w-" if mode == "x" else mode
-
-
-def _owns(store: Any) -> bool:
-    """Whether the store was made for this call, so that it may be made read-only with the node."""
-    return not isinstance(store, Store | Group | Array) and not hasattr(store, "store")
-
-
-def _format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
-    """The format that is asked for, by the argument or by the end of a URL (``…|zarr2:``); ``None``: any."""
-    if zarr_format not in (None, 1, 2, 3):
-        raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
-    told = None
-    if isinstance(store, str) and "|" in store:
-        from tessarr.stores.pipeline import format_of
-        from tessarr.stores.url import as_url
-
-        told = format_of(as_url(store))
-    if told is not None and zarr_format not in (None, told):
-        raise ValueError(f"the URL asks for Zarr v{told}, and zarr_format for v{zarr_format}: {store!r}")
-    return told or zarr_format  # type: ignore[return-value]
-
-
-def _new_format(store: Any, zarr_format: int | None) -> ZarrFormat:
-    return _format(store, zarr_format) or settings.get("default_zarr_format", 3)
 
 
 def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: Any = None) -> Array | Group:
@@ -124,7 +79,7 @@ def open(  # noqa: A001 - zarr-python's name
     """
     where, here, mode = locate(store, path, mode, storage_options)
     legacy_format = kwargs.pop("zarr_version", None)
-    number = _format(store, zarr_format or legacy_format)
+    number = format_wanted(store, zarr_format or legacy_format)
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
@@ -168,7 +123,7 @@ def open_array(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, kwargs.get("chunk_store"))
-    number = _format(store, zarr_format or kwargs.pop("zarr_version", None))
+    number = format_wanted(store, zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
         found = yield from metadata_io.requiring(where, here, number, ArrayMetadata)
@@ -218,7 +173,7 @@ def open_group(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
-    number = _format(store, zarr_format or zarr_version)
+    number = format_wanted(store, zarr_format or zarr_version)
     if mode in ("r", "r+", "a"):
         wanted = key_of_consolidated(where, here, number, use_consolidated)
         found, beside = yield from metadata_io.reading_with(where, here, number, GroupMetadata, wanted)
@@ -227,7 +182,7 @@ def open_group(
             assert isinstance(found, GroupMetadata)
             return Group._make(where, here, found, read_only=mode == "r")._with_consolidated(use_consolidated, beside)
     metadata = GroupMetadata(
-        zarr_format=_new_format(None, number), attributes=strict_json.plain(dict(attributes or {}))
+        zarr_format=format_of_new(None, number), attributes=strict_json.plain(dict(attributes or {}))
     )
     yield from metadata_io.creating(where, here, metadata, overwrite=mode == "w")
     return Group._make(where, here, metadata, read_only=False)
@@ -285,7 +240,7 @@ def create_array(
     """
     where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
     data, shape, dtype = _described(data, shape, dtype)
-    number = _new_format(store, zarr_format)
+    number = format_of_new(store, zarr_format)
     if number == 1:
         _warn_v1()
     chosen = array_config(config)
@@ -407,7 +362,7 @@ def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
     write_data = given.pop("write_data", True)
-    number = _new_format(store, zarr_format or given.pop("zarr_version", None))
+    number = format_of_new(store, zarr_format or given.pop("zarr_version", None))
     arguments, runtime = creation_arguments(number, given)
     where, here, _ = locate(store, path, None, given["storage_options"])
     check_chunk_store(where, given["chunk_store"])
@@ -445,7 +400,7 @@ def create_group(
     """Create a group; raises `ContainsGroupError` or `ContainsArrayError` when something is there and not `overwrite`."""
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
     metadata = GroupMetadata(
-        zarr_format=_new_format(store, zarr_format), attributes=strict_json.plain(dict(attributes or {}))
+        zarr_format=format_of_new(store, zarr_format), attributes=strict_json.plain(dict(attributes or {}))
     )
     yield from metadata_io.creating(where, here, metadata, overwrite=overwrite)
     return Group._make(where, here, metadata, read_only=False)

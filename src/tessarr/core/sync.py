@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from tessarr.stores.base import Store
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-_COROUTINE = 0x80
-"""inspect.CO_COROUTINE"""
 
 
 def sync(coro: Coroutine[Any, Any, T] | T, loop: Any = None, timeout: float | None = None) -> T:
@@ -38,16 +33,6 @@ def sync(coro: Coroutine[Any, Any, T] | T, loop: Any = None, timeout: float | No
     with ThreadPoolExecutor(1) as pool:
         result: T = pool.submit(asyncio.run, outcome).result()
         return result
-
-
-def synchronous(store: Store) -> Store:
-    """`store`, or, when its methods are coroutines, the store that calls them."""
-    code = getattr(type(store).get, "__code__", None)
-    if code is None or not code.co_flags & _COROUTINE:
-        return store
-    from tessarr.core.asynchronous.stores import caller_of
-
-    return caller_of(store)
 
 
 async def _collected(items: AsyncIterable[T]) -> tuple[T, ...]:

@@ -11,7 +11,8 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import finish
 from tessarr.core.consolidated import following_change
 from tessarr.core.group import Group
-from tessarr.core.open import create, create_group, locate
+from tessarr.core.locate import locate
+from tessarr.core.open import create, create_group
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.path import prefix_of
@@ -80,13 +81,11 @@ def getsize(store: Any, path: str | None = None) -> int:
 def migrate_1to2(store: Any) -> None:
     """Turn the v1 array in a store into a v2 array, in place: only documents change, chunks stay as they are."""
     from tessarr.core.open import open_array
-    from tessarr.metadata import formats
     from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
 
     old = open_array(store, mode="r+", zarr_format=1)
-    documents = formats.dumps(old._metadata.with_(zarr_format=2, extra={}).documents())
-    for name, data in documents.items():
-        old.store.set(name, data)
+    new = old._metadata.with_(zarr_format=2, extra={})
+    metadata_io.replace_documents(old.store, metadata_io.keyed_documents("", new.documents()).items())
     old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
 
 

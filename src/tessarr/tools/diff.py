@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr import model
+from tessarr.core.locate import locate
 from tessarr.errors import TessarrError
 from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
-from tessarr.tools.check import open_place
 from tessarr.tools.digest import blocks
 from tessarr.tools.rechunk import same_value, values_in
 from tessarr.types import JSONObject, Progress
@@ -91,8 +91,8 @@ def diff(
 
     Raises `NodeNotFoundError`, and `MetadataValidationError` when a v2 hierarchy has no words in v3.
     """
-    place_a, path_a = open_place(a, path_a)
-    place_b, path_b = open_place(b, path_b)
+    place_a, path_a, _ = locate(a, path_a, "r")
+    place_b, path_b, _ = locate(b, path_b, "r")
     spec_a = model.from_store(place_a, path_a, use_consolidated=False)
     spec_b = model.from_store(place_b, path_b, use_consolidated=False)
     if spec_a.zarr_format != spec_b.zarr_format:

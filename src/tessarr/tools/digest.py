@@ -15,9 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice, product
 from math import prod
 from typing import Any
 
@@ -26,15 +24,15 @@ import numpy.typing as npt
 
 from tessarr.common.strict_json import plain
 from tessarr.dtypes.base import DataType
+from tessarr.engine.jobs import Jobs
 from tessarr.errors import MetadataValidationError
+from tessarr.indexing.boxes import Box, tiles
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.types import JSONObject, Progress, Shape
 
 BLOCK_ELEMENTS = 1 << 22
 """Part of the digest's definition: another number gives other digests."""
 _VERSION = "tessarr-digest-1"
-_AT_ONCE = 256
-"""Blocks that are told to the threads at once: an array of petabytes has too many to list."""
 
 
 @dataclass(slots=True)
@@ -73,13 +71,13 @@ def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progr
     """
     from tessarr.core.array import Array
 
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
+    with Jobs(jobs) as pool:
         if isinstance(node, Array):
             return Digest({"": _array(node, attributes, pool)})
         return _hierarchy(node, attributes, pool, progress)
 
 
-def _hierarchy(node: Any, attributes: bool, pool: ThreadPoolExecutor, progress: Progress | None) -> Digest:
+def _hierarchy(node: Any, attributes: bool, pool: Jobs, progress: Progress | None) -> Digest:
     from tessarr.core.array import Array
 
     found: dict[str, str] = {}
@@ -113,13 +111,11 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _array(array: Any, attributes: bool, pool: ThreadPoolExecutor) -> str:
+def _array(array: Any, attributes: bool, pool: Jobs) -> str:
     description = describe(array._metadata, attributes)
     sha = hashlib.sha256(_hash(description).encode())
-    boxes = blocks(array.shape)
-    while some := list(islice(boxes, _AT_ONCE)):
-        for found in pool.map(lambda box: block_digest(array[box]), some):
-            sha.update(found)
+    for found in pool.map(lambda box: block_digest(array[box]), blocks(array.shape)):
+        sha.update(found)
     return sha.hexdigest()
 
 
@@ -148,7 +144,7 @@ def _type_name(data_type: DataType) -> str:
     return data_type.name + str(data_type.itemsize or "")
 
 
-def blocks(shape: Shape) -> Iterator[tuple[slice, ...]]:
+def blocks(shape: Shape) -> Iterator[Box]:
     """The boxes that an array of `shape` is cut into, in C order.
 
     >>> [tuple((part.start, part.stop) for part in box) for box in blocks((3, 1 << 22))]
@@ -162,12 +158,7 @@ def blocks(shape: Shape) -> Iterator[tuple[slice, ...]]:
         lengths[axis] = max(1, BLOCK_ELEMENTS // max(rest, 1))
         if lengths[axis] > 1:
             break
-    starts = [range(0, size, length) if length else range(0) for size, length in zip(shape, lengths, strict=True)]
-    for corner in product(*starts):
-        yield tuple(
-            slice(start, min(start + length, size))
-            for start, length, size in zip(corner, lengths, shape, strict=True)
-        )  # fmt: skip
+    yield from tiles(shape, tuple(lengths))
 
 
 def block_digest(values: npt.ArrayLike) -> bytes:

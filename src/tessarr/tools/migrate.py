@@ -18,9 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tessarr.core.consolidated import follow_changes
-from tessarr.core.metadata_io import ancestors, keyed_documents
+from tessarr.core.locate import locate
+from tessarr.core.metadata_io import ancestors, keyed_documents, replace_documents
 from tessarr.core.walk import Entry, read_entries, walk
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
+from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model import downgrade, upgrade
@@ -28,7 +30,6 @@ from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
-from tessarr.tools.check import open_place
 from tessarr.tools.rechunk import identical
 from tessarr.types import JSONObject, Progress, ZarrFormat
 
@@ -139,7 +140,7 @@ def migrate(
     Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
     them); `NodeNotFoundError` when there is nothing to migrate.
     """
-    place, path = open_place(store, path, writable=True)
+    place, path, _ = locate(store, path, "r+")
     plan = _plan(place, path, to_format, keep_array_dimensions, overwrite)
     if remove_old:
         _refuse_mixing(place, plan)
@@ -168,7 +169,7 @@ def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str
     Raises `MetadataValidationError`, having removed nothing, when a node has no documents of another format: it would
     no longer be a node.
     """
-    place, path = open_place(store, path, writable=True)
+    place, path, _ = locate(store, path, "r+")
     entries = [entry for entry in walk(place, path) if zarr_format in entry.formats]
     orphans = [entry.path for entry in entries if entry.formats == (zarr_format,)]
     if orphans:
@@ -179,7 +180,7 @@ def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str
 
 def remove_metadata(store: Any, zarr_format: ZarrFormat, *, path: str = "", dry_run: bool = False) -> list[str]:
     """Remove every document of one format at and below `path` (no chunk); returns the keys, children before parents."""
-    place, path = open_place(store, path, writable=True)
+    place, path, _ = locate(store, path, "r+")
     keys: list[str] = []
     names = [*formats.KEYS[zarr_format].all, *([consolidated.V2_KEY] if zarr_format == 2 else [])]
     entries = [entry for entry in walk(place, path) if zarr_format in entry.formats]
@@ -328,7 +329,7 @@ def _opened(store: Store, path: str, metadata: ArrayMetadata) -> Any:
     return Array._make(store, path, metadata, RuntimeOptions(), read_only=True, order=None)
 
 
-def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[tuple[slice, ...]]:
+def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[Box]:
     """The boxes of chunks to compare: all, or some spread evenly over the grid with the first and last among them."""
     axes = metadata.chunk_grid.axes(metadata.shape)
     counts = [axis.nchunks for axis in axes]
@@ -341,10 +342,7 @@ def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[tuple[slice, ...
         ranks = sorted({round(i * (total - 1) / (_SAMPLES - 1)) for i in range(_SAMPLES)})
         chosen = (_unravel(rank, counts) for rank in ranks)
     for coords in chosen:
-        yield tuple(
-            slice(axis.start(index), min(axis.start(index) + axis.size(index), length))
-            for axis, index, length in zip(axes, coords, metadata.shape, strict=True)
-        )
+        yield chunk_box(axes, coords)
 
 
 def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
@@ -357,21 +355,12 @@ def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
 
 def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
     """Write the documents, deepest first; put back what was there if anything fails."""
-    replaced: dict[str, Any] = {}
     steps = sorted(plan.steps, key=lambda step: -len(step.path.split("/")) if step.path else 1)
-    try:
+
+    def documents() -> Iterator[tuple[str, bytes]]:
         for number, step in enumerate(steps):
             if progress:
                 progress(number, len(steps), f"write /{step.path}")
-            for key, data in keyed_documents(step.path, step.documents).items():
-                replaced[key] = store.get(key)
-                store.set(key, data)
-                plan.written.append(key)
-    except BaseException:
-        for key, old in reversed(replaced.items()):
-            if old is None:
-                store.delete(key)
-            else:
-                store.set(key, old)
-        plan.written.clear()
-        raise
+            yield from keyed_documents(step.path, step.documents).items()
+
+    plan.written += replace_documents(store, documents())

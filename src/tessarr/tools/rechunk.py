@@ -6,28 +6,22 @@ where memory allows it is also made of whole chunks of the source, so that nothi
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from itertools import product
-from math import lcm, prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core import copy as copying
 from tessarr.core.array import Array
+from tessarr.engine.jobs import Jobs
 from tessarr.errors import BaseZarrError
+from tessarr.indexing.boxes import Box, boxes_of_chunks
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
     from tessarr.tools.convert import Report
-
-Box: TypeAlias = tuple[slice, ...]
-"""A slice with start and stop per axis."""
 
 PIECE_NBYTES = 64 << 20
 """About so much is held in memory at once, or one stored chunk of the target where that is more."""
@@ -37,44 +31,9 @@ Done: TypeAlias = Callable[[int], None]
 """Called with the number of elements that are done."""
 
 
-def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nbytes: int = PIECE_NBYTES) -> Shape:
-    """The shape of boxes in which to move values: whole chunks of `write`, and of `read` as far as `nbytes` allows.
-
-    >>> box_shape((100, 100), (10, 100), (100, 10), 8)
-    (100, 100)
-    >>> box_shape((100, 100), (10, 100), (100, 10), 8, nbytes=16_000)
-    (20, 100)
-    """
-    box = [max(1, size) for size in write]
-    if 0 in shape:
-        return tuple(box)
-
-    def fits(candidate: Iterable[int]) -> bool:
-        return prod(min(n, size) for n, size in zip(shape, candidate, strict=True)) * itemsize <= nbytes
-
-    for axis, size in reversed(list(enumerate(read or ()))):
-        aligned = min(lcm(box[axis], max(1, size)), -(-shape[axis] // box[axis]) * box[axis])
-        if fits([*box[:axis], aligned, *box[axis + 1 :]]):
-            box[axis] = aligned
-    for axis in reversed(range(len(box))):
-        whole = -(-shape[axis] // box[axis])
-        rest = prod(min(n, size) for n, size in zip(shape, box, strict=True)) * itemsize
-        grown = min(whole, max(1, nbytes // max(1, rest))) * box[axis]
-        if fits([*box[:axis], grown, *box[axis + 1 :]]):
-            box[axis] = grown
-    return tuple(box)
-
-
-def boxes(array: Array, read: Shape | None, nbytes: int = PIECE_NBYTES) -> Iterator[Box]:
+def boxes(array: Array, read: Shape | None, nbytes: int) -> Iterator[Box]:
     """Boxes that tile `array`, for reading from chunks of shape `read` (``None``: from anywhere)."""
-    if array._metadata.chunk_grid.chunk_shape is None:
-        yield from copying.boxes(array, nbytes)
-        return
-    steps = box_shape(array.shape, array._metadata.chunks, read, max(1, array.dtype.itemsize), nbytes)
-    for starts in product(*(range(0, n, step) for n, step in zip(array.shape, steps, strict=True))):
-        yield tuple(
-            slice(start, min(start + step, n)) for start, step, n in zip(starts, steps, array.shape, strict=True)
-        )
+    return boxes_of_chunks(array._metadata.chunk_grid.axes(array.shape), array.itemsize, nbytes, read)
 
 
 def transfer(
@@ -131,29 +90,12 @@ def _turn(parallel: bool) -> AbstractContextManager[Any]:
     return nullcontext() if parallel else Lock()
 
 
-def _silent(_size: int) -> None:
-    """Nobody listens."""
-
-
 def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done | None) -> None:
     """Run `work` on every box, at most `jobs` at once; the first error ends it."""
-    tell = done or _silent
-    if jobs <= 1:
-        for box in over:
-            tell(work(box))
-        return
-    running: deque[Future[int]] = deque()
-    with ThreadPoolExecutor(jobs) as pool:
-        try:
-            for box in over:
-                running.append(pool.submit(work, box))
-                if len(running) >= jobs:
-                    tell(running.popleft().result())
-            while running:
-                tell(running.popleft().result())
-        finally:
-            for waiting in running:
-                waiting.cancel()
+    with Jobs(jobs) as pool:
+        for size in pool.map(work, over):
+            if done is not None:
+                done(size)
 
 
 def values_in(array: Array, box: Box) -> npt.NDArray[Any]:

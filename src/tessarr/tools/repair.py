@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tessarr.core.locate import locate
 from tessarr.core.metadata_io import keyed_documents
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.tools.check import legacy, open_place
+from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Report
 from tessarr.types import Buffer, JSONObject
 
@@ -79,7 +80,7 @@ def repair(
     also moves damaged chunks away, so that the rest of the array can be read; their values become the fill value.
     A step that fails is reported and does not stop the others; documents are read again before they are changed.
     """
-    place, _ = open_place(report.store if store is None else store, "", writable=not dry_run)
+    place, _, _ = locate(report.store if store is None else store, "", "r" if dry_run else "r+")
     result = Repair(place.url, _steps(report, rules, give_up_data))
     if dry_run or not result.steps:
         return result
@@ -210,7 +211,7 @@ def _create_group(store: Store, action: Action) -> bool:
 
 def restore(store: Any, backup: str) -> list[str]:
     """Bring back what a repair replaced: the values under the prefix `backup`. Returns their keys."""
-    place, _ = open_place(store, "", writable=True)
+    place, _, _ = locate(store, "", "r+")
     backup = backup.rstrip("/") + "/"
     keys = sorted(key[len(backup) :] for key in place.list_prefix(backup))
     for key in keys:

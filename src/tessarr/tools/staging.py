@@ -17,7 +17,7 @@ from typing import Any
 from tessarr.core import metadata_io
 from tessarr.core.consolidated import follow_directory
 from tessarr.core.copy import move_node
-from tessarr.core.open import locate
+from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.core.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError

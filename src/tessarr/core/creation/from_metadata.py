@@ -8,7 +8,7 @@ from typing import Any
 from tessarr.core.array import Array
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.group import Group
-from tessarr.core.open import locate
+from tessarr.core.locate import locate
 from tessarr.core.parse_cache import parse_node
 from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata import formats

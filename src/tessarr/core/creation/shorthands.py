@@ -13,7 +13,8 @@ from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
 from tessarr.core.creation.metadata import DEFAULT, array_config, array_like
 from tessarr.core.group import Group
-from tessarr.core.open import create, create_array, create_group, locate, open_array, refuse_aliasing
+from tessarr.core.locate import locate
+from tessarr.core.open import create, create_array, create_group, open_array, refuse_aliasing
 from tessarr.core.tree import TreeView
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata

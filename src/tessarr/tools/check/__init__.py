@@ -17,18 +17,16 @@ import sys
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tessarr.core.locate import locate
 from tessarr.core.walk import Entry, read_entries, walk
+from tessarr.engine.jobs import Jobs
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.path import normalize_path
-from tessarr.stores.url import store_from
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
@@ -36,8 +34,6 @@ from tessarr.types import Progress, ZarrFormat
 
 _LEVELS, _WIDTH = 5, 1000
 """How far nodes are looked for below what is no group."""
-_AT_ONCE = 256
-"""Arrays that are told to the threads at once, so that what is done is noted soon."""
 LEFTOVER_AGE_S = 3600
 """Temporary files younger than this may still be in use."""
 
@@ -62,7 +58,7 @@ def check(
 
     Raises `NodeNotFoundError` when there is nothing at `path`; what is wrong with nodes is never raised, only reported.
     """
-    place, path = open_place(store, path)
+    place, path, _ = locate(store, path, "r")
     entries = _entries(place, path)
     if not entries:
         raise NodeNotFoundError("nothing to check here", store=place.url, path=f"/{path}", hint="Check the path")
@@ -83,14 +79,6 @@ def check(
     if data is not None:
         _check_data(place, nodes, report, data, jobs or 4, journal, progress)
     return report
-
-
-def open_place(store: Any, path: str, *, writable: bool = False) -> tuple[Store, str]:
-    """The store and the path in it, from whatever a user gives; what is opened here is read-only unless `writable`."""
-    if not isinstance(store, Store) and isinstance(getattr(store, "store", None), Store):
-        return store.store, "/".join(filter(None, (normalize_path(store.path), normalize_path(path))))
-    place, here = store_from(store, mode="r+" if writable else "r") if not isinstance(store, Store) else (store, "")
-    return place, "/".join(filter(None, (here, normalize_path(path))))
 
 
 def _entries(store: Store, path: str) -> dict[str, Entry]:
@@ -225,24 +213,19 @@ def _check_data(
         known = journal.recall(path)
         if known is not None:
             return path, known, False
-        work = ArrayCheck(store, path, metadata, data, chunk_pool, keys)
+        work = ArrayCheck(store, path, metadata, data, pool, keys)
         found = [finding.to_json() for finding in work.findings()]
         return path, {"chunks": work.chunks, "nbytes": work.nbytes, "findings": found}, True
 
-    # Arrays wait for chunks, never the other way round, so that two pools cannot block each other.
-    with ThreadPoolExecutor(jobs) as chunk_pool, ThreadPoolExecutor(jobs) as array_pool:
-        waiting = iter(arrays)
-        number = 0
-        while some := list(islice(waiting, _AT_ONCE)):
-            for path, done, is_new in array_pool.map(examine, some):
-                if progress:
-                    progress(number, len(arrays), f"/{path} values")
-                number += 1
-                if is_new:
-                    journal.note(path, done)
-                report.chunks += done["chunks"]
-                report.nbytes += done["nbytes"]
-                report.add(Finding.from_json(item) for item in done["findings"])
+    with Jobs(jobs) as pool:
+        for number, (path, done, is_new) in enumerate(pool.map(examine, arrays)):
+            if progress:
+                progress(number, len(arrays), f"/{path} values")
+            if is_new:
+                journal.note(path, done)
+            report.chunks += done["chunks"]
+            report.nbytes += done["nbytes"]
+            report.add(Finding.from_json(item) for item in done["findings"])
 
 
 class _Listed:

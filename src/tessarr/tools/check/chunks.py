@@ -4,12 +4,12 @@ everything decodes (decode)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
-from itertools import islice, pairwise
+from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeAlias
 
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
+from tessarr.engine.jobs import Jobs
 from tessarr.errors import ChecksumError, CodecError, ShardIndexError, StoreError, TessarrError
 from tessarr.keys.default import DefaultKeyEncoding
 from tessarr.keys.v2 import V2KeyEncoding
@@ -21,7 +21,6 @@ from tessarr.tools.check.report import Action, Finding, Level
 from tessarr.types import Coords
 
 Keys: TypeAlias = Callable[[str], Iterable[str]]
-_BATCH = 256
 _TEMPORARY = (".partial", ".tmp", ".temp", ".part")
 """Endings of what writers leave behind when they are killed (zarr-python, zarr-java, rsync-like tools)."""
 UNKNOWN = "No reader looks at it: remove it if it is not needed"
@@ -32,7 +31,7 @@ class ArrayCheck:
     """The stored values of one array, checked in one pass over its keys."""
 
     def __init__(
-        self, store: Store, path: str, metadata: ArrayMetadata, level: Level, pool: Executor, keys: Keys | None = None
+        self, store: Store, path: str, metadata: ArrayMetadata, level: Level, pool: Jobs, keys: Keys | None = None
     ) -> None:
         """`pool` looks at chunks, and may be shared; `keys` lists what is under a prefix, in place of the store."""
         self.store = store
@@ -130,12 +129,11 @@ class ArrayCheck:
     # -- values ----------------------------------------------------------------------------------------------------
 
     def _examined(self, items: Iterable[Finding | Coords], bound: BoundArray) -> Iterator[Finding]:
-        examine: Callable[[Coords], list[Finding]] = lambda coords: self._chunk(bound, coords)  # noqa: E731
-        iterator = iter(items)
-        while batch := list(islice(iterator, _BATCH)):
-            yield from (item for item in batch if isinstance(item, Finding))
-            for found in self.pool.map(examine, [item for item in batch if not isinstance(item, Finding)]):
-                yield from found
+        def examine(item: Finding | Coords) -> list[Finding]:
+            return [item] if isinstance(item, Finding) else self._chunk(bound, item)
+
+        for found in self.pool.map(examine, items):
+            yield from found
 
     def _count(self, nbytes: int) -> None:
         with self._lock:

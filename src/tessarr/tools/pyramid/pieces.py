@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from itertools import islice
 from math import prod
 from typing import Any
@@ -22,12 +20,14 @@ import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
+from tessarr.engine.jobs import Jobs
+from tessarr.indexing.boxes import Box
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
-from tessarr.tools.rechunk import Box, boxes
+from tessarr.tools.rechunk import boxes
 
 PIECE_NBYTES = 32 << 20
 _SECONDS = 1.0
@@ -139,17 +139,10 @@ def state_of(array: Array, jobs: int = 1) -> str:
         return f"{key}\0{known}\n".encode()
 
     digest = hashlib.sha256()
-    with ThreadPoolExecutor(max(8 if store.is_remote else 1, jobs)) as pool:
-        for keys in batched(sorted(store.list_prefix(prefix_of(array.path))), 10_000):
-            for line in pool.map(stamp, keys):
-                digest.update(line)
+    with Jobs(max(8 if store.is_remote else 1, jobs)) as pool:
+        for line in pool.map(stamp, sorted(store.list_prefix(prefix_of(array.path)))):
+            digest.update(line)
     return digest.hexdigest()
-
-
-def batched(items: Sequence[str], count: int) -> Iterator[Sequence[str]]:
-    """`items` in lists of `count`."""
-    for first in range(0, len(items), count):
-        yield items[first : first + count]
 
 
 def build_level(
@@ -175,25 +168,10 @@ def build_level(
         target[box or ...] = piece(source, box, level.factors, method, missing)
         return box
 
-    running: deque[Future[Box]] = deque()
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        try:
-            for box in pieces:
-                running.append(pool.submit(make, box))
-                if len(running) >= max(1, jobs):
-                    _finish(running, target, level, note, done)
-            while running:
-                _finish(running, target, level, note, done)
-        finally:
-            for waiting in running:
-                waiting.cancel()
-
-
-def _finish(running: deque[Future[Box]], target: Array, level: Level, note: Note, done: Callable[[int], None]) -> None:
-    """Wait for the piece that was begun first; pieces count in their order only."""
-    box = running.popleft().result()
-    note.advance(level.name)
-    done(_nbytes(box, target))
+    with Jobs(jobs) as pool:
+        for box in pool.map(make, pieces):  # pieces count in their order only
+            note.advance(level.name)
+            done(_nbytes(box, target))
 
 
 def _nbytes(box: Box, target: Array) -> int:

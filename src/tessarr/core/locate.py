@@ -1,0 +1,70 @@
+"""From what users give to a place: a store and a path in it, the mode, and the format that was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessarr.settings import config as settings
+from tessarr.stores.base import Store
+from tessarr.stores.path import join, normalize_path
+from tessarr.stores.url import store_from
+from tessarr.types import ZarrFormat
+
+_MODES = ("r", "r+", "a", "w", "w-", "x")
+_COROUTINE = 0x80
+"""inspect.CO_COROUTINE"""
+
+
+def locate(store: Any, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
+    """The store, the path in it, and the mode, from store-like, path and mode as users give them.
+
+    `store` may also be an opened array or group: its store is used as it is. A store that is opened here is read-only
+    with ``mode="r"``.
+    """
+    if mode is not None and mode not in _MODES:
+        raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
+    if _is_place(store):
+        base, here = store.store, normalize_path(store.path)
+    else:
+        base, here = store_from(store, mode=mode, storage_options=storage_options)
+    base = synchronous(base)
+    whole = join(here, normalize_path(path or ""))
+    mode = mode or ("r" if base.read_only else "a")
+    if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
+        base = base.with_read_only(True)  # it was made for this call
+    return base, whole, "w-" if mode == "x" else mode
+
+
+def _is_place(given: Any) -> bool:
+    """Whether `given` is in a store: an array, a group, a `StorePath`."""
+    return not isinstance(given, Store) and isinstance(getattr(given, "store", None), Store)
+
+
+def synchronous(store: Store) -> Store:
+    """`store`, or, when its methods are coroutines, the store that calls them."""
+    code = getattr(type(store).get, "__code__", None)
+    if code is None or not code.co_flags & _COROUTINE:
+        return store
+    from tessarr.core.asynchronous.stores import caller_of
+
+    return caller_of(store)
+
+
+def format_wanted(store: Any, zarr_format: int | None) -> ZarrFormat | None:
+    """The format that is asked for, by the argument or by the end of a URL (``…|zarr2:``); ``None``: any."""
+    if zarr_format not in (None, 1, 2, 3):
+        raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
+    by_url = None
+    if isinstance(store, str) and "|" in store:
+        from tessarr.stores.pipeline import format_of
+        from tessarr.stores.url import as_url
+
+        by_url = format_of(as_url(store))
+    if by_url is not None and zarr_format not in (None, by_url):
+        raise ValueError(f"the URL asks for Zarr v{by_url}, and zarr_format for v{zarr_format}: {store!r}")
+    return by_url or zarr_format  # type: ignore[return-value]
+
+
+def format_of_new(store: Any, zarr_format: int | None) -> ZarrFormat:
+    """The format of a new node: the one that is asked for, or the default."""
+    return format_wanted(store, zarr_format) or settings.get("default_zarr_format", 3)
