@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr import registry
 from tessarr.dtypes.base import DataType
+from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2, from_v3
 from tessarr.errors import DataTypeValidationError
 from tessarr.types import JSON, ZarrFormat
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         UInt32,
         UInt64,
     )
-    from tessarr.dtypes.parse import DTypeLike
     from tessarr.dtypes.raw import FixedLengthUTF32, NullTerminatedBytes, RawBytes
     from tessarr.dtypes.small import BFloat16, Int2, Int4, UInt2, UInt4
     from tessarr.dtypes.struct import Struct, Structured
@@ -80,8 +80,6 @@ class DataTypeRegistry:
 
     def match_json(self, data: JSON, *, zarr_format: ZarrFormat) -> DataType:
         """The type that a document of `zarr_format` names. Raises `DataTypeValidationError`."""
-        from tessarr.dtypes.parse import from_v3
-
         return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
 
 
@@ -98,8 +96,6 @@ def parse_dtype(
 
     Raises `DataTypeValidationError` when there is no such type.
     """
-    from tessarr.dtypes.parse import from_numpy, from_v2
-
     if zarr_format < 3 and isinstance(dtype_spec, Mapping) and "object_codec_id" in dtype_spec:
         spec: Mapping[str, JSON] = dict(dtype_spec)  # type: ignore[arg-type]
         codec = spec["object_codec_id"]

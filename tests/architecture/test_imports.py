@@ -132,33 +132,3 @@ def test_optional_packages_are_imported_inside_functions(path: Path) -> None:
             tops = {name.split(".")[0] for name in names}
             wrong += [f"line {node.lineno}: {top}" for top in tops - ALWAYS_THERE - set(sys.stdlib_module_names)]
     assert not wrong
-
-
-def test_no_module_imports_itself_in_a_circle() -> None:
-    """Module level only: an import inside a function breaks a circle on purpose, and the floors still hold for it."""
-    graph: dict[str, set[str]] = {}
-    names = {
-        ".".join(("tessarr", *p.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): p
-        for p in MODULES
-    }
-    for name, path in names.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        graph[name] = set()
-        for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("tessarr"):
-                graph[name] |= {m for m in (f"{node.module}.{a.name}" for a in node.names) if m in names} or {
-                    str(node.module)
-                }
-            elif isinstance(node, ast.Import):
-                graph[name] |= {a.name for a in node.names if a.name in names}
-    done: set[str] = set()
-
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        assert name not in trail, " → ".join((*trail[trail.index(name) :], name))
-        if name not in done:
-            for other in sorted(graph.get(name, ())):
-                visit(other, (*trail, name))
-            done.add(name)
-
-    for name in sorted(graph):
-        visit(name, ())

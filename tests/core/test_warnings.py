@@ -172,7 +172,7 @@ DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
     ("metadata/v2.py:_filters", ZarrRuntimeWarning, "an empty list of filters", v2(filters=[])),
     ("metadata/v2.py:_check_orders", ZarrRuntimeWarning, "single bytes have no byte order", v2(dtype="<i1")),
     (
-        "metadata/v2.py:misstated_dimensions",
+        "metadata/array.py:misstated_dimensions",
         ZarrRuntimeWarning,
         "_ARRAY_DIMENSIONS is ignored",
         {**v2(), ".zattrs": {"_ARRAY_DIMENSIONS": ["y"]}},
@@ -408,7 +408,7 @@ def test_a_warning_names_the_caller_and_has_its_category(
 
 RETURNED = {
     "metadata/v3.py:check_endian",
-    "metadata/v2.py:misstated_dimensions",
+    "metadata/array.py:misstated_dimensions",
     "grids/regular.py:diagnostics",
     "codecs/array_to_array/transpose.py:diagnostics",
     "dtypes/element.py:old_zero_diagnostics",

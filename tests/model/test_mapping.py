@@ -17,7 +17,7 @@ from tessarr import model
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.model import downgrade, upgrade
+from tessarr.model.conversion import downgrade, upgrade
 from tessarr.stores.memory.store import MemoryStore
 
 

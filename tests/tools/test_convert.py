@@ -13,10 +13,11 @@ import pytest
 import tessarr
 from tessarr.errors import BaseZarrError, StoreError, TessarrError
 from tessarr.indexing.boxes import box_shape
-from tessarr.tools import rechunk as rechunk_module
+from tessarr.tools import transfer as transfer_module
 from tessarr.tools.convert import convert
-from tessarr.tools.rechunk import identical, rechunk
+from tessarr.tools.rechunk import rechunk
 from tessarr.tools.sources import source_kind
+from tessarr.tools.transfer import identical
 
 MEASURED = Path(__file__).resolve().parents[2] / "examples" / "data"
 v1_is_meant = pytest.mark.filterwarnings("ignore:Zarr v1")
@@ -247,7 +248,7 @@ def test_tiff_of_every_layout_is_what_tifffile_reads(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tifffile = pytest.importorskip("tifffile", reason="belongs to the extra [convert]")
-    monkeypatch.setattr(rechunk_module, "PIECE_NBYTES", 4096)  # so that boxes cut through strips, tiles and pages
+    monkeypatch.setattr(transfer_module, "PIECE_NBYTES", 4096)  # so that boxes cut through strips, tiles and pages
     options = dict(options)
     values = np.random.default_rng(1).integers(0, 255, options.pop("shape"), dtype=np.uint8)
     tifffile.imwrite(tmp_path / "a.tif", values, **options)
@@ -376,7 +377,7 @@ def test_rechunk_changes_the_chunks_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_boxes_hold_whole_chunks_and_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rechunk_module, "PIECE_NBYTES", 1000)
+    monkeypatch.setattr(transfer_module, "PIECE_NBYTES", 1000)
     sizes: list[int] = []
     source = tessarr.create_array({}, data=np.arange(2500).reshape(50, 50), chunks=(50, 2))
     target = tessarr.create_array({}, shape=(50, 50), dtype="i8", chunks=(4, 10))
@@ -386,7 +387,7 @@ def test_boxes_hold_whole_chunks_and_stay_small(monkeypatch: pytest.MonkeyPatch)
         sizes.append(values.nbytes)
         return values
 
-    rechunk_module.transfer(read, target, chunks=(50, 2), jobs=2)
+    transfer_module.transfer(read, target, chunks=(50, 2), jobs=2)
     assert np.array_equal(target[...], source[...])
     assert max(sizes) <= 1000
     assert box_shape((50, 50), (4, 10), (50, 2), 8, nbytes=100) == (4, 10)
@@ -394,7 +395,7 @@ def test_boxes_hold_whole_chunks_and_stay_small(monkeypatch: pytest.MonkeyPatch)
 
 def test_boxes_of_chunks_that_differ_stay_small_whatever_the_first_chunk_is() -> None:
     array = tessarr.create_array({}, shape=(301, 10), dtype="i8", chunks=[[1, 100, 100, 100], [4, 6]])
-    found = list(rechunk_module.boxes(array, None, 100 * 10 * 8))
+    found = list(transfer_module.boxes(array, None, 100 * 10 * 8))
     assert [rows for rows, _ in found] == [slice(0, 1), slice(1, 101), slice(101, 201), slice(201, 301)]
     assert all(columns == slice(0, 10) for _, columns in found)
 

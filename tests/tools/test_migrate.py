@@ -172,7 +172,7 @@ def test_documents_that_are_there_already_block_unless_replaced() -> None:
 
 
 def test_values_that_would_differ_stop_the_migration(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tessarr.model import upgrade
+    from tessarr.model.conversion import upgrade
     from tessarr.tools import migrate as module
 
     store = MemoryStore()

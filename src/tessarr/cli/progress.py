@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tessarr.cli.printing import human
+
+if TYPE_CHECKING:
+    from tessarr.cli.rich import RichBar
 
 _INTERVAL_S = 0.1
 _WIDTH = 30
@@ -46,7 +49,7 @@ class Bar:
         self._length = len(line)
 
 
-def bar(*, nbytes: bool = True) -> Bar:
+def bar(*, nbytes: bool = True) -> Bar | RichBar:
     """A progress bar to be used in ``with``."""
     if sys.stderr.isatty():
         from tessarr.cli.rich import RichBar

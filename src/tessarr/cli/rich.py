@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tessarr.cli.progress import Bar
 
-
-class RichBar(Bar):
-    """See `Bar`."""
+class RichBar:
+    """Tells how far something is, as `tessarr.cli.progress.Bar` does."""
 
     def __init__(self, *, nbytes: bool = True) -> None:
         """Raises `ImportError` where rich is not installed."""
@@ -22,7 +20,6 @@ class RichBar(Bar):
             TimeRemainingColumn,
         )
 
-        super().__init__(nbytes=nbytes)
         count: Any = DownloadColumn(binary_units=True) if nbytes else MofNCompleteColumn()
         columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), count, TimeRemainingColumn())
         self._progress = Progress(

@@ -146,6 +146,10 @@ class ArrayToBytes(Codec):
         """
         out[...] = self.decode(data, spec)
 
+    def layout(self, spec: ChunkSpec) -> Any:
+        """Where the inner chunks of a stored chunk are (`tessarr.codecs.sharding.ShardLayout`); ``None`` when it has none."""
+        return None
+
 
 class BytesToBytes(Codec):
     """Bytes in, bytes out: compressors and checksums."""

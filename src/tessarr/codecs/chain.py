@@ -10,7 +10,7 @@ Source: Zarr v3.1 core, "Codecs" and "Determination of encoded representations".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ import numpy.typing as npt
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
-from tessarr.codecs.sharding import ShardingCodec, ShardLayout
 from tessarr.errors import CodecError
 from tessarr.types import Buffer
+
+if TYPE_CHECKING:
+    from tessarr.codecs.sharding import ShardLayout
 
 
 def split(codecs: Sequence[Codec]) -> tuple[list[ArrayToArray], ArrayToBytes, list[BytesToBytes]]:
@@ -89,7 +91,7 @@ class BoundChain:
             spec = codec.encoded_spec(spec)
         self.middle = middle
         self.middle_spec = spec
-        self.shard = ShardLayout(middle, spec) if isinstance(middle, ShardingCodec) else None
+        self.shard = middle.layout(spec)
         self._after = after
         sizes: list[int | None] = []
         size = self.shard.encoded_size if self.shard is not None else middle.encoded_size(spec)

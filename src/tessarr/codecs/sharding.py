@@ -23,20 +23,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
+from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.emptiness import is_fill
 from tessarr.common.segments import Piece, flat, join
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
 from tessarr.types import JSON, Buffer, ByteRange, Coords, JSONObject, Shape
-
-if TYPE_CHECKING:
-    from tessarr.codecs.chain import BoundChain
 
 MISSING = 2**64 - 1
 _WRITE_ORDERS = ("morton", "lexicographic", "colexicographic", "unordered")
@@ -136,6 +134,10 @@ class ShardingCodec(ArrayToBytes):
         inner = spec.with_(shape=self.chunk_shape)
         return replace(self, codecs=fit_chain(self.codecs, inner))
 
+    def layout(self, spec: ChunkSpec) -> ShardLayout:
+        """The inner chunks of shards of `spec`."""
+        return ShardLayout(self, spec)
+
     def encoded_size(self, spec: ChunkSpec) -> int | None:
         """Always ``None``: inner chunks may be left out. Checks that the inner chunks fit."""
         return ShardLayout(self, spec).encoded_size
@@ -188,7 +190,6 @@ class ShardLayout:
     encoded_size = None
 
     def __init__(self, codec: ShardingCodec, spec: ChunkSpec) -> None:
-        from tessarr.codecs.chain import BoundChain
         from tessarr.dtypes.numeric import UInt64
 
         shape = codec.chunk_shape

@@ -244,7 +244,7 @@ def node_of(node: Any) -> Node:
 
 
 def _attributes(spec: Any) -> Attributes:
-    from tessarr.model.node import attributes_json
+    from tessarr.model.fields import attributes_json
 
     return attributes_json(spec.attributes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -29,6 +29,9 @@ _NATIVE: Endianness = "little" if sys.byteorder == "little" else "big"
 
 class Element(DataType):
     """A data type with value semantics: immutable, equal and hashed by class and `_key`."""
+
+    of_numpy: ClassVar[Callable[..., DataType]]
+    """`tessarr.dtypes.parse.from_numpy`, which stands above all classes and enters itself here."""
 
     def _key(self) -> tuple[object, ...]:
         """What makes two types of this class equal."""
@@ -60,9 +63,7 @@ class Element(DataType):
     @classmethod
     def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
         """The type of this class for a NumPy dtype. Raises `DataTypeValidationError` when it is of another class."""
-        from tessarr.dtypes.parse import from_numpy
-
-        found = from_numpy(dtype, object_codec=cls.object_codec)
+        found = cls.of_numpy(dtype, object_codec=cls.object_codec)
         if not isinstance(found, cls):
             raise DataTypeValidationError(f"{dtype!r} is not a dtype of {cls.__name__}", got=repr(found))
         return found

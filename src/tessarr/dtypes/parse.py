@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from tessarr import registry
 from tessarr.dtypes.base import DataType
-from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError, Problem
+from tessarr.dtypes.element import Element
+from tessarr.dtypes.named import KINDS, TYPESTR, from_typestr, from_v3, short, unknown
+from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError
 from tessarr.types import JSON
 
 DTypeLike: TypeAlias = "npt.DTypeLike | DataType | Mapping[str, JSON]"
@@ -29,82 +31,6 @@ _OBJECT_CODECS = {
     "vlen-array": "RaggedArrays",
     "categorize": "Categories",
 }
-_KINDS = {
-    **{f"i{n}": f"int{8 * n}" for n in (1, 2, 4, 8)},
-    **{f"u{n}": f"uint{8 * n}" for n in (1, 2, 4, 8)},
-    **{f"f{n}": f"float{8 * n}" for n in (2, 4, 8)},
-    **{f"c{n}": f"complex{8 * n}" for n in (8, 16)},
-    "b1": "bool",
-}
-_TYPESTR = re.compile(r"([<>|=]?)([biufcmMSUVO])(\d*)(?:\[(\d*)([a-zA-Z]+)\])?")
-
-
-# -- v3 ------------------------------------------------------------------------------------------------------------
-
-
-def from_v3(value: JSON) -> DataType:
-    """The type that a v3 ``data_type`` names: a string, or an object of ``name`` and ``configuration``.
-
-    Raises `DataTypeValidationError` when the name is unknown or something is wrong with the configuration; the ``loc``
-    of its problems is relative to the value.
-    """
-    if isinstance(value, str):
-        name, configuration = value, None
-    else:
-        name, configuration = _named(value)
-    if re.match(r"r-?\d", name):
-        from tessarr.dtypes.raw import RawBytes
-
-        return RawBytes.from_json(name, configuration)
-    found = registry.get("data_type", name)
-    if found is None:
-        raise _unknown(name)
-    try:
-        made: DataType = found.from_json(name, configuration)
-    except RecursionError as error:
-        raise DataTypeValidationError(f"data type {name!r} is nested too deeply") from error
-    return made
-
-
-def _named(value: JSON) -> tuple[str, Mapping[str, JSON] | None]:
-    if not isinstance(value, Mapping):
-        raise DataTypeValidationError("invalid data_type", expected="a string or an object", got=_short(value))
-    problems = [
-        Problem((str(key),), "unknown", "not a member of a data type")
-        for key in value
-        if key not in ("name", "configuration", "must_understand")
-    ]
-    name, configuration = value.get("name"), value.get("configuration", {})
-    if not isinstance(name, str):
-        kind = "missing" if "name" not in value else "type"
-        problems.append(Problem(("name",), kind, f"must be a string, got {_short(name)}"))
-    if not isinstance(configuration, Mapping):
-        problems.append(Problem(("configuration",), "type", f"must be an object, got {_short(configuration)}"))
-    if not isinstance(value.get("must_understand", True), bool):
-        problems.append(Problem(("must_understand",), "type", "must be true or false"))
-    if problems or not isinstance(name, str) or not isinstance(configuration, Mapping):
-        raise DataTypeValidationError("invalid data_type", problems)
-    return name, configuration or None
-
-
-def _unknown(name: str) -> DataTypeValidationError:
-    typestr = _TYPESTR.fullmatch(name)
-    if typestr and (typestr[1] or typestr[3]):
-        try:
-            v3_name = from_v2((typestr[1] or "<") + name.lstrip("<>|="), None).to_json()
-        except DataTypeValidationError:
-            v3_name = None
-        means = f"{name!r} is a v2 typestr" + (f"; in v3 it is {v3_name!r}" if v3_name else "")
-        return DataTypeValidationError(
-            f"invalid data type {name!r}",
-            expected="a v3 name; v3 data types carry no byte order, the bytes codec does",
-            hint=f"{means}, with the byte order in the configuration of the bytes codec",
-        )
-    return DataTypeValidationError(
-        f"unknown data type {_short(name)}",
-        hint="If another package defines it, install that package (entry points in the group 'tessarr.data_type'), or "
-        "register a class: tessarr.registry.register('data_type', name, cls)",
-    )
 
 
 # -- v2 ------------------------------------------------------------------------------------------------------------
@@ -120,7 +46,7 @@ def from_v2(dtype: JSON, filters: Sequence[Mapping[str, JSON]] | None) -> DataTy
     if any(item.get("id") == "pickle" for item in filters):
         raise _pickle_refused()
     if isinstance(dtype, str):
-        return _from_object_filter(filters) if dtype in ("|O", "|O8", "O") else _from_typestr(dtype)
+        return _from_object_filter(filters) if dtype in ("|O", "|O8", "O") else from_typestr(dtype)
     if isinstance(dtype, Sequence):
         from tessarr.dtypes.struct import Struct
 
@@ -128,7 +54,7 @@ def from_v2(dtype: JSON, filters: Sequence[Mapping[str, JSON]] | None) -> DataTy
             return Struct.from_v2(dtype, lambda field: from_v2(field, None))
         except RecursionError as error:
             raise DataTypeValidationError("a structured dtype is nested too deeply") from error
-    raise DataTypeValidationError("invalid v2 dtype", expected='a typestr such as "<f8", or a list', got=_short(dtype))
+    raise DataTypeValidationError("invalid v2 dtype", expected='a typestr such as "<f8", or a list', got=short(dtype))
 
 
 def _pickle_refused() -> PickleCodecDisabledError:
@@ -156,65 +82,8 @@ def _object_type(name: str, configuration: Mapping[str, JSON]) -> DataType:
     from tessarr.dtypes import variable
 
     found = getattr(variable, name)
-    made: DataType = found.from_filter(configuration) if hasattr(found, "from_filter") else found()
+    made: DataType = found.from_filter(configuration, from_v2) if hasattr(found, "from_filter") else found()
     return made
-
-
-def _from_typestr(text: str) -> DataType:
-    found = _TYPESTR.fullmatch(text)
-    if found is None:
-        return _bare_name(text)
-    order, kind, size, count, unit = found.groups()
-    if order in ("", "="):
-        raise _bad_typestr(text, "a byte order first: '<', '>', or '|' where it does not apply")
-    if unit is not None and kind not in "mM":
-        raise _bad_typestr(text, "a unit only with M and m")
-    if kind in "SV":
-        return _sized(kind, text, size)
-    single = kind + size in ("b1", "i1", "u1")
-    if order == "|" and not single:
-        raise _bad_typestr(text, "'<' or '>' as byte order: elements of several bytes have one")
-    endianness = "little" if order == "<" else "big"
-    if kind == "U":
-        return _sized(kind, text, size, endianness)
-    if kind in "mM":
-        return _time(kind, text, size, count, unit, endianness)
-    name = _KINDS.get(kind + size)
-    if name is None:
-        raise _bad_typestr(text, f"one of {', '.join(_KINDS)} after the byte order")
-    made = registry.get("data_type", name)
-    return made() if single else made(endianness=endianness)  # type: ignore[misc,no-any-return]
-
-
-def _bare_name(text: str) -> DataType:
-    """TensorStore's v2 spelling of types that NumPy lacks: the v3 name."""
-    made = registry.get("data_type", text) if re.fullmatch(r"[a-z][a-z0-9_]+", text) else None
-    if made is None or made.__module__ != "tessarr.dtypes.small":
-        raise _bad_typestr(text, 'a typestr such as "<f8", "|u1", "|S12" or "<M8[ns]"')
-    return made().with_byteorder("<")  # type: ignore[no-any-return]
-
-
-def _bad_typestr(text: str, expected: str) -> DataTypeValidationError:
-    return DataTypeValidationError(f"invalid v2 dtype {_short(text)}", expected=expected)
-
-
-def _sized(kind: str, text: str, size: str, endianness: Any = None) -> DataType:
-    from tessarr.dtypes import raw
-
-    if not size or len(size) > 10:
-        raise _bad_typestr(text, "a length after the kind, at least 1 and below 2 GiB")
-    if kind == "U":
-        return raw.FixedLengthUTF32(length=int(size), endianness=endianness)
-    return raw.NullTerminatedBytes(length=int(size)) if kind == "S" else raw.RawBytes(length=int(size))
-
-
-def _time(kind: str, text: str, size: str, count: str | None, unit: str | None, endianness: Any) -> DataType:
-    from tessarr.dtypes import time
-
-    if size != "8" or unit is None or unit not in time.UNITS[:-1] or len(count or "") > 10 or count == "0":
-        raise _bad_typestr(text, f"8 bytes and a unit, such as {kind}8[ns]; units are {', '.join(time.UNITS[:-1])}")
-    made = time.DateTime64 if kind == "M" else time.TimeDelta64
-    return made(unit=unit, scale_factor=int(count or 1), endianness=endianness)
 
 
 # -- users ---------------------------------------------------------------------------------------------------------
@@ -243,9 +112,9 @@ def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType
     try:
         native = np.dtype(dtype)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        if isinstance(dtype, str) and not _TYPESTR.fullmatch(dtype):
-            raise _unknown(dtype) from error
-        raise DataTypeValidationError(f"not a data type: {_short(dtype)}", got=str(error)) from error
+        if isinstance(dtype, str) and not TYPESTR.fullmatch(dtype):
+            raise unknown(dtype) from error
+        raise DataTypeValidationError(f"not a data type: {short(dtype)}", got=str(error)) from error
     return _from_native(native, object_codec)
 
 
@@ -274,12 +143,12 @@ def _from_native(native: np.dtype[Any], object_codec: str | None) -> DataType:
 
         kind = time.DateTime64 if native.kind == "M" else time.TimeDelta64
         return kind().with_byteorder(">" if native.byteorder == ">" else "=")
-    if native.subdtype is not None or (native.str[1:] not in _KINDS and native.kind not in "SUVmM"):
+    if native.subdtype is not None or (native.str[1:] not in KINDS and native.kind not in "SUVmM"):
         raise DataTypeValidationError(
             f"Zarr has no data type for the NumPy dtype {native!r}",
             hint="Cast the data first, for example to float64",
         )
-    return _from_typestr(native.str)
+    return from_typestr(native.str)
 
 
 def _from_object_codec(object_codec: str | None) -> DataType:
@@ -296,6 +165,6 @@ def _from_object_codec(object_codec: str | None) -> DataType:
     )
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+Element.of_numpy = staticmethod(from_numpy)
+
+__all__ = ["DTypeLike", "from_numpy", "from_v2", "from_v3"]

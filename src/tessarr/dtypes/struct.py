@@ -42,6 +42,7 @@ from tessarr.dtypes.element import (
     is_old_zero,
     old_zero_diagnostics,
 )
+from tessarr.dtypes.named import from_v3
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
 from tessarr.types import JSON, Shape, ZarrFormat
 
@@ -298,8 +299,6 @@ def _wrong(members: Sequence[Field]) -> Any:
 
 
 def _field_from_json(field: JSON, legacy: bool) -> Field:
-    from tessarr.dtypes.parse import from_v3
-
     if legacy and isinstance(field, list | tuple) and len(field) == 2:
         field = {"name": field[0], "data_type": field[1]}
     if not isinstance(field, Mapping) or set(field) != {"name", "data_type"}:

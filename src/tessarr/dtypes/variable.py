@@ -23,8 +23,8 @@ Source: the registered data types ``string`` and ``bytes``; numcodecs for the v2
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from tessarr.dtypes.numeric import Plain
 from tessarr.dtypes.raw import byte_list
 from tessarr.errors import DataTypeValidationError
 from tessarr.types import JSON, ZarrFormat
+
+Parse: TypeAlias = Callable[[JSON, None], DataType]
+"""From a v2 ``dtype`` that is no object type to the data type."""
 
 
 class _Variable(Element):
@@ -161,7 +164,7 @@ class _V2Objects(_Variable):
         )
 
     @classmethod
-    def from_filter(cls, configuration: Mapping[str, JSON]) -> Self:  # noqa: ARG003
+    def from_filter(cls, configuration: Mapping[str, JSON], parse: Parse) -> Self:  # noqa: ARG003
         """From the filter's v2 object."""
         return cls()
 
@@ -229,11 +232,9 @@ class RaggedArrays(_V2Objects):
         return {"data_type": self.data_type}
 
     @classmethod
-    def from_filter(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From ``{"id": "vlen-array", "dtype": "<i4"}``."""
-        from tessarr.dtypes.parse import from_v2
-
-        return cls(data_type=from_v2(configuration.get("dtype"), None))
+    def from_filter(cls, configuration: Mapping[str, JSON], parse: Parse) -> Self:
+        """From ``{"id": "vlen-array", "dtype": "<i4"}``; `parse` makes the type of an element."""
+        return cls(data_type=parse(configuration.get("dtype"), None))
 
     def default_fill(self) -> Scalar:
         """An array of no elements."""

@@ -7,6 +7,7 @@ as faithfully as it was read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,9 @@ from tessarr.errors import ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
+
+DIMENSIONS = "_ARRAY_DIMENSIONS"
+"""The attribute in which v1 and v2 arrays name their dimensions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,8 +118,6 @@ class ArrayMetadata:
         changed = replace(self, attributes=attributes)
         if self.zarr_format == 3:
             return changed
-        from tessarr.metadata.v2 import misstated_dimensions, stated_dimensions
-
         report(map(Diagnostic, misstated_dimensions(attributes, self.ndim)))
         return replace(changed, dimension_names=stated_dimensions(attributes, self.ndim))
 
@@ -123,3 +125,19 @@ class ArrayMetadata:
         return isinstance(other, ArrayMetadata) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
+    """Dimension names from ``_ARRAY_DIMENSIONS`` (xarray's, and OGC's recommended, practice); ``None`` for a malformed one."""
+    names = attributes.get(DIMENSIONS)
+    return None if names is None or misstated_dimensions(attributes, ndim) else tuple(names)
+
+
+def misstated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str, ...]:
+    """Say what is wrong with ``_ARRAY_DIMENSIONS``, which is then ignored; nothing where it is well-formed or missing."""
+    names = attributes.get(DIMENSIONS)
+    if names is None or (
+        isinstance(names, list | tuple) and len(names) == ndim and all(isinstance(name, str) for name in names)
+    ):
+        return ()
+    return (f"attribute {DIMENSIONS} is ignored: expected {ndim} strings, got {names!r}",)

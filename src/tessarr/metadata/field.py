@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
-from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
+
+if TYPE_CHECKING:
+    from tessarr.metadata.array import ArrayMetadata
+    from tessarr.metadata.group import GroupMetadata
 
 MAX_LENGTH = 2**63 - 1
 MAX_DIMENSIONS = 64

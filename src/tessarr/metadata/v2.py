@@ -19,7 +19,7 @@ from tessarr.dtypes.parse import from_v2
 from tessarr.errors import TessarrError
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.v2 import V2KeyEncoding
-from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.array import ArrayMetadata, misstated_dimensions, stated_dimensions
 from tessarr.metadata.field import Document, Parsed, check_attributes
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
@@ -28,7 +28,6 @@ from tessarr.types import JSONObject, Shape, ZarrFormat
 ARRAY_KEY = ".zarray"
 GROUP_KEY = ".zgroup"
 ATTRIBUTES_KEY = ".zattrs"
-DIMENSIONS = "_ARRAY_DIMENSIONS"
 _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 
 
@@ -173,22 +172,6 @@ def chain_from_v2(
     middle, after = v2_filters(filters or (), data_type)
     last = [] if compressor is None else [v2_compressor(compressor)]
     return (*before, middle or BytesCodec(None), *after, *last)
-
-
-def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    """Dimension names from ``_ARRAY_DIMENSIONS`` (xarray's, and OGC's recommended, practice); ``None`` for a malformed one."""
-    names = attributes.get(DIMENSIONS)
-    return None if names is None or misstated_dimensions(attributes, ndim) else tuple(names)
-
-
-def misstated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str, ...]:
-    """Say what is wrong with ``_ARRAY_DIMENSIONS``, which is then ignored; nothing where it is well-formed or missing."""
-    names = attributes.get(DIMENSIONS)
-    if names is None or (
-        isinstance(names, list | tuple) and len(names) == ndim and all(isinstance(name, str) for name in names)
-    ):
-        return ()
-    return (f"attribute {DIMENSIONS} is ignored: expected {ndim} strings, got {names!r}",)
 
 
 def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tessarr.core.model_io import from_store, to_store
     from tessarr.model.comparison import Difference, diff, equal
+    from tessarr.model.conversion.mapping import Mapped, to_v2, to_v3
     from tessarr.model.flat import flatten, unflatten
     from tessarr.model.json import from_json, to_json
-    from tessarr.model.mapping import Mapped, to_v2, to_v3
     from tessarr.model.match import Pattern, like, mismatches
     from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
     from tessarr.model.schema.schema import json_schema
@@ -31,7 +31,7 @@ _HOME = {
     **dict.fromkeys(("Difference", "diff", "equal"), "comparison"),
     **dict.fromkeys(("Pattern", "like", "mismatches"), "match"),
     **dict.fromkeys(("NodeProblem", "Rule", "require_valid", "validate"), "valid"),
-    **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "mapping"),
+    **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "conversion.mapping"),
     **dict.fromkeys(("from_store", "to_store"), "tessarr.core.model_io"),  # which does I/O
     "json_schema": "schema.schema",
 }

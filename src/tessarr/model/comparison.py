@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tessarr.model.canonical import canonical
-from tessarr.model.node import GroupSpec, Spec
+from tessarr.model.fields import attributes_json
 from tessarr.types import JSON, JSONObject
 
 Kind = Literal["added", "removed", "changed"]
@@ -60,7 +60,7 @@ def _short(value: JSON) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def equal(a: Spec, b: Spec, *, ignore: Collection[str] = ()) -> bool:
+def equal(a: Any, b: Any, *, ignore: Collection[str] = ()) -> bool:
     """Whether two models have the same structure, apart from the document members named in `ignore`.
 
     ``"attributes"``, ``"codecs"`` (compressor, filters and order too), ``"chunks"``, ``"chunk_keys"``, ``"data_type"``,
@@ -69,7 +69,7 @@ def equal(a: Spec, b: Spec, *, ignore: Collection[str] = ()) -> bool:
     return next(iterate(a, b, ignore=ignore), None) is None
 
 
-def diff(a: Spec, b: Spec, *, ignore: Collection[str] = ()) -> list[Difference]:
+def diff(a: Any, b: Any, *, ignore: Collection[str] = ()) -> list[Difference]:
     """Every difference between two models, `a` being the old one; `ignore` as in `equal`."""
     return list(iterate(a, b, ignore=ignore))
 
@@ -81,13 +81,13 @@ def iterate(a: Any, b: Any, *, ignore: Collection[str] = (), path: str = "") -> 
 
 
 def _nodes(a: Any, b: Any, path: str, ignored: frozenset[str]) -> Iterator[Difference]:
-    if isinstance(a, GroupSpec) is not isinstance(b, GroupSpec):
+    if _kind(a) != _kind(b):
         yield Difference(path, (), "changed", _kind(a), _kind(b))
         return
     one, other = own_json(a), own_json(b)
     if not same(one, other):
         yield from _values(_kept(canonical(one), ignored), _kept(canonical(other), ignored), path, ())
-    if isinstance(a, GroupSpec) and "members" not in ignored:
+    if _kind(a) == "group" and "members" not in ignored:
         for name in [*a.members, *(name for name in b.members if name not in a.members)]:
             below = f"{path}/{name}" if path else name
             if name not in b.members:
@@ -100,13 +100,11 @@ def _nodes(a: Any, b: Any, path: str, ignored: frozenset[str]) -> Iterator[Diffe
 
 def own_json(spec: Any) -> JSONObject:
     """A node's document with its attributes, without its members."""
-    from tessarr.model.node import attributes_json
-
     return {**spec.document(), "attributes": attributes_json(spec.attributes)}
 
 
 def _kind(spec: Any) -> str:
-    return "group" if isinstance(spec, GroupSpec) else "array"
+    return "group" if hasattr(spec, "members") else "array"
 
 
 def _kept(document: JSONObject, ignored: frozenset[str]) -> JSONObject:

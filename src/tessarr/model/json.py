@@ -11,17 +11,16 @@ with one underscore more than any such name present, and gets its name back (`re
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
-from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec, attributes_json
+from tessarr.model.fields import restore_names
+from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
 from tessarr.types import JSONObject
 
 _Loc: TypeAlias = tuple[str | int, ...]
-_UNDERSCORED = re.compile("_+members")
 _V3 = (
     "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs",
     "attributes", "dimension_names", "storage_transformers",
@@ -127,58 +126,4 @@ def _group(
 
 def to_json(spec: Spec) -> JSONObject:
     """The node, and everything below it, as a JSON object."""
-    if not isinstance(spec, GroupSpec):
-        return spec.to_json()
-    kind: JSONObject = {"node_type": "group"} if spec.zarr_format == 3 else {}
-    return {
-        "zarr_format": spec.zarr_format,
-        **kind,
-        **rename_members(strict_json.plain(dict(spec.extra))),
-        "attributes": attributes_json(spec.attributes),
-        "members": {name: to_json(member) for name, member in spec.members.items()},
-    }
-
-
-def rename_members(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Move a document's own ``members`` out of the way of the model's.
-
-    >>> rename_members({"members": 1, "_members": 2})
-    {'__members': 1, '_members': 2}
-
-    ``members`` gets one underscore more than the longest such name. The draft's rule cannot tell that from a document
-    that has ``_members`` and no ``members``; there the longest name gets two more, a length that is otherwise free:
-
-    >>> rename_members({"_members": 2})
-    {'___members': 2}
-    """
-    lengths = sorted(map(_underscores, _family(fields)))
-    if "members" in fields:
-        old, new = "members", f"{'_' * (lengths[-1] + 1 if lengths else 1)}members"
-    elif lengths:
-        old = f"{'_' * lengths[-1]}members"
-        new = f"__{old}"
-    else:
-        return dict(fields)
-    return {new if name == old else name: value for name, value in fields.items()}
-
-
-def restore_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `rename_members`.
-
-    >>> restore_names({"__members": 1, "_members": 2}), restore_names({"___members": 2})
-    ({'members': 1, '_members': 2}, {'_members': 2})
-    """
-    lengths = sorted(map(_underscores, _family(fields)))
-    if not lengths:
-        return dict(fields)
-    longest, next_longest = lengths[-1], lengths[-2] if len(lengths) > 1 else 0
-    new = "members" if longest - next_longest < 3 else f"{'_' * (longest - 2)}members"
-    return {new if name == f"{'_' * longest}members" else name: value for name, value in fields.items()}
-
-
-def _family(fields: Mapping[str, Any]) -> list[str]:
-    return [name for name in fields if _UNDERSCORED.fullmatch(name)]
-
-
-def _underscores(name: str) -> int:
-    return len(name) - len("members")
+    return spec.to_json()

@@ -17,11 +17,13 @@ Source: ZEP 6, "Specification of the base Zarr Object Model".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from tessarr.common.strict_json import plain
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem
+from tessarr.model.comparison import equal
+from tessarr.model.fields import attributes_json, rename_members
 from tessarr.types import JSON, JSONObject, Shape
 
 TAttrs = TypeVar("TAttrs", covariant=True)
@@ -30,43 +32,6 @@ TNew = TypeVar("TNew")
 
 Spec: TypeAlias = "ArraySpec[Any] | GroupSpec[Any, Any]"
 """Any node."""
-
-
-def attributes_json(attributes: object) -> JSONObject:
-    """User attributes as a JSON object: a mapping, a dataclass, or an object with ``to_json()``.
-
-    Raises `MetadataValidationError` for anything else, and for keys that are not strings.
-    """
-    if hasattr(attributes, "to_json"):
-        attributes = attributes.to_json()
-    elif is_dataclass(attributes) and not isinstance(attributes, type):
-        attributes = {item.name: getattr(attributes, item.name) for item in fields(attributes)}
-    if not isinstance(attributes, Mapping):
-        problem = Problem(("attributes",), "type", f"must be a mapping or a dataclass, got {attributes!r}")
-        raise MetadataValidationError("invalid model", [problem])
-    _check_keys(attributes, ("attributes",))
-    return cast("JSONObject", {name: plain(_open(value)) for name, value in attributes.items()})
-
-
-def _open(value: Any) -> Any:
-    """Dataclasses inside attributes as objects."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _open(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {name: _open(item) for name, item in value.items()}
-    return [_open(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _check_keys(value: Any, loc: tuple[str | int, ...]) -> None:
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            if not isinstance(name, str):
-                problem = Problem(loc, "type", f"keys must be strings, got {name!r}")
-                raise MetadataValidationError("invalid model", [problem])
-            _check_keys(item, (*loc, name))
-    elif isinstance(value, list | tuple):
-        for position, item in enumerate(value):
-            _check_keys(item, (*loc, position))
 
 
 class ArraySpec(Generic[TAttrs]):
@@ -105,8 +70,6 @@ class ArraySpec(Generic[TAttrs]):
         return replace(self, **changes)  # type: ignore[type-var]
 
     def __eq__(self, other: object) -> bool:
-        from tessarr.model.comparison import equal
-
         return equal(self, other) if isinstance(other, ArraySpec) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
@@ -282,9 +245,14 @@ class GroupSpec(Generic[TAttrs, TMember]):
 
     def to_json(self) -> JSONObject:
         """The group and everything below it as JSON (`tessarr.model.to_json`)."""
-        from tessarr.model.json import to_json
-
-        return to_json(self)
+        kind: JSONObject = {"node_type": "group"} if self.zarr_format == 3 else {}
+        return {
+            "zarr_format": self.zarr_format,
+            **kind,
+            **rename_members(plain(dict(self.extra))),
+            "attributes": attributes_json(self.attributes),
+            "members": {name: member.to_json() for name, member in self.members.items()},
+        }
 
     def to_store(self, store: Any, path: str = "", *, overwrite: bool = False, consolidate: bool = False) -> None:
         """Create the group and everything below it: the metadata documents, and nothing else (`tessarr.model.to_store`)."""
@@ -297,8 +265,6 @@ class GroupSpec(Generic[TAttrs, TMember]):
         return replace(self, **changes)
 
     def __eq__(self, other: object) -> bool:
-        from tessarr.model.comparison import equal
-
         return equal(self, other) if isinstance(other, GroupSpec) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]

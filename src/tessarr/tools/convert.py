@@ -3,7 +3,7 @@
 open    the source lists its arrays and groups (`tessarr.tools.sources`)
 plan    everything is decided and valid before anything is written (`copy_tree.plan_tree`)
 write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
-verify  both sides are read again and compared to the bit (`rechunk.verify`)
+verify  both sides are read again and compared to the bit (`transfer.verify`)
 swap    the destination comes to be, complete
 """
 

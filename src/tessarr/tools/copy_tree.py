@@ -23,12 +23,12 @@ from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError
 from tessarr.grids.guess import normalize_chunks
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.model.downgrade import _config
+from tessarr.model.conversion.downgrade import _config
 from tessarr.stores.base import Store
 from tessarr.stores.path import check_node_name, prefix_of
-from tessarr.tools.rechunk import transfer, verify
 from tessarr.tools.sources import UNSET, Source, SourceArray, SourceGroup
 from tessarr.tools.sources.attributes import cf_fill_attribute
+from tessarr.tools.transfer import transfer, verify
 from tessarr.types import JSONObject, Progress, Shape, ZarrFormat
 
 Layout: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"

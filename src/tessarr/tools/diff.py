@@ -15,7 +15,7 @@ from tessarr.errors import TessarrError
 from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
 from tessarr.tools.digest import blocks
-from tessarr.tools.rechunk import same_value, values_in
+from tessarr.tools.transfer import same_value, values_in
 from tessarr.types import JSONObject, Progress
 
 

@@ -4,7 +4,7 @@
     write the new documents, deepest first and the root's last; if anything fails, those written are removed again
     end   the old documents stay, unless `remove_old`; `undo` removes the new ones again
 
-Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.upgrade` and `tessarr.model.downgrade` hold the rules.
+Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion.upgrade` and `tessarr.model.conversion.downgrade` hold the rules.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, 
 from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.model import downgrade, upgrade
+from tessarr.model.conversion import downgrade, upgrade
 from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
-from tessarr.tools.rechunk import identical
+from tessarr.tools.transfer import identical
 from tessarr.types import JSONObject, Progress, ZarrFormat
 
 Verify = Literal["all", "sample"]

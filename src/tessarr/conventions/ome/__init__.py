@@ -1,363 +1,44 @@
-"""OME-Zarr: microscopy images and their pyramids, labels, plates and wells. 0.4, 0.5 and 0.6 (release candidate).
-
-    0.4   v2 ``.zattrs``       {"multiscales": [{"version": "0.4", "axes": […], "datasets": […]}], "omero": {…}}
-    0.5   v3 attributes.ome    {"ome": {"version": "0.5", "multiscales": [{"axes": […], "datasets": […]}]}}
-    0.6   v3 attributes.ome    axes move into ``coordinateSystems``; transformations say ``input`` and ``output``
-
->>> axes = [Axis("y", "space", "micrometer"), Axis("x", "space", "micrometer")]
->>> attributes = write(axes, [Level("0", (0.5, 0.5)), Level("1", (1.0, 1.0), (0.25, 0.25))], version="0.5", name="cells")
->>> image = read(attributes)[0]
->>> image.version, image.name, [level.scale for level in image.levels], image.axes[0].unit
-('0.5', 'cells', [(0.5, 0.5), (1.0, 1.0)], 'micrometer')
-
-`read` brings all three to one form: axes, and per level the scale and translation to physical units (those of the image
-applied to those of the level). Of 0.6 it understands identity, scale, translation and sequences of them, as readers
-must; a level whose transformation is of another kind has no scale, and its JSON in `Level.transformations`.
-
-Source: NGFF 0.4, 0.5 (RFC-2), 0.6rc0 (RFC-5), https://ngff.openmicroscopy.org.
-"""
+"""OME-Zarr: images and pyramids (`images`), plates and wells (`plates`), and whether groups are what it says (`check`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
-
-from tessarr.conventions.base import Attributes, Convention, Node, items, numbers
-from tessarr.types import JSON, JSONObject
-
-NAME = "OME-Zarr"
-KEY = "ome"
-_BARE = ("multiscales", "plate", "well", "image-label", "labels", "omero", "bioformats2raw.layout")
-"""Members of 0.4 that stand in the attributes themselves."""
-
-
-class Axis(NamedTuple):
-    """One axis of an image."""
-
-    name: str
-    type: str | None = None
-    """space, time, channel, or something else."""
-    unit: str | None = None
-
-
-class Level(NamedTuple):
-    """One resolution level."""
-
-    path: str
-    """Relative to the group of the image."""
-    scale: tuple[float, ...] | None = None
-    """Physical size of an element per axis; ``None`` where it cannot be told."""
-    translation: tuple[float, ...] | None = None
-    """Physical position of the first element."""
-    transformations: tuple[JSON, ...] = ()
-    """The level's ``coordinateTransformations`` as they stand."""
-
-
-class Image(NamedTuple):
-    """One entry of ``multiscales``."""
-
-    version: str
-    name: str | None
-    axes: tuple[Axis, ...]
-    levels: tuple[Level, ...]
-    """The highest resolution first."""
-    type: str | None = None
-    """How levels were made."""
-    metadata: Mapping[str, JSON] = {}
-    omero: Mapping[str, JSON] | None = None
-    """Rendering: channels, colours, windows."""
-    coordinate_systems: tuple[str, ...] = ()
-    """0.6: the names of its coordinate systems; the axes of the one that levels lead to are `axes`."""
-
-
-def content(attributes: Attributes) -> tuple[str | None, Mapping[str, Any]]:
-    """The version, and the object that holds the members: ``ome`` from 0.5 on, before it the attributes themselves."""
-    inner = attributes.get(KEY)
-    if isinstance(inner, Mapping):
-        version = inner.get("version")
-        return (version if isinstance(version, str) else None), inner
-    return _bare_version(attributes), attributes
-
-
-def _bare_version(attributes: Attributes) -> str | None:
-    for name in ("multiscales", "plate", "well", "image-label"):
-        value = attributes.get(name)
-        first = value[0] if isinstance(value, list | tuple) and value else value
-        if not isinstance(first, Mapping) or isinstance(value, Mapping) == (name == "multiscales"):
-            continue
-        if isinstance(first.get("version"), str):
-            return str(first["version"])
-        if name != "multiscales" or isinstance(first.get("axes"), list | tuple):  # the version only should be there
-            return "0.4"
-    return "0.4" if "bioformats2raw.layout" in attributes else None
-
-
-def kinds(attributes: Attributes) -> tuple[str, ...]:
-    """What a group is: any of image, label, labels, plate, well, series (bioformats2raw), scene."""
-    _, inner = content(attributes)
-    names = {
-        "multiscales": "image", "image-label": "label", "labels": "labels", "plate": "plate", "well": "well",
-        "bioformats2raw.layout": "series", "series": "series", "scene": "scene",
-    }  # fmt: skip
-    return tuple(dict.fromkeys(kind for name, kind in names.items() if name in inner))
-
-
-def read(attributes: Attributes) -> tuple[Image, ...]:
-    """The images of a group; () when it has none that can be understood."""
-    version, inner = content(attributes)
-    entries = inner.get("multiscales")
-    if version is None or not isinstance(entries, list | tuple):
-        return ()
-    return tuple(_image(entry, version, inner) for entry in entries if isinstance(entry, Mapping) and _listed(entry))
-
-
-def _listed(entry: Mapping[str, Any]) -> bool:
-    datasets = entry.get("datasets")
-    return isinstance(datasets, list | tuple) and all(
-        isinstance(item, Mapping) and isinstance(item.get("path"), str) for item in datasets
-    )
-
-
-def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, Any]) -> Image:
-    systems = entry.get("coordinateSystems")
-    systems = [item for item in systems if isinstance(item, Mapping)] if isinstance(systems, list | tuple) else []
-    axes = _axes(intrinsic(entry, systems).get("axes") if systems else entry.get("axes"))
-    whole = _simple(entry.get("coordinateTransformations"), len(axes)) if not systems else None
-    metadata, omero = entry.get("metadata"), inner.get("omero")
-    return Image(
-        version=str(entry.get("version", version)),
-        name=entry.get("name"),
-        axes=axes,
-        levels=tuple(_level(item, len(axes), whole) for item in entry["datasets"]),
-        type=entry.get("type"),
-        metadata=metadata if isinstance(metadata, Mapping) else {},
-        omero=omero if isinstance(omero, Mapping) else None,
-        coordinate_systems=tuple(str(item.get("name")) for item in systems),
-    )
-
-
-def intrinsic(entry: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """0.6: the coordinate system that the levels lead to (by the first one that says so), else the first of all."""
-    datasets = entry.get("datasets")
-    for item in items(datasets):
-        steps = item.get("coordinateTransformations") if isinstance(item, Mapping) else None
-        for step in items(steps):
-            target = step.get("output") if isinstance(step, Mapping) else None
-            named = target.get("name") if isinstance(target, Mapping) else target
-            found = next((system for system in systems if system.get("name") == named), None)
-            if found is not None:
-                return found
-    return systems[0]
-
-
-def _axes(value: Any) -> tuple[Axis, ...]:
-    found = []
-    for item in items(value):
-        if isinstance(item, Mapping):
-            found.append(Axis(str(item.get("name")), item.get("type"), item.get("unit")))
-        elif isinstance(item, str):  # 0.3 and before
-            found.append(Axis(item))
-    return tuple(found)
-
-
-_Affine = tuple[tuple[float, ...], tuple[float, ...]]
-
-
-def _level(item: Mapping[str, Any], ndim: int, whole: _Affine | None) -> Level:
-    steps = item.get("coordinateTransformations")
-    own = _simple(steps, ndim)
-    stated = tuple(items(steps))
-    if own is None:
-        return Level(item["path"], transformations=stated)
-    scale, shift = _then(own, whole) if whole is not None else own
-    return Level(item["path"], scale, shift if any(shift) else None, stated)
-
-
-def _then(first: _Affine, second: _Affine) -> _Affine:
-    scale = tuple(a * b for a, b in zip(first[0], second[0], strict=True))
-    return scale, tuple(t * b + u for t, b, u in zip(first[1], second[0], second[1], strict=True))
-
-
-def _simple(steps: Any, ndim: int) -> _Affine | None:
-    """Scale and translation of a list of transformations applied one after another; ``None`` for other kinds."""
-    result: _Affine = ((1.0,) * ndim, (0.0,) * ndim)
-    if steps is None:
-        return result
-    if not isinstance(steps, list | tuple):
-        return None
-    for step in steps:
-        if not isinstance(step, Mapping):
-            return None
-        kind = step.get("type")
-        if kind == "sequence":
-            found = _simple(step.get("transformations"), ndim)
-        elif kind == "identity":
-            continue
-        elif kind == "scale" and numbers(step.get("scale"), ndim):
-            found = (tuple(step["scale"]), (0.0,) * ndim)
-        elif kind == "translation" and numbers(step.get("translation"), ndim):
-            found = ((1.0,) * ndim, tuple(step["translation"]))
-        else:
-            found = None
-        if found is None:
-            return None
-        result = _then(result, found)
-    return result
-
-
-def write(
-    axes: Sequence[Axis],
-    levels: Sequence[Level],
-    attributes: Attributes | None = None,
-    *,
-    version: Literal["0.4", "0.5"] = "0.5",
-    name: str | None = None,
-    type: str | None = None,  # noqa: A002 - the specification's name
-    metadata: Mapping[str, JSON] | None = None,
-    omero: Mapping[str, JSON] | None = None,
-) -> JSONObject:
-    """The attributes of the group of an image; those given stay.
-
-    0.4 belongs to Zarr v2 with "/" as dimension separator, 0.5 to Zarr v3, where the arrays' ``dimension_names`` must be
-    the axes'. Raises `ValueError` for axes or levels that the specification does not allow.
-    """
-    _refuse(axes, levels, version)
-    entry: JSONObject = {"version": "0.4"} if version == "0.4" else {}
-    if name is not None:
-        entry["name"] = name
-    entry["axes"] = _stated(axes)
-    entry["datasets"] = [_dataset(level, len(axes)) for level in levels]
-    if type is not None:
-        entry["type"] = type
-    if metadata is not None:
-        entry["metadata"] = dict(metadata)
-    members: JSONObject = {"multiscales": [entry], **({"omero": dict(omero)} if omero is not None else {})}
-    if version == "0.4":
-        return {**(attributes or {}), **members}
-    old = (attributes or {}).get(KEY)
-    kept = dict(old) if isinstance(old, Mapping) else {}
-    return {**(attributes or {}), KEY: {**kept, "version": "0.5", **members}}
-
-
-def _stated(axes: Sequence[Axis]) -> list[JSON]:
-    return [{key: value for key, value in axis._asdict().items() if value is not None} for axis in axes]
-
-
-def _dataset(level: Level, ndim: int) -> JSONObject:
-    steps: list[JSON] = [{"type": "scale", "scale": list(level.scale or (1.0,) * ndim)}]
-    if level.translation is not None:
-        steps.append({"type": "translation", "translation": list(level.translation)})
-    return {"path": level.path, "coordinateTransformations": steps}
-
-
-def _refuse(axes: Sequence[Axis], levels: Sequence[Level], version: str) -> None:
-    if version not in ("0.4", "0.5"):
-        raise ValueError(f"OME-Zarr 0.4 and 0.5 are written, not {version}")
-    from tessarr.conventions.ome.check import axis_problems
-
-    wrong = [message for _, message in axis_problems(_stated(axes))]
-    if not levels:
-        wrong.append("there must be a level")
-    for level in levels:
-        for values in (level.scale, level.translation):
-            if values is not None and len(values) != len(axes):
-                wrong.append(f"level {level.path!r} needs {len(axes)} numbers, got {list(values)}")
-    if wrong:
-        raise ValueError("; ".join(wrong))
-
-
-def read_labels(attributes: Attributes) -> tuple[str, ...]:
-    """The paths of the label images that a ``labels`` group lists."""
-    listed = content(attributes)[1].get("labels")
-    return tuple(item for item in items(listed) if isinstance(item, str))
-
-
-def write_labels(
-    paths: Sequence[str], attributes: Attributes | None = None, *, version: Literal["0.4", "0.5"] = "0.5"
-) -> JSONObject:
-    """The attributes of a group ``labels``, which lists its label images; others stay."""
-    if version == "0.4":
-        return {**(attributes or {}), "labels": list(paths)}
-    inner = (attributes or {}).get(KEY)
-    own = dict(inner) if isinstance(inner, Mapping) else {}
-    return {**(attributes or {}), KEY: {**own, "version": "0.5", "labels": list(paths)}}
-
-
-def write_label(
-    attributes: Attributes | None = None,
-    *,
-    version: Literal["0.4", "0.5"] = "0.5",
-    colors: Mapping[int, Sequence[int]] | None = None,
-    source: str = "../../",
-) -> JSONObject:
-    """The attributes that mark an image as a label image: `colors` are label value → RGBA."""
-    label: JSONObject = {"version": "0.4"} if version == "0.4" else {}
-    if colors:
-        label["colors"] = [{"label-value": value, "rgba": list(rgba)} for value, rgba in colors.items()]
-    label["source"] = {"image": source}
-    if version == "0.4":
-        return {**(attributes or {}), "image-label": label}
-    inner = (attributes or {}).get(KEY)
-    return {
-        **(attributes or {}),
-        KEY: {**(inner if isinstance(inner, Mapping) else {}), "version": "0.5", "image-label": label},
-    }
-
-
-class Transformation(NamedTuple):
-    """A transformation of 0.6 between two coordinate systems, each a path (of an image; "" here) and a name."""
-
-    source: tuple[str, str | None]
-    target: tuple[str, str | None]
-    type: str
-    definition: Mapping[str, JSON]
-    """The transformation as it stands."""
-
-
-def read_transformations(attributes: Attributes) -> tuple[Transformation, ...]:
-    """0.6: the transformations of a scene, and of the images of a group, besides those of levels; () without.
-
-    >>> step = {"type": "identity", "input": {"path": "a", "name": "physical"}, "output": {"name": "world"}}
-    >>> read_transformations({"ome": {"version": "0.6rc0", "scene": {"coordinateTransformations": [step]}}})[0][:3]
-    (('a', 'physical'), ('', 'world'), 'identity')
-    """
-    version, inner = content(attributes)
-    if version is None or not version.startswith("0.6"):
-        return ()
-    entries = inner.get("multiscales")
-    holders = [inner.get("scene"), *items(entries)]
-    found = []
-    for holder in holders:
-        steps = holder.get("coordinateTransformations") if isinstance(holder, Mapping) else None
-        for step in items(steps):
-            if isinstance(step, Mapping):
-                ends = (_system(step.get("input")), _system(step.get("output")))
-                found.append(Transformation(*ends, str(step.get("type")), step))
-    return tuple(found)
-
-
-def _system(value: Any) -> tuple[str, str | None]:
-    if not isinstance(value, Mapping):
-        return "", value if isinstance(value, str) else None
-    name, path = value.get("name"), value.get("path")
-    return path if isinstance(path, str) else "", name if isinstance(name, str) else None
-
-
-def _detect(node: Node) -> bool:
-    if node.kind != "group":
-        return False
-    if isinstance(node.attributes.get(KEY), Mapping):
-        return True
-    if isinstance(node.attributes.get("multiscales"), Mapping):
-        return False  # the zarr_conventions framework's
-    version = _bare_version(node.attributes)
-    return version is not None and version != "0.1" and any(name in node.attributes for name in _BARE)
-
-
-def _checked(node: Node, path: str, hierarchy: Any) -> Any:
-    from tessarr.conventions.ome.check import check
-
-    return check(node, path, hierarchy)
-
-
-CONVENTION = Convention(NAME, _detect, _checked, spec_url="https://ngff.openmicroscopy.org")
+from tessarr.conventions.base import Convention
+from tessarr.conventions.ome.attributes import write, write_label, write_labels
+from tessarr.conventions.ome.check import check as check_group
+from tessarr.conventions.ome.images import (
+    KEY,
+    NAME,
+    Axis,
+    Image,
+    Level,
+    Transformation,
+    content,
+    detect,
+    intrinsic,
+    kinds,
+    read,
+    read_labels,
+    read_transformations,
+)
+
+CONVENTION = Convention(NAME, detect, check_group, spec_url="https://ngff.openmicroscopy.org")
+
+__all__ = [
+    "CONVENTION",
+    "KEY",
+    "NAME",
+    "Axis",
+    "Image",
+    "Level",
+    "Transformation",
+    "content",
+    "detect",
+    "intrinsic",
+    "kinds",
+    "read",
+    "read_labels",
+    "read_transformations",
+    "write",
+    "write_label",
+    "write_labels",
+]

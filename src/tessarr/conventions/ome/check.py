@@ -12,7 +12,7 @@ from typing import Any
 
 from tessarr.conventions.base import Hierarchy, Node, Problem, items, join, numbers, parent
 from tessarr.conventions.multiscales import check_levels
-from tessarr.conventions.ome import KEY, NAME, content, intrinsic
+from tessarr.conventions.ome.images import KEY, NAME, content, intrinsic
 from tessarr.conventions.ome.transforms import between_systems, members, of_dataset, unique
 
 _ORDER = {"time": 0, "channel": 1, "space": 2}

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from tessarr.conventions.base import Attributes, items
-from tessarr.conventions.ome import KEY, content
+from tessarr.conventions.ome.images import KEY, content
 from tessarr.types import JSON, JSONObject
 
 _WORD = re.compile(r"[A-Za-z0-9]+")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tessarr.conventions.base import Problem, is_number, numbers
-from tessarr.conventions.ome import NAME
+from tessarr.conventions.ome.images import NAME
 
 RULE = "OME-TRANSFORM"
 _DEPTH = 100

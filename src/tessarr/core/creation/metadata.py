@@ -189,7 +189,8 @@ def _older_metadata(
     transformers: Any,
 ) -> ArrayMetadata:
     """v1 and v2: filters, one compressor, an order."""
-    from tessarr.metadata.v2 import DIMENSIONS, chain_from_v2
+    from tessarr.metadata.array import DIMENSIONS
+    from tessarr.metadata.v2 import chain_from_v2
 
     zarr_format, data_type = common["zarr_format"], common["data_type"]
     if shards is not None or codecs is not None or transformers:

@@ -14,6 +14,7 @@ from tessarr.codecs.array_to_bytes.packbits import PackBitsCodec
 from tessarr.codecs.base import BytesToBytes
 from tessarr.codecs.chain import BoundChain
 from tessarr.engine.bound import BoundArray
+from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.grids.base import Axis
 from tessarr.stores.base import Store
 from tessarr.stores.local.lock import NAME_BYTES
@@ -23,15 +24,6 @@ from tessarr.types import JSON, JSONObject
 
 _LARGEST_CHUNK = 1 << 32
 """In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
-
-
-class UnsupportedError(Exception):
-    """The array holds something that the native engine does not know; the text says what."""
-
-
-def named(name: str, configuration: JSONObject) -> JSONObject:
-    """A codec as the Rust module is told of it."""
-    return {"name": name, "configuration": configuration}
 
 
 def describe(bound: BoundArray) -> JSONObject:

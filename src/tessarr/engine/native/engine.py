@@ -30,7 +30,8 @@ from tessarr import _native
 from tessarr.common.segments import Piece, Stored
 from tessarr.engine.base import Reading
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.native.describe import UnsupportedError, describe, is_local
+from tessarr.engine.native.describe import describe, is_local
+from tessarr.engine.native.step import UnsupportedError
 from tessarr.engine.processors import processors
 from tessarr.engine.remote_read import read_waves, read_waves_async
 from tessarr.engine.write_chunks import ChunkWrite, put, store_chunks, store_chunks_async

@@ -23,7 +23,7 @@ from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.numcodecs import elements
 from tessarr.codecs.numcodecs import v3 as numcodecs_v3
 from tessarr.codecs.numcodecs.coders import Coder
-from tessarr.engine.native.describe import UnsupportedError, named
+from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.errors import TessarrError
 from tessarr.types import JSON, JSONObject
 

@@ -27,7 +27,7 @@ from tessarr.stores.path import prefix_of
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
-from tessarr.tools.rechunk import boxes
+from tessarr.tools.transfer import boxes
 
 PIECE_NBYTES = 32 << 20
 _SECONDS = 1.0

@@ -8,8 +8,8 @@ from typing import Any
 from tessarr.core.array import Array
 from tessarr.core.group import Group
 from tessarr.core.open import open as open_node
-from tessarr.tools.rechunk import values_in
 from tessarr.tools.sources import UNSET, SourceArray, SourceGroup
+from tessarr.tools.transfer import values_in
 
 
 class ZarrSource:

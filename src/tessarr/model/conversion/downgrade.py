@@ -28,7 +28,7 @@ from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
-from tessarr.model.upgrade import DIMENSIONS, Converted, reparsed
+from tessarr.model.conversion.upgrade import DIMENSIONS, Converted, reparsed
 from tessarr.types import JSONObject
 
 _WHAT = "the array cannot be expressed in Zarr v2"
@@ -146,7 +146,7 @@ def _words(
 
 def _check_filter_order(filters: list[JSONObject], endian: str | None, problems: list[Problem]) -> None:
     """A v2 filter leaves elements in its own byte order, which must be the one the bytes codec states."""
-    from tessarr.model.upgrade import _order
+    from tessarr.model.conversion.upgrade import _order
 
     for config in filters:
         stated: Any = config.get("astype") or config.get("dtype")

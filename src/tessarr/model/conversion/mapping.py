@@ -18,7 +18,7 @@ from typing import Any
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.model import downgrade, upgrade
+from tessarr.model.conversion import downgrade, upgrade
 from tessarr.model.node import GroupSpec, Spec, walk
 from tessarr.model.stored import own_spec
 from tessarr.model.valid import NodeProblem
@@ -46,7 +46,7 @@ def to_v3(spec: Spec, *, keep_array_dimensions: bool = False) -> Mapped:
 
 
 def to_v2(spec: Spec, *, rekey: bool = False) -> Mapped:
-    """A v3 model as v2; `rekey` as in `tessarr.model.downgrade.array_to_v2`.
+    """A v3 model as v2; `rekey` as in `tessarr.model.conversion.downgrade.array_to_v2`.
 
     Raises `MetadataValidationError` listing every blocker of every node.
     """

@@ -1,0 +1,1 @@
+"""A node or a whole model in the other format."""

@@ -1,0 +1,136 @@
+"""Values from one chunking to another, in bounded memory, and whether they arrived.
+
+`transfer` moves an array in boxes. A box is made of whole stored chunks of the target, so that nothing is written twice;
+where memory allows it is also made of whole chunks of the source, so that nothing is read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.core.array import Array
+from tessarr.engine.jobs import Jobs
+from tessarr.errors import BaseZarrError
+from tessarr.indexing.boxes import Box, boxes_of_chunks
+from tessarr.types import Shape
+
+PIECE_NBYTES = 64 << 20
+"""About so much is held in memory at once, or one stored chunk of the target where that is more."""
+
+Read: TypeAlias = Callable[[Box], npt.NDArray[Any]]
+Done: TypeAlias = Callable[[int], None]
+"""Called with the number of elements that are done."""
+
+
+def boxes(array: Array, read: Shape | None, nbytes: int) -> Iterator[Box]:
+    """Boxes that tile `array`, for reading from chunks of shape `read` (``None``: from anywhere)."""
+    return boxes_of_chunks(array._metadata.chunk_grid.axes(array.shape), array.itemsize, nbytes, read)
+
+
+def transfer(
+    read: Read,
+    target: Array,
+    *,
+    chunks: Shape | None = None,
+    jobs: int = 1,
+    parallel: bool = True,
+    done: Done | None = None,
+) -> None:
+    """Write what `read` gives into `target`, `jobs` boxes at a time; with ``parallel=False`` reads wait for each other."""
+    turn = _turn(parallel)
+
+    def move(box: Box) -> int:
+        with turn:
+            values = read(box)
+        target[box or ...] = values
+        return int(values.size)
+
+    _each(move, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
+
+
+def verify(
+    read: Read,
+    target: Array,
+    *,
+    chunks: Shape | None = None,
+    jobs: int = 1,
+    parallel: bool = True,
+    done: Done | None = None,
+) -> None:
+    """Read both sides again and compare them bit by bit. Raises `BaseZarrError` at the first box that differs."""
+    turn = _turn(parallel)
+
+    def compare(box: Box) -> int:
+        with turn:
+            values = read(box)
+        stored = values_in(target, box)
+        if not identical(values, stored):
+            raise BaseZarrError(
+                "the values read back differ from the source",
+                store=target.store.url,
+                path=target.name,
+                got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
+                hint="A lossy codec changes values by intent: verify=False (--no-verify) then skips this comparison",
+            )
+        return int(stored.size)
+
+    _each(compare, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
+
+
+def _turn(parallel: bool) -> AbstractContextManager[Any]:
+    return nullcontext() if parallel else Lock()
+
+
+def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done | None) -> None:
+    """Run `work` on every box, at most `jobs` at once; the first error ends it."""
+    with Jobs(jobs) as pool:
+        for size in pool.map(work, over):
+            if done is not None:
+                done(size)
+
+
+def values_in(array: Array, box: Box) -> npt.NDArray[Any]:
+    """The values of a box as an array of the array's dtype. NumPy would make another one of what a 0-d array gives."""
+    value = array[box or ...]
+    if isinstance(value, np.ndarray) and value.shape == tuple(part.stop - part.start for part in box):
+        return value
+    made = np.empty((), array.dtype)
+    made[()] = value
+    return made
+
+
+def identical(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether two arrays hold the same values to the bit; byte order and the padding of records do not count.
+
+    >>> import numpy as np
+    >>> identical(np.array([0.0]), np.array([-0.0])), identical(np.array([np.nan], ">f4"), np.array([np.nan], "<f4"))
+    (False, True)
+    """
+    if a.shape != b.shape:
+        return False
+    if a.dtype.names is not None or b.dtype.names is not None:
+        if a.dtype.names is None or b.dtype.names is None or len(a.dtype.names) != len(b.dtype.names):
+            return False
+        return all(identical(a[one], b[other]) for one, other in zip(a.dtype.names, b.dtype.names, strict=True))
+    if a.dtype.kind in "OT" or b.dtype.kind in "OT":
+        return all(same_value(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True))
+    if a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
+        return False
+    return _native(a).tobytes() == _native(b).tobytes()
+
+
+def _native(a: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
+
+
+def same_value(x: object, y: object) -> bool:
+    """Whether two elements of object arrays are the same; rows (arrays) to the bit."""
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return identical(x, y)
+    return x == y or (x != x and y != y)  # only NaN differs from itself

@@ -1,0 +1,95 @@
+"""No module needs itself, not even by way of an import inside a function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .test_imports import MODULES, SOURCE, for_types_only
+
+KNOWN: dict[str, str] = {
+    "tessarr.core.array": "arrays, groups and the functions that open them return each other",
+    "tessarr.core.consolidated": "documents are written, and what repeats them follows",
+    "tessarr.stores.remote.open": "opens pipelines, which open stores of zarr-python, whose recipes name ways to open",
+}
+"""One module of each cycle that is still to be dissolved, with the reason why it is there."""
+
+
+def module_names() -> dict[str, str]:
+    """Dotted name → path relative to the package."""
+    return {
+        ".".join(("tessarr", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): str(path)
+        for path in MODULES
+    }
+
+
+def imports_of(tree: ast.Module, known: set[str]) -> Iterator[str]:
+    """The modules of ours that a file imports when it runs, inside functions too; not those that it names as types."""
+    skipped = for_types_only(tree)
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "tessarr":
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield below if below in known else str(node.module)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+
+
+def graph() -> dict[str, set[str]]:
+    """Module → modules that it imports."""
+    names = module_names()
+    found = {}
+    for name, path in names.items():
+        with open(path, encoding="utf-8") as file:
+            found[name] = set(imports_of(ast.parse(file.read()), set(names))) - {name}
+    return found
+
+
+def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
+    """The sets of modules that need each other: strongly connected, of two or more."""
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(start: str, follow: dict[str, set[str]], found: list[str]) -> None:
+        stack = [(start, iter(sorted(follow.get(start, ()))))]
+        seen.add(start)
+        while stack:
+            name, rest = stack[-1]
+            for other in rest:
+                if other not in seen:
+                    seen.add(other)
+                    stack.append((other, iter(sorted(follow.get(other, ())))))
+                    break
+            else:
+                found.append(name)
+                stack.pop()
+
+    for name in sorted(edges):
+        if name not in seen:
+            visit(name, edges, order)
+    back: dict[str, set[str]] = {name: set() for name in edges}
+    for name, others in edges.items():
+        for other in others:
+            back.setdefault(other, set()).add(name)
+    seen = set()
+    groups = []
+    for name in reversed(order):
+        if name not in seen:
+            group: list[str] = []
+            visit(name, back, group)
+            groups.append(set(group))
+    return [group for group in groups if len(group) > 1]
+
+
+def test_the_search_finds_cycles() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"a"}}) == [{"a", "b", "c"}]
+    lazy = ast.parse("def f():\n    from tessarr.x import y\nif TYPE_CHECKING:\n    import tessarr.z")
+    assert set(imports_of(lazy, {"tessarr.x", "tessarr.z"})) == {"tessarr.x"}
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    found = cycles(graph())
+    assert [sorted(group) for group in found if not group & KNOWN.keys()] == []
+    assert {name for group in found for name in group & KNOWN.keys()} == KNOWN.keys(), "dissolved: remove it from KNOWN"
