@@ -4,7 +4,7 @@
     write the new documents, deepest first and the root's last; if anything fails, those written are removed again
     end   the old documents stay, unless `remove_old`; `undo` removes the new ones again
 
-Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion.upgrade` and `tessarr.model.conversion.downgrade` hold the rules.
+Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion` holds the rules.
 """
 
 from __future__ import annotations
