@@ -4,6 +4,7 @@
     0.5   v3 attributes.ome    {"ome": {"version": "0.5", "multiscales": [{"axes": […], "datasets": […]}]}}
     0.6   v3 attributes.ome    axes move into ``coordinateSystems``; transformations say ``input`` and ``output``
 
+>>> from tessarr.conventions.ome.attributes import write
 >>> axes = [Axis("y", "space", "micrometer"), Axis("x", "space", "micrometer")]
 >>> attributes = write(axes, [Level("0", (0.5, 0.5)), Level("1", (1.0, 1.0), (0.25, 0.25))], version="0.5", name="cells")
 >>> image = read(attributes)[0]
