@@ -251,7 +251,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
             **kind,
             **rename_members(plain(dict(self.extra))),
             "attributes": attributes_json(self.attributes),
-            "members": {name: member.to_json() for name, member in self.members.items()},
+            "members": {name: cast("Any", member).to_json() for name, member in self.members.items()},
         }
 
     def to_store(self, store: Any, path: str = "", *, overwrite: bool = False, consolidate: bool = False) -> None:
