@@ -11,7 +11,7 @@ from tessarr.codecs.array_to_bytes.zfp import ZfpCodec
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec
 from tessarr.codecs.bytes_to_bytes.conditional import ConditionalCodec
 from tessarr.codecs.steps import StepCodec
-from tessarr.engine.native.describe import UnsupportedError, named
+from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.types import JSON, JSONObject
 
 Describe = Callable[[BytesToBytes], JSONObject]
