@@ -32,9 +32,21 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The kind of `Error::cancelled`, which never reaches Python.
+const CANCELLED: &str = "cancelled";
+
 impl Error {
     pub fn new(kind: &'static str, what: impl Into<String>) -> Error {
         Error::Fault(Box::new(Fault { kind, what: what.into(), ..Fault::default() }))
+    }
+
+    /// The request was cancelled, or another thread failed: that thread's error is the one to report.
+    pub fn cancelled() -> Error {
+        Error::new(CANCELLED, "the request was cancelled")
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Error::Fault(fault) if fault.kind == CANCELLED)
     }
 
     /// A chunk that `codec` cannot decode or encode.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::array::{Array, Asking, Store};
 use crate::cache::{self, Spot, State};
 use crate::chain::{Chain, Middle};
+use crate::chunk_job::SMALL_WORK;
 use crate::decode::{self, Reading};
 use crate::error::{Error, Result};
 use crate::part::{Part, Spread};
 use crate::pool::{each, process, threads};
-use crate::read::SMALL_WORK;
 use crate::region::Memory;
 use crate::store::{Held, Source};
 

@@ -8,6 +8,7 @@
 pub mod array;
 mod cache;
 pub mod chain;
+mod chunk_job;
 pub mod codecs;
 pub mod decode;
 mod driven;

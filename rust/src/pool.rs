@@ -13,29 +13,60 @@ use crate::durable::Synced;
 use crate::error::{Error, Result};
 use crate::region::Shared;
 
+/// The cancellation check of the calling thread.
+pub type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
+
 /// Work that several threads can do together.
 pub trait Job: Send + Sync + 'static {
-    fn gate(&self) -> &Gate;
-    /// Works until nothing is left to take; `poll` is called now and then and ends the work with its error.
-    fn work(&self, poll: &mut dyn FnMut() -> Result<()>);
-    /// Makes every thread leave soon.
-    fn stop(&self, error: Error);
+    fn control(&self) -> &Control;
+    /// Work until nothing is left to take; `poll` is called now and then and ends the work with its error.
+    fn work(&self, poll: Poll) -> Result<()>;
+    /// Wake the threads that wait inside `work`: the job was stopped.
+    fn wake(&self) {}
+}
+
+/// Whether a job goes on, and the threads inside it.
+#[derive(Default)]
+pub struct Control {
+    gate: Gate,
+    stopped: AtomicBool,
+    error: Mutex<Option<Error>>,
+}
+
+impl Control {
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Keep the first error, unless it says only that another thread failed.
+    fn stop(&self, error: Error) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let mut first = locked(&self.error);
+        if first.as_ref().is_none_or(Error::is_cancelled) {
+            *first = Some(error);
+        }
+    }
+}
+
+fn stop(job: &dyn Job, error: Error) {
+    job.control().stop(error);
+    job.wake();
+}
+
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts the threads inside a job, and closes behind the last.
 #[derive(Default)]
-pub struct Gate {
+struct Gate {
     state: Mutex<(usize, bool)>,
     left: Condvar,
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, (usize, bool)> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn enter(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         if !state.1 {
             state.0 += 1;
         }
@@ -43,20 +74,20 @@ impl Gate {
     }
 
     fn leave(&self) {
-        self.lock().0 -= 1;
+        locked(&self.state).0 -= 1;
         self.left.notify_all();
     }
 
     /// Lets nobody in any more and waits until everybody is out.
     fn close(&self, mut poll: impl FnMut()) {
-        let mut state = self.lock();
+        let mut state = locked(&self.state);
         state.1 = true;
         while state.0 > 0 {
             state = self.left.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
             if state.0 > 0 {
                 drop(state);
                 poll();
-                state = self.lock();
+                state = locked(&self.state);
             }
         }
     }
@@ -116,35 +147,34 @@ pub fn set_threads(n: usize) {
 }
 
 impl Process {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does `job` on this thread, with up to `helpers` others, and returns when no thread is in it any more.
-    pub fn run(&'static self, job: Arc<dyn Job>, helpers: usize, poll: &mut dyn FnMut() -> Result<()>) {
+    /// Do `job` on this thread, with up to `helpers` others, and return when no thread is in it any more.
+    pub fn run<J: Job>(&'static self, job: Arc<J>, helpers: usize, poll: Poll) -> Result<()> {
+        let job: Arc<dyn Job> = job;
         if helpers > 0 {
             self.call(&job, helpers);
         }
         guarded(&*job, poll);
         if helpers > 0 {
-            self.lock().jobs.retain(|other| !Arc::ptr_eq(other, &job));
+            locked(&self.queue).jobs.retain(|other| !Arc::ptr_eq(other, &job));
         }
-        job.gate().close(|| {
+        job.control().gate.close(|| {
             if let Err(error) = poll() {
-                job.stop(error);
+                stop(&*job, error);
             }
         });
+        let error = locked(&job.control().error).take();
+        error.map_or(Ok(()), Err)
     }
 
     /// Threads that have nothing to do, those not yet started included.
     fn spare(&self) -> usize {
-        let queue = self.lock();
+        let queue = locked(&self.queue);
         let most = threads().saturating_sub(1);
         if queue.jobs.is_empty() { most.min(queue.idle + most.saturating_sub(queue.threads)) } else { 0 }
     }
 
     fn call(&'static self, job: &Arc<dyn Job>, helpers: usize) {
-        let mut queue = self.lock();
+        let mut queue = locked(&self.queue);
         for _ in 0..helpers {
             queue.jobs.push_back(job.clone());
         }
@@ -164,17 +194,17 @@ impl Process {
     }
 
     fn serve(&self) {
-        let mut queue = self.lock();
+        let mut queue = locked(&self.queue);
         loop {
             if let Some(job) = queue.jobs.pop_front() {
                 queue.idle -= 1;
                 drop(queue);
-                if job.gate().enter() {
+                if job.control().gate.enter() {
                     guarded(&*job, &mut || Ok(()));
-                    job.gate().leave();
+                    job.control().gate.leave();
                 }
                 drop(job);
-                queue = self.lock();
+                queue = locked(&self.queue);
                 queue.idle += 1;
             } else {
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -183,47 +213,48 @@ impl Process {
     }
 }
 
-/// Something to be dropped by a thread that nobody waits for.
+/// A value to be dropped by a thread that nobody waits for.
 struct Release<T> {
     what: Mutex<Option<T>>,
-    gate: Gate,
+    control: Control,
 }
 
 impl<T: Send + 'static> Job for Release<T> {
-    fn gate(&self) -> &Gate {
-        &self.gate
+    fn control(&self) -> &Control {
+        &self.control
     }
 
-    fn work(&self, _: &mut dyn FnMut() -> Result<()>) {
-        let what = self.what.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn work(&self, _: Poll) -> Result<()> {
+        let what = locked(&self.what).take();
         drop(what);
+        Ok(())
     }
-
-    fn stop(&self, _: Error) {}
 }
 
-/// Drops `what` on an idle thread; here when there is none.
+/// Drop `what` on an idle thread; here when there is none.
 pub fn release<T: Send + 'static>(what: T) {
     let process = process();
     if process.spare() > 0 {
-        let job: Arc<dyn Job> = Arc::new(Release { what: Mutex::new(Some(what)), gate: Gate::default() });
+        let job: Arc<dyn Job> = Arc::new(Release { what: Mutex::new(Some(what)), control: Control::default() });
         process.call(&job, 1);
     }
 }
 
-/// The items of one piece of work, each done by whoever has time; the first error ends it.
+/// Numbered items, each done by the first thread that is free.
 struct Items {
     work: Shared,
     total: usize,
     next: AtomicUsize,
-    stopped: AtomicBool,
-    error: Mutex<Option<Error>>,
-    gate: Gate,
+    control: Control,
 }
 
-impl Items {
-    fn steps(&self, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        while !self.stopped.load(Ordering::Relaxed) {
+impl Job for Items {
+    fn control(&self) -> &Control {
+        &self.control
+    }
+
+    fn work(&self, poll: Poll) -> Result<()> {
+        while !self.control.is_stopped() {
             let item = self.next.fetch_add(1, Ordering::Relaxed);
             if item >= self.total {
                 break;
@@ -235,42 +266,11 @@ impl Items {
     }
 }
 
-impl Job for Items {
-    fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
-    fn work(&self, poll: &mut dyn FnMut() -> Result<()>) {
-        if let Err(error) = self.steps(poll) {
-            self.stop(error);
-        }
-    }
-
-    fn stop(&self, error: Error) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    }
-}
-
-/// Does items `0..total`, on this thread and up to `helpers` others.
-pub fn each(
-    total: usize,
-    helpers: usize,
-    poll: &mut dyn FnMut() -> Result<()>,
-    work: &(dyn Fn(usize) -> Result<()> + Sync),
-) -> Result<()> {
-    let job = Arc::new(Items {
-        work: Shared::new(work),
-        total,
-        next: AtomicUsize::new(0),
-        stopped: AtomicBool::new(false),
-        error: Mutex::new(None),
-        gate: Gate::default(),
-    });
+/// Do items `0..total`, on this thread and up to `helpers` others; the first error ends the work.
+pub fn each(total: usize, helpers: usize, poll: Poll, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    let (next, control) = (AtomicUsize::new(0), Control::default());
     // Returns when no thread is in the job any more, so `work` outlives its last use.
-    process().run(job.clone(), helpers, poll);
-    let error = job.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-    error.map_or(Ok(()), Err)
+    process().run(Arc::new(Items { work: Shared::new(work), total, next, control }), helpers, poll)
 }
 
 /// Does the pieces `0..total` of one item, on this thread and on those that have nothing else to do at the moment.
@@ -281,12 +281,15 @@ pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Resul
     }
 }
 
-/// A panic is an error of this request and nothing more.
-fn guarded(job: &dyn Job, poll: &mut dyn FnMut() -> Result<()>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| job.work(poll)));
-    if let Err(panic) = outcome {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-        job.stop(Error::new("internal", format!("the native engine failed: {text}")));
+/// Work on `job`; an error or a panic ends it, and nothing else.
+fn guarded(job: &dyn Job, poll: Poll) {
+    match catch_unwind(AssertUnwindSafe(|| job.work(poll))) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => stop(job, error),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+            stop(job, Error::new("internal", format!("the native engine failed: {text}")));
+        }
     }
 }

@@ -16,12 +16,12 @@ use crate::element;
 use crate::error::{NativeError, Result};
 use crate::part::{Ax, Part, Spread};
 use crate::pool;
-use crate::read::ReadJob;
+use crate::read;
 use crate::region::Memory;
 use crate::steps;
 use crate::store::{Look, read_small};
 use crate::vlen;
-use crate::write::WriteJob;
+use crate::write;
 
 /// A bound array. Immutable; safe to use from several threads.
 #[pyclass(frozen, name = "Array", module = "tessarr._native")]
@@ -141,7 +141,7 @@ impl PyArray {
         if let Some((store, _)) = &self.near {
             return write_near(py, &self.array, store.bind(py), part, value);
         }
-        Ok(py.detach(|| WriteJob::run(&self.array, part, value, selected, &mut poll()))?)
+        Ok(py.detach(|| write::write(&self.array, part, value, selected, &mut poll()))?)
     }
 
     fn buffer(&self, object: &Bound<'_, PyAny>, writable: bool) -> PyResult<PyUntypedBuffer> {
@@ -227,13 +227,13 @@ impl PyArray {
         if selected == 0 {
             return Ok(());
         }
-        // `buffer` lives until this function returns, and `ReadJob::run` leaves no thread behind.
+        // `buffer` lives until this function returns, and `read::read` leaves no thread behind.
         let out = Memory::of_buffer(buffer);
         let array = &self.array;
         if let Some((store, whole)) = &self.near {
             return read_near(py, array, store.bind(py), part, out, *whole);
         }
-        Ok(py.detach(|| ReadJob::run(array, Spread::new(part, &array.cuts), out, selected, &mut poll()))?)
+        Ok(py.detach(|| read::read(array, Spread::new(part, &array.cuts), out, selected, &mut poll()))?)
     }
 }
 

@@ -1,21 +1,19 @@
 //! Reading a selection: chunks are shared out among threads; inside a shard, its inner chunks are.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::array::Array;
 use crate::chain::{Chain, Middle, Shard};
+use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
 use crate::decode::{self, Reading};
 use crate::error::{Error, Result};
 use crate::part::{Part, Spread};
-use crate::pool::{Gate, Job, process, threads};
+use crate::pool::{Poll, process, threads};
 use crate::region::Memory;
 use crate::store::{Local, Object, STALE, Source};
 
-/// Less than this much work is done by the calling thread alone: waking another costs more.
-pub const SMALL_WORK: usize = 64 << 10;
-
-/// A shard that some thread has opened, for others to help with.
+/// A shard that some thread has opened.
 struct OpenShard {
     chain: Arc<Chain>,
     object: Object,
@@ -24,56 +22,24 @@ struct OpenShard {
     coords: Vec<usize>,
     key: String,
     keep: bool,
-    next: AtomicUsize,
 }
 
-#[derive(Default)]
-struct Help {
-    shards: Vec<Arc<OpenShard>>,
-    opening: usize,
-}
-
-pub struct ReadJob {
+struct ReadWork {
     array: Arc<Array>,
     spread: Spread,
     out: Memory<'static>,
-    next: AtomicUsize,
-    help: Mutex<Help>,
-    opened: Condvar,
-    alone: bool,
-    stopped: AtomicBool,
-    error: Mutex<Option<Error>>,
-    gate: Gate,
 }
 
-type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
+/// Read all parts of `spread`, which hold `selected` bytes, from local files.
+pub fn read(array: &Arc<Array>, spread: Spread, out: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
+    let (total, helpers) = (spread.len(), helpers(array, &spread, selected)?);
+    ChunkJob::run(ReadWork { array: array.clone(), spread, out }, total, helpers, poll)
+}
 
-impl ReadJob {
-    /// Reads all parts of `spread`, which hold `selected` bytes, from local files.
-    pub fn run(array: &Arc<Array>, spread: Spread, out: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
-        let helpers = helpers(array, &spread, selected)?;
-        let job = Arc::new(ReadJob {
-            array: array.clone(),
-            spread,
-            out,
-            next: AtomicUsize::new(0),
-            help: Mutex::default(),
-            opened: Condvar::new(),
-            alone: helpers == 0,
-            stopped: AtomicBool::new(false),
-            error: Mutex::new(None),
-            gate: Gate::default(),
-        });
-        process().run(job.clone(), helpers, poll);
-        let error = job.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        error.map_or(Ok(()), Err)
-    }
+impl ChunkWork for ReadWork {
+    type Shard = OpenShard;
 
-    fn lock_help(&self) -> MutexGuard<'_, Help> {
-        self.help.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn chunk(&self, number: usize, poll: Poll) -> Result<()> {
+    fn chunk(&self, job: &ChunkJob<Self>, number: usize, poll: Poll) -> Result<()> {
         let (coords, part) = self.spread.get(number);
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
@@ -88,7 +54,9 @@ impl ReadJob {
             };
             let object = Object::Local(local);
             let done = match &chain.middle {
-                Middle::Shard(shard) => self.shard(&chain, shard, object, (&coords, &key, &part), keep, &mut *poll),
+                Middle::Shard(shard) => {
+                    self.shard(job, &chain, shard, object, (&coords, &key, &part), keep, &mut *poll)
+                }
                 Middle::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, how),
             };
             match done {
@@ -99,6 +67,13 @@ impl ReadJob {
         Ok(())
     }
 
+    fn batch(&self, open: &OpenShard, range: Range<usize>) -> Result<()> {
+        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
+        self.near_each_other(shard, open, range).map_err(|error| error.at(&open.coords, &open.key))
+    }
+}
+
+impl ReadWork {
     fn missing(&self, chain: &Chain, part: &Part) -> Result<()> {
         if !self.array.read_missing {
             return Err(Error::new("chunk_not_found", "a chunk is missing"));
@@ -109,6 +84,7 @@ impl ReadJob {
 
     fn shard(
         &self,
+        job: &ChunkJob<Self>,
         chain: &Arc<Chain>,
         shard: &Shard,
         object: Object,
@@ -120,49 +96,22 @@ impl ReadJob {
         let spread = Spread::new(permuted.as_ref().unwrap_or(part), &shard.cuts);
         let index = decode::cached_index(shard, Source::whole(&object))?;
         let total = spread.len();
-        let shareable = !self.alone && total > 1;
-        if shareable && let Some(local) = object.local() {
+        if job.is_shared(total)
+            && let Some(local) = object.local()
+        {
             local.open()?;
         }
-        let open = Arc::new(OpenShard {
-            chain: chain.clone(),
-            object,
-            index,
-            spread,
-            coords: coords.to_vec(),
-            key: key.to_owned(),
-            keep,
-            next: AtomicUsize::new(0),
-        });
-        if shareable {
-            self.lock_help().shards.push(open.clone());
-            self.opened.notify_all();
-        }
-        self.inner_chunks(&open, poll)
-    }
-
-    /// Reads inner chunks of an open shard until none is left to take.
-    fn inner_chunks(&self, open: &OpenShard, poll: Poll) -> Result<()> {
-        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
-        let total = open.spread.len();
+        let (chain, coords, key) = (chain.clone(), coords.to_vec(), key.to_owned());
         let many = (SMALL_WORK / shard.inner.nbytes.max(1)).clamp(1, 64);
-        loop {
-            let from = open.next.fetch_add(many, Ordering::Relaxed);
-            if from >= total || self.stopped.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            self.batch(shard, open, from, (from + many).min(total))
-                .map_err(|error| error.at(&open.coords, &open.key))?;
-            poll()?;
-        }
+        job.share(OpenShard { chain, object, index, spread, coords, key, keep }, total, many, poll).map(drop)
     }
 
     /// Reads some inner chunks that lie near each other with few reads.
-    fn batch(&self, shard: &Shard, open: &OpenShard, from: usize, to: usize) -> Result<()> {
+    fn near_each_other(&self, shard: &Shard, open: &OpenShard, range: Range<usize>) -> Result<()> {
         let source = Source::whole(&open.object);
         let known = Some(open.object.len());
-        let mut wanted: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(to - from);
-        for number in from..to {
+        let mut wanted: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(range.len());
+        for number in range {
             let (coords, part) = open.spread.get(number);
             match decode::entry(shard, &open.index, &coords, known)? {
                 None => decode::fill(&shard.inner, &part, self.out),
@@ -195,75 +144,6 @@ impl ReadJob {
             }
         }
         Ok(())
-    }
-
-    /// An open shard with work left; waits while another thread is about to open one.
-    fn helpable(&self) -> Option<Arc<OpenShard>> {
-        let mut help = self.lock_help();
-        loop {
-            help.shards.retain(|open| open.next.load(Ordering::Relaxed) < open.spread.len());
-            if let Some(open) = help.shards.first() {
-                return Some(open.clone());
-            }
-            if help.opening == 0 || self.stopped.load(Ordering::Relaxed) {
-                return None;
-            }
-            help = self.opened.wait(help).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn steps(&self, poll: Poll) -> Result<()> {
-        while !self.stopped.load(Ordering::Relaxed) {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.spread.len() {
-                break;
-            }
-            if self.alone {
-                self.chunk(number, &mut *poll)?;
-            } else {
-                self.lock_help().opening += 1;
-                let _opening = Opening(self);
-                self.chunk(number, &mut *poll)?;
-            }
-            if number + 1 < self.spread.len() {
-                poll()?;
-            }
-        }
-        if !self.alone {
-            while let Some(open) = self.helpable() {
-                self.inner_chunks(&open, &mut *poll)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-struct Opening<'a>(&'a ReadJob);
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        self.0.lock_help().opening -= 1;
-        self.0.opened.notify_all();
-    }
-}
-
-impl Job for ReadJob {
-    fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
-    fn work(&self, poll: Poll) {
-        if let Err(error) = self.steps(poll) {
-            self.stop(error);
-        }
-    }
-
-    fn stop(&self, error: Error) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        // Under the lock, so that nobody is between looking and waiting.
-        let _help = self.lock_help();
-        self.opened.notify_all();
     }
 }
 

@@ -5,24 +5,37 @@
 
 use std::cell::RefCell;
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::array::{Array, Store};
 use crate::chain::{Chain, Middle, Shard};
+use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
 use crate::decode;
 use crate::encode::{self, Stored, Writing, merge, set_entry, stored_order};
 use crate::error::{Error, Result};
 use crate::part::{Part, Spread};
-use crate::pool::{Gate, Job, POLL, process, release, threads};
-use crate::read::SMALL_WORK;
+use crate::pool::{Poll, locked, release, threads};
 use crate::region::Memory;
 use crate::replace::{LARGE, Lock, Over, Place, REPLACING_IS_SEEN, ROOM, Replacement, remove};
 use crate::store::{Local, Object, STALE, Source};
 
 thread_local! {
     static ENCODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Run `work` with an empty buffer that the thread keeps, unless it grew large.
+fn with_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    ENCODED.with_borrow_mut(|buffer| {
+        buffer.clear();
+        let done = work(buffer);
+        if buffer.capacity() > 16 << 20 {
+            *buffer = Vec::new();
+        }
+        done
+    })
 }
 
 /// Encoded inner chunks that a thread collects before it writes them.
@@ -34,7 +47,7 @@ const ROUNDS: usize = 200;
 /// Threads that write what is to be on the disk when they are done.
 const SYNCING: usize = 8;
 
-/// A shard that is being made, for others to help with.
+/// A shard that is being made.
 struct OpenShard {
     array: Arc<Array>,
     chain: Arc<Chain>,
@@ -46,9 +59,7 @@ struct OpenShard {
     old: Option<(Object, Vec<Option<Stored>>)>,
     path: Arc<Path>,
     file: OnceLock<Replacement>,
-    next: AtomicUsize,
     made: Mutex<Made>,
-    finished: Condvar,
 }
 
 /// What of a shard is done.
@@ -56,92 +67,74 @@ struct Made {
     index: Vec<u8>,
     end: u64,
     any: bool,
-    inside: usize,
-    failed: bool,
 }
 
-pub struct WriteJob {
+struct WriteWork {
     array: Arc<Array>,
     spread: Spread,
     how: Writing,
-    next: AtomicUsize,
-    shards: Mutex<(Vec<Arc<OpenShard>>, usize)>,
-    opened: Condvar,
-    alone: bool,
-    stopped: AtomicBool,
-    error: Mutex<Option<Error>>,
-    gate: Gate,
 }
 
-type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Write `part` of the array from `value`.
+pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
+    let spread = Spread::new(part, &array.cuts);
+    let chain = array.chain_at(&spread.get(0).0)?;
+    let pieces = match &chain.middle {
+        Middle::Shard(shard) => spread.len().max(selected / shard.inner.nbytes.max(1)),
+        Middle::Bytes { .. } => spread.len(),
+    };
+    // Every further chunk is encoded whole, however little of it is written.
+    let work = selected.max((spread.len() - 1).saturating_mul(chain.nbytes));
+    let threads = match (threads(), &chain.middle) {
+        // Most of them wait for the disk, which shards, few and long in the making, make them do less.
+        (n, Middle::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
+        (n, _) => n,
+    };
+    let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
+    let (total, how) = (spread.len(), Writing { value, keep_empty: array.write_empty });
+    ChunkJob::run(WriteWork { array: array.clone(), spread, how }, total, helpers, poll)
 }
 
-impl WriteJob {
-    /// Writes `part` of the array from `value`.
-    pub fn run(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
-        let spread = Spread::new(part, &array.cuts);
-        let chain = array.chain_at(&spread.get(0).0)?;
-        let pieces = match &chain.middle {
-            Middle::Shard(shard) => spread.len().max(selected / shard.inner.nbytes.max(1)),
-            Middle::Bytes { .. } => spread.len(),
-        };
-        // Every further chunk is encoded whole, however little of it is written.
-        let work = selected.max((spread.len() - 1).saturating_mul(chain.nbytes));
-        let threads = match (threads(), &chain.middle) {
-            // Most of them wait for the disk, which shards, few and long in the making, make them do less.
-            (n, Middle::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
-            (n, _) => n,
-        };
-        let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
-        let job = Arc::new(WriteJob {
-            array: array.clone(),
-            spread,
-            how: Writing { value, keep_empty: array.write_empty },
-            next: AtomicUsize::new(0),
-            shards: Mutex::default(),
-            opened: Condvar::new(),
-            alone: helpers == 0,
-            stopped: AtomicBool::new(false),
-            error: Mutex::new(None),
-            gate: Gate::default(),
-        });
-        process().run(job.clone(), helpers, poll);
-        let error = locked(&job.error).take();
-        error.map_or(Ok(()), Err)
-    }
+impl ChunkWork for WriteWork {
+    type Shard = OpenShard;
 
-    fn chunk(&self, number: usize, poll: Poll) -> Result<()> {
+    fn chunk(&self, job: &ChunkJob<Self>, number: usize, poll: Poll) -> Result<()> {
         let (coords, part) = self.spread.get(number);
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
         let inside = self.array.inside(&coords);
         let covers = part.covers(&inside);
         let (part, inside) = stored_order(&chain, part, &inside);
-        let whole = Whole { chain, coords, key, part, inside };
-        self.store(&whole, covers, poll).map_err(|error| error.at(&whole.coords, &whole.key))
+        let path = self.array.path(&key).ok_or_else(|| Error::new("internal", "no local files"))?;
+        let whole = Whole { chain, coords, key, path, part, inside };
+        self.store(job, &whole, covers, poll).map_err(|error| error.at(&whole.coords, &whole.key))
     }
 
-    fn store(&self, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
+    fn batch(&self, open: &OpenShard, range: Range<usize>) -> Result<()> {
+        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
+        with_buffer(|buffer| open.batch(shard, range, self.how, buffer))
+            .map_err(|error| error.at(&open.coords, &open.key))
+    }
+}
+
+impl WriteWork {
+    fn store(&self, job: &ChunkJob<Self>, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
         let place = place(&self.array)?;
-        let path = self.array.path(&whole.key).ok_or_else(|| Error::new("internal", "no path"))?;
         if covers && REPLACING_IS_SEEN && !place.coarse.load(Ordering::Relaxed) {
-            return self.replace(whole, &path, None, None, &mut *poll);
+            return self.replace(job, whole, None, None, &mut *poll);
         }
-        let mut wait = || if self.stopped.load(Ordering::Relaxed) { Err(given_up()) } else { poll() };
-        let _lock = Lock::hold(&path, place, &mut wait)?;
+        let mut wait = || job.check().and_then(|()| poll());
+        let _lock = Lock::hold(&whole.path, place, &mut wait)?;
         if covers {
-            return self.replace(whole, &path, None, None, &mut *poll);
+            return self.replace(job, whole, None, None, &mut *poll);
         }
         for attempt in 0.. {
-            let old = Local::find(path.clone(), false)?;
+            let old = Local::find(whole.path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
             // Freeing a replaced shard takes the kernel longer than anything but copying it: not while somebody waits.
             let large = old.as_ref().filter(|local| local.version.size() >= ROOM).and_then(Local::opened);
             let _release = Later(large);
-            match self.replace(whole, &path, old.map(Object::Local), Some(version), &mut *poll) {
+            match self.replace(job, whole, old.map(Object::Local), Some(version), &mut *poll) {
                 // Somebody replaced the whole value without the lock, which is allowed: merge into that.
                 Err(Error::Fault(fault)) if fault.kind == STALE => {
                     if attempt == ROUNDS {
@@ -155,10 +148,10 @@ impl WriteJob {
         Ok(())
     }
 
-    fn replace(&self, whole: &Whole, path: &Arc<Path>, old: Option<Object>, over: Over, poll: Poll) -> Result<()> {
-        let place = place(&self.array)?;
+    fn replace(&self, job: &ChunkJob<Self>, whole: &Whole, old: Option<Object>, over: Over, poll: Poll) -> Result<()> {
+        let (place, path) = (place(&self.array)?, &whole.path);
         if let Middle::Shard(shard) = &whole.chain.middle {
-            return self.replace_shard(whole, shard, path, old, over, poll);
+            return self.replace_shard(job, whole, shard, old, over, poll);
         }
         let source = old.as_ref().map(Source::whole);
         if whole.chain.is_raw() {
@@ -172,17 +165,13 @@ impl WriteJob {
             let any = encode::with_merged(&whole.chain, source, &whole.part, &whole.inside, self.how, store)?;
             return if any { Ok(()) } else { remove(path, place, over) };
         }
-        ENCODED.with_borrow_mut(|encoded| {
-            encoded.clear();
+        with_buffer(|encoded| {
             if !merge(&whole.chain, source, &whole.part, &whole.inside, self.how, encoded)? {
                 return remove(path, place, over);
             }
             let file = Replacement::begin(path, place)?;
             file.reserve(encoded.len() as u64)?;
             file.write_at(encoded, 0)?;
-            if encoded.capacity() > 16 << 20 {
-                *encoded = Vec::new();
-            }
             file.finish(place, over)
         })
     }
@@ -191,9 +180,9 @@ impl WriteJob {
 
     fn replace_shard(
         &self,
+        job: &ChunkJob<Self>,
         whole: &Whole,
         shard: &Shard,
-        path: &Arc<Path>,
         old: Option<Object>,
         over: Over,
         poll: Poll,
@@ -201,8 +190,8 @@ impl WriteJob {
         let (place, spread) = (place(&self.array)?, Spread::new(&whole.part, &shard.cuts));
         let total = spread.len();
         let base = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
-        let mut made =
-            Made { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false, inside: 0, failed: false };
+        let many = (ARENA / shard.inner.nbytes.max(1)).clamp(1, 64).min(total.div_ceil(threads())).max(1);
+        let mut made = Made { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false };
         let mut open = OpenShard {
             array: self.array.clone(),
             chain: whole.chain.clone(),
@@ -211,99 +200,24 @@ impl WriteJob {
             key: whole.key.clone(),
             inside: whole.inside.clone(),
             old: None,
-            path: path.clone(),
+            path: whole.path.clone(),
             file: OnceLock::new(),
-            next: AtomicUsize::new(0),
-            made: Mutex::new(Made { index: Vec::new(), end: 0, any: false, inside: 0, failed: false }),
-            finished: Condvar::new(),
+            made: Mutex::new(Made { index: Vec::new(), end: 0, any: false }),
         };
         if let Some(object) = old {
             open.keep_untouched(shard, object, &mut made)?;
         }
         open.made = Mutex::new(made);
-        let open = Arc::new(open);
-        if !self.alone && total > 1 {
-            locked(&self.shards).0.push(open.clone());
-            self.opened.notify_all();
-        }
-        self.inner_chunks(&open, &mut *poll)?;
-        let made = open.wait()?;
+        let open = job.share(open, total, many, poll)?;
+        open.wait()?;
+        let made = locked(&open.made);
         let Some(file) = open.file.get().filter(|_| made.any) else {
-            return remove(path, place, over);
+            return remove(&whole.path, place, over);
         };
         let index = encode::encode_index(shard, made.index.clone())?;
         file.write_at(&index, if shard.at_start { 0 } else { made.end })?;
         file.trim(made.end + if shard.at_start { 0 } else { index.len() as u64 })?;
         file.finish(place, over)
-    }
-
-    /// Makes inner chunks of an open shard until none is left to take.
-    fn inner_chunks(&self, open: &OpenShard, poll: Poll) -> Result<()> {
-        locked(&open.made).inside += 1;
-        let done = self.inner_loop(open, poll);
-        let mut made = locked(&open.made);
-        made.inside -= 1;
-        made.failed |= done.is_err();
-        open.finished.notify_all();
-        done
-    }
-
-    fn inner_loop(&self, open: &OpenShard, poll: Poll) -> Result<()> {
-        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
-        let total = open.spread.len();
-        let many = (ARENA / shard.inner.nbytes.max(1)).clamp(1, 64).min(total.div_ceil(threads())).max(1);
-        let mut arena = Vec::new();
-        loop {
-            let from = open.next.fetch_add(many, Ordering::Relaxed);
-            if from >= total {
-                return Ok(());
-            }
-            if self.stopped.load(Ordering::Relaxed) {
-                return Err(given_up());
-            }
-            let range = from..(from + many).min(total);
-            open.batch(shard, range, self.how, &mut arena).map_err(|error| error.at(&open.coords, &open.key))?;
-            poll()?;
-        }
-    }
-
-    fn helpable(&self, poll: Poll) -> Result<Option<Arc<OpenShard>>> {
-        loop {
-            let mut shards = locked(&self.shards);
-            shards.0.retain(|open| open.next.load(Ordering::Relaxed) < open.spread.len());
-            if let Some(open) = shards.0.first() {
-                return Ok(Some(open.clone()));
-            }
-            if shards.1 == 0 || self.stopped.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            // Others may wait for a lock for long.
-            drop(self.opened.wait_timeout(shards, POLL).unwrap_or_else(PoisonError::into_inner));
-            poll()?;
-        }
-    }
-
-    fn steps(&self, poll: Poll) -> Result<()> {
-        while !self.stopped.load(Ordering::Relaxed) {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.spread.len() {
-                break;
-            }
-            if self.alone {
-                self.chunk(number, &mut *poll)?;
-            } else {
-                locked(&self.shards).1 += 1;
-                let _opening = Opening(self);
-                self.chunk(number, &mut *poll)?;
-            }
-            poll()?;
-        }
-        if !self.alone {
-            while let Some(open) = self.helpable(&mut *poll)? {
-                self.inner_chunks(&open, &mut *poll)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -323,6 +237,7 @@ struct Whole {
     chain: Arc<Chain>,
     coords: Vec<usize>,
     key: String,
+    path: Arc<Path>,
     part: Part,
     inside: Vec<usize>,
 }
@@ -408,8 +323,7 @@ impl OpenShard {
     }
 
     /// Encodes some inner chunks and writes them with one call.
-    fn batch(&self, shard: &Shard, range: std::ops::Range<usize>, how: Writing, arena: &mut Vec<u8>) -> Result<()> {
-        arena.clear();
+    fn batch(&self, shard: &Shard, range: Range<usize>, how: Writing, arena: &mut Vec<u8>) -> Result<()> {
         let mut entries = Vec::with_capacity(range.len());
         for number in range {
             let (coords, part) = self.spread.get(number);
@@ -441,15 +355,6 @@ impl OpenShard {
         };
         file.write_at(arena, begin)
     }
-
-    /// Waits until no thread is at work on the shard any more.
-    fn wait(&self) -> Result<MutexGuard<'_, Made>> {
-        let mut made = locked(&self.made);
-        while made.inside > 0 {
-            made = self.finished.wait(made).unwrap_or_else(PoisonError::into_inner);
-        }
-        if made.failed { Err(given_up()) } else { Ok(made) }
-    }
 }
 
 /// Where the chunks of an array are written.
@@ -457,43 +362,5 @@ fn place(array: &Array) -> Result<Place<'_>> {
     match &array.store {
         Store::Local(root) => Ok(Place { root, durable: array.durable, coarse: &array.coarse }),
         Store::Python(_) => Err(Error::new("internal", "only local files are written")),
-    }
-}
-
-/// What a thread says that only stops because another failed or the caller was interrupted.
-fn given_up() -> Error {
-    Error::new("internal", "another thread failed")
-}
-
-struct Opening<'a>(&'a WriteJob);
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        locked(&self.0.shards).1 -= 1;
-        self.0.opened.notify_all();
-    }
-}
-
-impl Job for WriteJob {
-    fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
-    fn work(&self, poll: Poll) {
-        if let Err(error) = self.steps(poll) {
-            self.stop(error);
-        }
-    }
-
-    fn stop(&self, error: Error) {
-        self.stopped.store(true, Ordering::Relaxed);
-        let mut first = locked(&self.error);
-        // What a thread says that only gave up because of another says nothing.
-        if first.as_ref().is_none_or(|old| matches!(old, Error::Fault(fault) if fault.kind == "internal")) {
-            *first = Some(error);
-        }
-        drop(first);
-        let _shards = locked(&self.shards);
-        self.opened.notify_all();
     }
 }
