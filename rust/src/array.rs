@@ -18,7 +18,7 @@ use crate::chain::{Chain, integers};
 use crate::element::Last;
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
-use crate::part::Cut;
+use crate::part::GridAxis;
 use crate::store::has_coarse_times;
 
 pub enum Store {
@@ -57,7 +57,7 @@ impl Asking {
 
 pub struct Array {
     pub shape: Vec<usize>,
-    pub cuts: Vec<Cut>,
+    pub grid_axes: Vec<GridAxis>,
     pub item: usize,
     pub fill: Vec<u8>,
     pub store: Store,
@@ -86,10 +86,10 @@ fn text(json: &Value, name: &str) -> Result<String> {
     found.ok_or_else(|| unsupported(format!("the binding has no text {name:?}")))
 }
 
-fn parse_cut(json: &Value) -> Result<Cut> {
+fn parse_axis(json: &Value) -> Result<GridAxis> {
     if let Some(size) = json["size"].as_u64() {
         return match usize::try_from(size) {
-            Ok(size) if size > 0 => Ok(Cut::Regular(size)),
+            Ok(size) if size > 0 => Ok(GridAxis::Regular(size)),
             _ => Err(unsupported("a chunk of impossible size")),
         };
     }
@@ -97,7 +97,7 @@ fn parse_cut(json: &Value) -> Result<Cut> {
     if offsets.first() != Some(&0) || !offsets.is_sorted() {
         return Err(unsupported("chunk offsets that do not rise from 0"));
     }
-    Ok(Cut::Offsets(Arc::new(offsets)))
+    Ok(GridAxis::Offsets(Arc::new(offsets)))
 }
 
 impl Array {
@@ -105,12 +105,12 @@ impl Array {
         let json: Value = serde_json::from_str(text_).map_err(|error| unsupported(format!("the binding: {error}")))?;
         let shape = integers(&json["shape"], "shape")?;
         let axes = json["axes"].as_array().ok_or_else(|| unsupported("the binding has no axes"))?;
-        let cuts = axes.iter().map(parse_cut).collect::<Result<Vec<_>>>()?;
-        if cuts.len() != shape.len() {
+        let grid_axes = axes.iter().map(parse_axis).collect::<Result<Vec<_>>>()?;
+        if grid_axes.len() != shape.len() {
             return Err(unsupported("the grid has another number of axes than the array"));
         }
-        for (cut, &n) in cuts.iter().zip(&shape) {
-            if let Cut::Offsets(at) = cut
+        for (axis, &n) in grid_axes.iter().zip(&shape) {
+            if let GridAxis::Offsets(at) = axis
                 && at.last().is_none_or(|&end| end < n)
             {
                 return Err(unsupported("the grid does not cover the array"));
@@ -128,7 +128,7 @@ impl Array {
         let flag = |name: &str, default| json[name].as_bool().unwrap_or(default);
         let mut array = Array {
             shape,
-            cuts,
+            grid_axes,
             item,
             fill,
             store,
@@ -146,19 +146,19 @@ impl Array {
         // Bound now, so that what cannot be served is refused when the array is opened.
         let first = array.chunk_shape(&vec![0; array.shape.len()]);
         let chain = array.chain(&first)?;
-        if array.cuts.iter().all(|cut| matches!(cut, Cut::Regular(_))) {
+        if array.grid_axes.iter().all(|axis| matches!(axis, GridAxis::Regular(_))) {
             array.uniform = Some(chain);
         }
         Ok(array)
     }
 
     pub fn chunk_shape(&self, coords: &[usize]) -> Vec<usize> {
-        self.cuts
+        self.grid_axes
             .iter()
             .zip(coords)
-            .map(|(cut, &i)| match cut {
-                Cut::Offsets(at) if at.len() < 2 => 1,
-                cut => cut.piece(i).1,
+            .map(|(axis, &i)| match axis {
+                GridAxis::Offsets(at) if at.len() < 2 => 1,
+                axis => axis.interval(i).1,
             })
             .collect()
     }
@@ -200,7 +200,7 @@ impl Array {
 
     /// How much of the chunk at `coords` lies inside the array.
     pub fn inside(&self, coords: &[usize]) -> Vec<usize> {
-        let pieces = self.cuts.iter().zip(coords).map(|(cut, &i)| cut.piece(i));
-        pieces.zip(&self.shape).map(|((start, size), &n)| size.min(n.saturating_sub(start))).collect()
+        let intervals = self.grid_axes.iter().zip(coords).map(|(axis, &i)| axis.interval(i));
+        intervals.zip(&self.shape).map(|((start, size), &n)| size.min(n.saturating_sub(start))).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! Decoded chunks and shard indices of stored values that were read in part: one byte-capped LRU per process.
 //!
-//! An entry is a spot in the value of a name (the path of a local file; place and key elsewhere), and holds for one state
-//! of that value (device, inode, mtime and size; a version tag elsewhere): another state of the name drops all that is kept
-//! of it. Concurrent misses of one entry of a file decode once.
+//! An entry belongs to the name of a stored value (the path of a local file; else place and key) and to a `CacheKey` in
+//! that value. A `Validator` (device, inode, mtime and size of a file; else a version tag) says whether the entries of a
+//! name are fresh: a name with another validator loses its entries. Concurrent misses of one entry of a file decode once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -12,25 +12,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::error::Result;
 use crate::store::Version;
 
-/// A chunk or a shard's index inside a stored value, and how it was decoded.
+/// The cache key of a chunk or of a shard's index within a stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot {
+pub struct CacheKey {
     pub offset: u64,
     /// See `layout`: the metadata of an array may be replaced while its chunks stay.
     pub layout: u32,
     pub index: bool,
 }
 
-/// What a stored value must still have for what is kept of it to hold.
+/// The validator of cached entries: they are fresh while the stored value has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Validator {
     File(Version),
     Tag(Arc<str>),
 }
 
-impl From<Version> for State {
-    fn from(version: Version) -> State {
-        State::File(version)
+impl From<Version> for Validator {
+    fn from(version: Version) -> Validator {
+        Validator::File(version)
     }
 }
 
@@ -69,17 +69,17 @@ struct Entry {
 }
 
 struct Kept {
-    state: State,
-    entries: HashMap<Spot, Entry>,
+    validator: Validator,
+    entries: HashMap<CacheKey, Entry>,
     /// Chunks read in part once; the second time the whole chunk is kept.
-    touched: HashSet<Spot>,
+    touched: HashSet<CacheKey>,
 }
 
 #[derive(Default)]
 struct Content {
     names: HashMap<Arc<OsStr>, Kept>,
-    order: BTreeMap<u64, (Arc<OsStr>, Spot)>,
-    flights: HashSet<(Arc<OsStr>, Spot)>,
+    order: BTreeMap<u64, (Arc<OsStr>, CacheKey)>,
+    flights: HashSet<(Arc<OsStr>, CacheKey)>,
     tick: u64,
     bytes: usize,
 }
@@ -112,20 +112,21 @@ impl Content {
         }
     }
 
-    fn kept(&mut self, name: &OsStr, state: &State) -> &mut Kept {
-        if self.names.get(name).is_some_and(|kept| kept.state != *state) {
+    fn kept(&mut self, name: &OsStr, validator: &Validator) -> &mut Kept {
+        if self.names.get(name).is_some_and(|kept| kept.validator != *validator) {
             self.forget(name);
         }
         self.names.entry(name.into()).or_insert_with(|| Kept {
-            state: state.clone(),
+            validator: validator.clone(),
             entries: HashMap::new(),
             touched: HashSet::new(),
         })
     }
 
-    fn get(&mut self, name: &OsStr, spot: Spot, state: Option<&State>) -> Option<Value> {
-        let kept = self.names.get_mut(name).filter(|kept| state.is_none_or(|state| kept.state == *state))?;
-        let entry = kept.entries.get_mut(&spot)?;
+    fn get(&mut self, name: &OsStr, cache_key: CacheKey, validator: Option<&Validator>) -> Option<Value> {
+        let kept =
+            self.names.get_mut(name).filter(|kept| validator.is_none_or(|validator| kept.validator == *validator))?;
+        let entry = kept.entries.get_mut(&cache_key)?;
         if entry.tick == self.tick {
             return Some(entry.value.clone()); // the one used last, as in a loop over the elements of a chunk
         }
@@ -137,7 +138,7 @@ impl Content {
         Some(entry.value.clone())
     }
 
-    fn insert(&mut self, name: &OsStr, spot: Spot, state: &State, value: Value) -> u64 {
+    fn insert(&mut self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) -> u64 {
         let size = value.len() + OVERHEAD;
         let mut evicted = 0;
         while self.bytes + size > capacity() {
@@ -154,12 +155,12 @@ impl Content {
         }
         self.tick += 1;
         let tick = self.tick;
-        let before = self.kept(name, state).entries.insert(spot, Entry { value, tick });
+        let before = self.kept(name, validator).entries.insert(cache_key, Entry { value, tick });
         if let Some(before) = before {
             self.order.remove(&before.tick);
             self.bytes -= before.value.len() + OVERHEAD;
         }
-        self.order.insert(tick, (name.into(), spot));
+        self.order.insert(tick, (name.into(), cache_key));
         self.bytes += size;
         evicted
     }
@@ -175,8 +176,8 @@ impl Cache {
         capacity() > 0 && self.lock().names.contains_key(name)
     }
 
-    pub fn get(&self, name: &OsStr, spot: Spot, state: &State) -> Option<Value> {
-        let found = self.peek(name, spot, state);
+    pub fn get(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> Option<Value> {
+        let found = self.peek(name, cache_key, validator);
         if found.is_some() {
             self.hit();
         }
@@ -184,23 +185,23 @@ impl Cache {
     }
 
     /// `get`, not yet counted as a hit.
-    pub fn peek(&self, name: &OsStr, spot: Spot, state: &State) -> Option<Value> {
-        self.lock().get(name, spot, Some(state))
+    pub fn peek(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> Option<Value> {
+        self.lock().get(name, cache_key, Some(validator))
     }
 
     pub fn hit(&self) {
         self.statistics.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The entry of whatever state the value was last seen in, and that state.
-    pub fn last_seen(&self, name: &OsStr, spot: Spot) -> Option<(Value, State)> {
+    /// Return an entry, fresh or not, with its validator.
+    pub fn last_seen(&self, name: &OsStr, cache_key: CacheKey) -> Option<(Value, Validator)> {
         let mut content = self.lock();
-        let value = content.get(name, spot, None)?;
-        Some((value, content.names.get(name)?.state.clone()))
+        let value = content.get(name, cache_key, None)?;
+        Some((value, content.names.get(name)?.validator.clone()))
     }
 
     /// Whether this is the second time that the entry is asked about; small memory of first times.
-    pub fn touched(&self, name: &OsStr, spot: Spot, state: &State) -> bool {
+    pub fn touched(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> bool {
         if capacity() == 0 {
             return false;
         }
@@ -208,23 +209,23 @@ impl Cache {
         if content.names.len() > 100_000 {
             content.names.retain(|_, kept| !kept.entries.is_empty());
         }
-        let touched = &mut content.kept(name, state).touched;
+        let touched = &mut content.kept(name, validator).touched;
         if touched.len() > 4096 {
             touched.clear();
         }
-        !touched.insert(spot)
+        !touched.insert(cache_key)
     }
 
     /// Keeps an entry that was not there.
-    pub fn made(&self, name: &OsStr, spot: Spot, state: &State, value: Value) {
+    pub fn made(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         self.statistics.misses.fetch_add(1, Ordering::Relaxed);
-        self.keep(name, spot, state, value);
+        self.keep(name, cache_key, validator, value);
     }
 
     /// Keeps an entry, unless that would take too much of the room.
-    pub fn keep(&self, name: &OsStr, spot: Spot, state: &State, value: Value) {
+    pub fn keep(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         if fits(value.len()) {
-            let evicted = self.lock().insert(name, spot, state, value);
+            let evicted = self.lock().insert(name, cache_key, validator, value);
             self.statistics.evictions.fetch_add(evicted, Ordering::Relaxed);
         }
     }
@@ -233,15 +234,15 @@ impl Cache {
     pub fn get_or_make(
         &self,
         name: &OsStr,
-        spot: Spot,
-        state: &State,
+        cache_key: CacheKey,
+        validator: &Validator,
         make: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Value> {
-        let flight = (name.into(), spot);
+        let flight = (name.into(), cache_key);
         {
             let mut content = self.lock();
             loop {
-                if let Some(value) = content.get(name, spot, Some(state)) {
+                if let Some(value) = content.get(name, cache_key, Some(validator)) {
                     self.hit();
                     return Ok(value);
                 }
@@ -253,7 +254,7 @@ impl Cache {
         }
         let _landing = Landing { cache: self, flight: &flight };
         let value = Arc::new(make()?);
-        self.made(name, spot, state, value.clone());
+        self.made(name, cache_key, validator, value.clone());
         Ok(value)
     }
 
@@ -283,7 +284,7 @@ pub fn fits(nbytes: usize) -> bool {
 
 struct Landing<'a> {
     cache: &'a Cache,
-    flight: &'a (Arc<OsStr>, Spot),
+    flight: &'a (Arc<OsStr>, CacheKey),
 }
 
 impl Drop for Landing<'_> {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::cache::{self, Spot};
+use crate::cache::{self, CacheKey};
 use crate::codecs::Codec;
 use crate::error::{Error, Result};
-use crate::part::{Cut, strides};
+use crate::part::{GridAxis, strides};
 
 /// What is reversed where stored and memory byte order differ: `count` values of `unit` bytes at `offset` of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Swap {
 }
 
 #[derive(Debug)]
-pub enum Middle {
+pub enum ArrayToBytes {
     Bytes { swap: Vec<Swap>, boolean: bool },
     Shard(Box<Shard>),
 }
@@ -27,7 +27,7 @@ pub struct Shard {
     pub inner: Chain,
     /// Inner chunks per axis.
     pub grid: Vec<usize>,
-    pub cuts: Vec<Cut>,
+    pub grid_axes: Vec<GridAxis>,
     index: Chain,
     pub index_nbytes: usize,
     pub at_start: bool,
@@ -45,7 +45,7 @@ pub struct Chain {
     pub stored_shape: Vec<usize>,
     pub stored_strides: Vec<isize>,
     pub nbytes: usize,
-    pub middle: Middle,
+    pub middle: ArrayToBytes,
     /// bytes → bytes codecs in encoding order, each with the size of what it encodes.
     pub after: Vec<(Codec, usize)>,
     /// Exact stored size, where it does not depend on the data.
@@ -124,19 +124,19 @@ impl Chain {
                 ("bytes", None) => {
                     let swap = parse_swap(&configuration["swap"], item)?;
                     let boolean = configuration["boolean"].as_bool().unwrap_or(false);
-                    middle = Some(Middle::Bytes { swap, boolean });
+                    middle = Some(ArrayToBytes::Bytes { swap, boolean });
                     size = Some(nbytes);
                 }
                 ("sharding_indexed", None) => {
                     let stored: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
-                    middle = Some(Middle::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, at)?)));
+                    middle = Some(ArrayToBytes::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, at)?)));
                 }
-                (_, None) => return Err(unsupported(format!("the codec {}", Quoted(name)))),
+                (_, None) => return Err(unsupported(format!("the codec '{name}'"))),
                 (_, Some(_)) => {
                     let codec = Codec::from_json(name, configuration)?
-                        .ok_or_else(|| unsupported(format!("the codec {}", Quoted(name))))?;
+                        .ok_or_else(|| unsupported(format!("the codec '{name}'")))?;
                     let given = size.ok_or_else(|| {
-                        unsupported(format!("the codec {} after one whose output has no fixed size", Quoted(name)))
+                        unsupported(format!("the codec '{name}' after one whose output has no fixed size"))
                     });
                     // Behind a compressor only codecs that keep or add to the size are worked backwards.
                     let given = match (given, after.last()) {
@@ -171,24 +171,24 @@ impl Chain {
         })
     }
 
-    /// The chunk at `offset` of a stored value, as the cache names it.
-    pub fn spot(&self, offset: u64) -> Spot {
-        Spot { offset, layout: self.layout, index: false }
+    /// The chunk at `offset` of a stored value, in the cache.
+    pub fn cache_key(&self, offset: u64) -> CacheKey {
+        CacheKey { offset, layout: self.layout, index: false }
     }
 
-    /// The index of the shard at `offset` of a stored value, as the cache names it.
-    pub fn index_spot(&self, offset: u64) -> Spot {
-        Spot { index: true, ..self.spot(offset) }
+    /// The index of the shard at `offset` of a stored value, in the cache.
+    pub fn index_cache_key(&self, offset: u64) -> CacheKey {
+        CacheKey { index: true, ..self.cache_key(offset) }
     }
 
     /// Whether chunks are stored without any bytes → bytes codec, in no shard.
     pub fn is_raw(&self) -> bool {
-        matches!(&self.middle, Middle::Bytes { .. }) && self.after.is_empty()
+        matches!(&self.middle, ArrayToBytes::Bytes { .. }) && self.after.is_empty()
     }
 
     /// Whether stored bytes are the elements as they are in memory.
     pub fn is_plain(&self) -> bool {
-        matches!(&self.middle, Middle::Bytes { swap, boolean: false } if swap.is_empty())
+        matches!(&self.middle, ArrayToBytes::Bytes { swap, boolean: false } if swap.is_empty())
     }
 }
 
@@ -196,18 +196,10 @@ impl Chain {
 fn check_sizes(after: &[(Codec, usize)]) -> Result<()> {
     for (codec, size) in after {
         if *size == usize::MAX && !matches!(codec, Codec::Checksum(_)) {
-            return Err(unsupported(format!("the codec {} behind a compressor", Quoted(codec.name()))));
+            return Err(unsupported(format!("the codec '{}' behind a compressor", codec.name())));
         }
     }
     Ok(())
-}
-
-struct Quoted<'a>(&'a str);
-
-impl std::fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "'{}'", self.0)
-    }
 }
 
 impl Shard {
@@ -225,8 +217,8 @@ impl Shard {
         let index = Chain::bind_at(&json["index_codecs"], &index_shape, 8, &[0xff; 8], inside)?;
         let index_nbytes = index.encoded_size.ok_or_else(|| unsupported("index codecs without a fixed size"))?;
         let at_start = json["index_location"].as_str() == Some("start");
-        let cuts = shape.iter().map(|&n| Cut::Regular(n)).collect();
-        Ok(Shard { inner, grid, cuts, index, index_nbytes, at_start })
+        let grid_axes = shape.iter().map(|&n| GridAxis::Regular(n)).collect();
+        Ok(Shard { inner, grid, grid_axes, index, index_nbytes, at_start })
     }
 
     /// The chain of the index itself.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::chain::{Chain, Middle, Shard, Swap};
+use crate::chain::{ArrayToBytes, Chain, Shard, Swap};
 use crate::codecs::{Codec, blosc, zstd_prefix};
 use crate::error::{Error, Result};
-use crate::part::{Ax, Part, Spread, strides};
+use crate::part::{AxisSelection, Part, Plan, strides};
 use crate::pool::process;
 use crate::region::{CopyAxis, Memory, Steps, copy};
 use crate::scratch;
@@ -45,16 +45,16 @@ pub fn read(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<
         }
     };
     match &chain.middle {
-        Middle::Bytes { .. } => read_leaf(chain, source, part, how),
-        Middle::Shard(shard) => read_shard(shard, source, part, how),
+        ArrayToBytes::Bytes { .. } => read_leaf(chain, source, part, how),
+        ArrayToBytes::Shard(shard) => read_shard(shard, source, part, how),
     }
 }
 
 fn read_shard(shard: &Shard, source: Source, part: &Part, how: Reading) -> Result<()> {
     let index = read_index(shard, source)?;
-    let spread = Spread::new(part, &shard.cuts);
-    for number in 0..spread.len() {
-        let (coords, part) = spread.get(number);
+    let plan = Plan::new(part, &shard.grid_axes);
+    for number in 0..plan.len() {
+        let (coords, part) = plan.get(number);
         match entry(shard, &index, &coords, Some(source.len() as u64))? {
             None => fill(&shard.inner, &part, how.out),
             Some((start, len)) => read(&shard.inner, source.part(start as usize, len), &part, how)?,
@@ -87,7 +87,7 @@ pub fn decode_index(shard: &Shard, source: Source) -> Result<Vec<u8>> {
     let chain = shard.index_chain();
     let mut index = vec![0; chain.nbytes];
     let axes = chain.shape.iter().zip(strides(&chain.shape, 8));
-    let part = axes.map(|(&n, stride)| Ax::Range { start: 0, step: 1, n, out: 0, stride }).collect();
+    let part = axes.map(|(&n, stride)| AxisSelection::Range { start: 0, step: 1, n, out: 0, stride }).collect();
     let out = Memory::of_mut(&mut index);
     read_into(chain, source, &Part::Box(part), out).map_err(|error| match error {
         Error::Fault(fault) if matches!(fault.kind, "codec" | "checksum") => {
@@ -155,16 +155,16 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
         && let Some((local, offset)) = source.origin()
     {
         let cache = &process().cache;
-        let (name, spot, state) = (local.path.as_os_str(), chain.spot(offset), local.version.into());
-        if let Some(value) = cache.get(name, spot, &state) {
+        let (name, cache_key, validator) = (local.path.as_os_str(), chain.cache_key(offset), local.version.into());
+        if let Some(value) = cache.get(name, cache_key, &validator) {
             scatter(chain, &value, 0, part, how.out);
             return Ok(());
         }
         // Kept the second time only: who reads every chunk in part once would fill the cache for nothing.
-        if !cache.touched(name, spot, &state) {
+        if !cache.touched(name, cache_key, &validator) {
             return read_some(chain, source, part, how.out);
         }
-        let value = cache.get_or_make(name, spot, &state, || {
+        let value = cache.get_or_make(name, cache_key, &validator, || {
             let data = peel(chain, source)?;
             let (codec, size) = &chain.after[0];
             codec.check_plausible(&data, *size)?;
@@ -234,10 +234,10 @@ fn partial(chain: &Chain, part: &Part) -> Option<(usize, usize)> {
     (work <= chain.nbytes / 4 * 3 && chain.nbytes > 64 << 10).then_some((low, high))
 }
 
-fn span(chain: &Chain, axes: &[Ax]) -> (usize, usize) {
+fn span(chain: &Chain, axes: &[AxisSelection]) -> (usize, usize) {
     let (mut low, mut high) = (0, chain.item);
-    for (ax, &stride) in axes.iter().zip(&chain.stored_strides) {
-        let (first, last) = ax.bounds();
+    for (axis, &stride) in axes.iter().zip(&chain.stored_strides) {
+        let (first, last) = axis.bounds();
         low += first * stride as usize;
         high += last * stride as usize;
     }
@@ -248,9 +248,9 @@ fn span(chain: &Chain, axes: &[Ax]) -> (usize, usize) {
 pub fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
     let Part::Box(axes) = part else { return None };
     let mut place = 0;
-    for ((ax, &n), &width) in axes.iter().zip(&chain.stored_shape).zip(&chain.stored_strides) {
-        match ax {
-            Ax::Range { start: 0, step, n: m, out, stride }
+    for ((axis, &n), &width) in axes.iter().zip(&chain.stored_shape).zip(&chain.stored_strides) {
+        match axis {
+            AxisSelection::Range { start: 0, step, n: m, out, stride }
                 if *m == n && (n == 1 || *step == 1 && *stride == width) =>
             {
                 place += out;
@@ -330,14 +330,14 @@ pub fn decode_into(chain: &Chain, source: Source, target: &mut [u8]) -> Result<(
 
 fn needs_finish(chain: &Chain, data: &[u8]) -> bool {
     match &chain.middle {
-        Middle::Bytes { swap, boolean } => !swap.is_empty() || *boolean && data.iter().any(|&byte| byte > 1),
-        Middle::Shard(_) => false,
+        ArrayToBytes::Bytes { swap, boolean } => !swap.is_empty() || *boolean && data.iter().any(|&byte| byte > 1),
+        ArrayToBytes::Shard(_) => false,
     }
 }
 
 /// Turns stored elements into elements as they are in memory, or (a reversal being its own inverse) back.
 pub fn finish(chain: &Chain, data: &mut [u8]) {
-    if let Middle::Bytes { swap, boolean } = &chain.middle {
+    if let ArrayToBytes::Bytes { swap, boolean } = &chain.middle {
         swap_bytes(swap, chain.item, data);
         if *boolean {
             // Any byte but 0 is true.
@@ -422,9 +422,9 @@ fn read_raw(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<(
 }
 
 /// Reads a box in as few pieces as is worthwhile: all of its span at once, or piece by piece along axis `level`.
-fn read_box(chain: &Chain, source: Source, axes: &[Ax], mut level: usize, out: Memory) -> Result<()> {
+fn read_box(chain: &Chain, source: Source, axes: &[AxisSelection], mut level: usize, out: Memory) -> Result<()> {
     let (low, high) = span(chain, axes);
-    let selected: usize = axes.iter().map(Ax::len).product::<usize>() * chain.item;
+    let selected: usize = axes.iter().map(AxisSelection::len).product::<usize>() * chain.item;
     while level < axes.len() && axes[level].len() == 1 {
         level += 1;
     }
@@ -447,8 +447,8 @@ fn read_box(chain: &Chain, source: Source, axes: &[Ax], mut level: usize, out: M
 pub fn cached_index(shard: &Shard, source: Source) -> Result<Arc<Vec<u8>>> {
     match source.origin() {
         Some((local, 0)) => {
-            let (spot, state) = (shard.inner.index_spot(0), local.version.into());
-            process().cache.get_or_make(local.path.as_os_str(), spot, &state, || read_index(shard, source))
+            let (cache_key, validator) = (shard.inner.index_cache_key(0), local.version.into());
+            process().cache.get_or_make(local.path.as_os_str(), cache_key, &validator, || read_index(shard, source))
         }
         _ => Ok(Arc::new(read_index(shard, source)?)),
     }

@@ -14,17 +14,17 @@ use crate::array::Array;
 use crate::encode::{self, merge, stored_order};
 use crate::error::{Error, Result};
 use crate::leaves::Request;
-use crate::part::{Part, Spread};
+use crate::part::{Part, Plan};
 use crate::pool;
 use crate::python::poll;
 use crate::region::{Exported, Memory};
-use crate::store::{Held, Object, Source};
+use crate::store::{Object, OwnedBytes, Source};
 use crate::waves::{self, Answer, Range};
 
 /// A request with the caller's memory.
 pub struct Begun {
     pub array: Arc<Array>,
-    pub spread: Arc<Spread>,
+    pub plan: Arc<Plan>,
     pub buffer: PyUntypedBuffer,
 }
 
@@ -35,23 +35,23 @@ pub struct Reading(pub Begun);
 #[pymethods]
 impl Reading {
     fn __len__(&self) -> usize {
-        self.0.spread.len()
+        self.0.plan.len()
     }
 
     /// Decoded bytes that are fetched for a part; the first stands for all.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
-        Ok(if self.0.spread.len() == 0 { 0 } else { waves::part_nbytes(&self.0.array, &self.0.spread)? })
+        Ok(if self.0.plan.len() == 0 { 0 } else { waves::part_nbytes(&self.0.array, &self.0.plan)? })
     }
 
     /// Begins to read parts `first..stop`. Shards of at most `small` decoded bytes are fetched whole.
     fn start(slf: &Bound<'_, Self>, first: usize, stop: usize, small: usize) -> PyResult<Waves> {
-        let Begun { array, spread, buffer } = &slf.get().0;
-        if first > stop || stop > spread.len() {
+        let Begun { array, plan, buffer } = &slf.get().0;
+        if first > stop || stop > plan.len() {
             return Err(PyIndexError::new_err("no such parts"));
         }
         // `Waves` keeps `slf`, and with it the buffer.
-        let request = Request { array: array.clone(), spread: spread.clone(), out: Memory::of_buffer(buffer) };
+        let request = Request { array: array.clone(), plan: plan.clone(), out: Memory::of_buffer(buffer) };
         let waves = slf.py().detach(|| waves::Waves::start(request, (first, stop), small))?;
         Ok(Waves { waves: Mutex::new(waves), _reading: slf.clone().unbind() })
     }
@@ -101,16 +101,16 @@ pub struct Writing(pub Begun);
 #[pymethods]
 impl Writing {
     fn __len__(&self) -> usize {
-        self.0.spread.len()
+        self.0.plan.len()
     }
 
     /// Of part `number`: the chunk's index in the grid, its key, and whether it is covered.
     fn part<'py>(&self, py: Python<'py>, number: usize) -> PyResult<(Bound<'py, PyTuple>, String, bool)> {
-        let Begun { array, spread, .. } = &self.0;
-        if number >= spread.len() {
+        let Begun { array, plan, .. } = &self.0;
+        if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }
-        let (coords, part) = spread.get(number);
+        let (coords, part) = plan.get(number);
         Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.inside(&coords))))
     }
 
@@ -121,37 +121,37 @@ impl Writing {
         number: usize,
         old: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let Begun { array, spread, buffer } = &self.0;
-        if number >= spread.len() {
+        let Begun { array, plan, buffer } = &self.0;
+        if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }
         // `self` holds the buffer while this runs.
-        changed(py, array, spread, number, Memory::of_buffer(buffer), old)
+        changed(py, array, plan, number, Memory::of_buffer(buffer), old)
     }
 }
 
 fn changed<'py>(
     py: Python<'py>,
     array: &Array,
-    spread: &Spread,
+    plan: &Plan,
     number: usize,
     value: Memory<'static>,
     old: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let old = if old.is_none() { None } else { Some(Object::Bytes(held(old)?)) };
-    let new = py.detach(|| encode(array, spread, number, value, old.as_ref()))?;
+    let new = py.detach(|| encode(array, plan, number, value, old.as_ref()))?;
     Ok(new.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
 /// The encoded chunk of part `number` laid over `old` (`None`: fill value).
 fn encode(
     array: &Array,
-    spread: &Spread,
+    plan: &Plan,
     number: usize,
     value: Memory<'static>,
     old: Option<&Object>,
 ) -> Result<Option<Vec<u8>>> {
-    let (coords, part) = spread.get(number);
+    let (coords, part) = plan.get(number);
     let chain = array.chain_at(&coords)?;
     let (part, inside) = stored_order(&chain, part, &array.inside(&coords));
     let how = encode::Writing { value, keep_empty: array.write_empty || old.is_some() && array.keep_updated };
@@ -182,11 +182,11 @@ pub fn read_near(
     out: Memory<'static>,
     whole: usize,
 ) -> PyResult<()> {
-    let spread = Arc::new(py.detach(|| Spread::new(part, &array.cuts)));
-    let many = at_once(waves::part_nbytes(array, &spread)?);
-    for first in (0..spread.len()).step_by(many) {
-        let request = Request { array: array.clone(), spread: spread.clone(), out };
-        let range = (first, (first + many).min(spread.len()));
+    let plan = Arc::new(py.detach(|| Plan::new(part, &array.grid_axes)));
+    let many = at_once(waves::part_nbytes(array, &plan)?);
+    for first in (0..plan.len()).step_by(many) {
+        let request = Request { array: array.clone(), plan: plan.clone(), out };
+        let range = (first, (first + many).min(plan.len()));
         let mut waves = py.detach(|| waves::Waves::start(request, range, whole))?;
         loop {
             let asks = waves.asks()?;
@@ -219,24 +219,24 @@ pub fn write_near(
     part: &Part,
     value: Memory<'static>,
 ) -> PyResult<()> {
-    let spread = Arc::new(py.detach(|| Spread::new(part, &array.cuts)));
-    let many = at_once(array.chain_at(&spread.get(0).0)?.nbytes);
+    let plan = Arc::new(py.detach(|| Plan::new(part, &array.grid_axes)));
+    let many = at_once(array.chain_at(&plan.get(0).0)?.nbytes);
     let mut covered = Vec::with_capacity(many);
-    for number in 0..spread.len() {
-        let (coords, part) = spread.get(number);
+    for number in 0..plan.len() {
+        let (coords, part) = plan.get(number);
         if part.covers(&array.inside(&coords)) {
             covered.push(number);
         } else {
             let alive = Arc::new(RwLock::new(true));
-            let change = Change { array: array.clone(), spread: spread.clone(), number, value, alive: alive.clone() };
+            let change = Change { array: array.clone(), plan: plan.clone(), number, value, alive: alive.clone() };
             let done = store.call_method1(intern!(py, "update"), (array.key(&coords), change));
             // Waits for a thread that is still at it, whatever became of the update.
             py.detach(|| *alive.write().unwrap_or_else(PoisonError::into_inner) = false);
             done?;
         }
-        if covered.len() == many || number + 1 == spread.len() {
-            for (number, data) in encode_all(py, array, &spread, &covered, value)? {
-                let key = array.key(&spread.get(number).0);
+        if covered.len() == many || number + 1 == plan.len() {
+            for (number, data) in encode_all(py, array, &plan, &covered, value)? {
+                let key = array.key(&plan.get(number).0);
                 store.call_method1(intern!(py, "put"), (key, data.map(|data| PyBytes::new(py, &data))))?;
             }
             covered.clear();
@@ -249,7 +249,7 @@ pub fn write_near(
 fn encode_all(
     py: Python<'_>,
     array: &Array,
-    spread: &Spread,
+    plan: &Plan,
     numbers: &[usize],
     value: Memory<'static>,
 ) -> PyResult<Vec<(usize, Option<Vec<u8>>)>> {
@@ -257,7 +257,7 @@ fn encode_all(
     let helpers = pool::threads().min(numbers.len()).saturating_sub(1);
     py.detach(|| {
         pool::each(numbers.len(), helpers, &mut poll(), &|i| {
-            let new = encode(array, spread, numbers[i], value, None)?;
+            let new = encode(array, plan, numbers[i], value, None)?;
             encoded.lock().unwrap_or_else(PoisonError::into_inner).push((numbers[i], new));
             Ok(())
         })
@@ -269,7 +269,7 @@ fn encode_all(
 #[pyclass(frozen, module = "tessarr._native")]
 struct Change {
     array: Arc<Array>,
-    spread: Arc<Spread>,
+    plan: Arc<Plan>,
     number: usize,
     value: Memory<'static>,
     /// Whether the value's memory is still held; it is as long as a reader holds this.
@@ -283,26 +283,26 @@ impl Change {
         if !alive.as_deref().is_some_and(|alive| *alive) {
             return Err(PyValueError::new_err("a change was kept beyond the update that it was made for"));
         }
-        changed(py, &self.array, &self.spread, self.number, self.value, old)
+        changed(py, &self.array, &self.plan, self.number, self.value, old)
     }
 }
 
 /// The bytes of a fetched value: borrowed where nobody can write them, else copied.
-fn held(value: &Bound<'_, PyAny>) -> PyResult<Held> {
+fn held(value: &Bound<'_, PyAny>) -> PyResult<OwnedBytes> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Ok(Held::Python(Arc::new(PyBackedBytes::from(bytes.clone()))));
+        return Ok(OwnedBytes::Python(Arc::new(PyBackedBytes::from(bytes.clone()))));
     }
     match Exported::of(PyUntypedBuffer::get(value)?) {
-        Some(bytes) => Ok(Held::Exported(Arc::new(bytes))),
+        Some(bytes) => Ok(OwnedBytes::Exported(Arc::new(bytes))),
         None => {
             let bytes = value.py().get_type::<PyBytes>().call1((value,))?;
             let bytes =
                 bytes.cast_into::<PyBytes>().map_err(|_| PyValueError::new_err("a fetched value is no bytes"))?;
-            Ok(Held::Python(Arc::new(PyBackedBytes::from(bytes))))
+            Ok(OwnedBytes::Python(Arc::new(PyBackedBytes::from(bytes))))
         }
     }
 }
 
-fn buffers(values: &Bound<'_, PyAny>) -> PyResult<Vec<Held>> {
+fn buffers(values: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedBytes>> {
     values.try_iter()?.map(|value| held(&value?)).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::array::{Array, Store};
 use crate::cache::Cache;
-use crate::chain::{Chain, Middle};
+use crate::chain::{ArrayToBytes, Chain};
 use crate::decode;
 use crate::pool::process;
 use crate::region::Memory;
@@ -25,11 +25,11 @@ pub struct Last {
     version: Version,
     /// The chain of the whole chunk.
     chain: Arc<Chain>,
-    held: Held,
+    bytes: ChunkBytes,
 }
 
 /// Neither is kept alive by the array: the cache counts its bytes, and few files stay open.
-enum Held {
+enum ChunkBytes {
     Chunk(Weak<Vec<u8>>),
     /// Stored as it is, from that byte on.
     File(Weak<File>, u64),
@@ -47,9 +47,9 @@ pub fn find(array: &Array, at: &[usize], mut out: Memory) -> bool {
     let Store::Local(root) = &array.store else { return false };
     let mut place = Place { start: Vec::with_capacity(at.len()), inside: Vec::with_capacity(at.len()) };
     let mut coords = Vec::with_capacity(at.len());
-    for (cut, &position) in array.cuts.iter().zip(at) {
-        let index = cut.find(position);
-        let start = cut.piece(index).0;
+    for (axis, &position) in array.grid_axes.iter().zip(at) {
+        let index = axis.find(position);
+        let start = axis.interval(index).0;
         coords.push(index);
         place.start.push(start);
         place.inside.push(position - start);
@@ -77,9 +77,9 @@ struct Place {
 /// The chain of plain elements: of inner chunks, in a shard. `None` in shards of shards.
 fn leaf(chain: &Chain) -> Option<&Chain> {
     match &chain.middle {
-        Middle::Bytes { .. } => Some(chain),
-        Middle::Shard(shard) if matches!(shard.inner.middle, Middle::Bytes { .. }) => Some(&shard.inner),
-        Middle::Shard(_) => None,
+        ArrayToBytes::Bytes { .. } => Some(chain),
+        ArrayToBytes::Shard(shard) if matches!(shard.inner.middle, ArrayToBytes::Bytes { .. }) => Some(&shard.inner),
+        ArrayToBytes::Shard(_) => None,
     }
 }
 
@@ -90,13 +90,15 @@ fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Opti
         return None;
     }
     let version = version_at(&path)?;
-    let state = version.into();
+    let validator = version.into();
     let (place, offset) = match &chain.middle {
-        Middle::Bytes { .. } => (place, 0),
-        Middle::Shard(_) => inner(&chain, &cache.get(name, chain.index_spot(0), &state)?, version, place)?,
+        ArrayToBytes::Bytes { .. } => (place, 0),
+        ArrayToBytes::Shard(_) => {
+            inner(&chain, &cache.get(name, chain.index_cache_key(0), &validator)?, version, place)?
+        }
     };
-    let chunk = cache.get(name, chain.spot(offset), &state)?;
-    Last::new(chain, path, version, place, Held::Chunk(Arc::downgrade(&chunk)))
+    let chunk = cache.get(name, chain.cache_key(offset), &validator)?;
+    Last::new(chain, path, version, place, ChunkBytes::Chunk(Arc::downgrade(&chunk)))
 }
 
 /// An element of a chunk that is stored as it is.
@@ -105,21 +107,21 @@ fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<Last> {
     let local = object.local()?;
     let (version, file) = (local.version, local.opened()?);
     let (place, offset) = match &chain.middle {
-        Middle::Bytes { .. } => (place, 0),
-        Middle::Shard(shard) => {
+        ArrayToBytes::Bytes { .. } => (place, 0),
+        ArrayToBytes::Shard(shard) => {
             inner(&chain, &decode::cached_index(shard, Source::whole(&object)).ok()?, version, place)?
         }
     };
-    if matches!(chain.middle, Middle::Bytes { .. }) && version.size() != chain.nbytes as u64 {
+    if matches!(chain.middle, ArrayToBytes::Bytes { .. }) && version.size() != chain.nbytes as u64 {
         return None; // an error, which the long way tells
     }
     keep_open(file.clone());
-    Last::new(chain, path, version, place, Held::File(Arc::downgrade(&file), offset))
+    Last::new(chain, path, version, place, ChunkBytes::File(Arc::downgrade(&file), offset))
 }
 
 /// From a place in a shard to the one in its inner chunk, and where that is stored.
 fn inner(chain: &Chain, index: &[u8], version: Version, place: Place) -> Option<(Place, u64)> {
-    let Middle::Shard(shard) = &chain.middle else { return None };
+    let ArrayToBytes::Shard(shard) = &chain.middle else { return None };
     let inside = stored_order(chain, &place.inside);
     let coords: Vec<usize> = inside.iter().zip(&shard.inner.shape).map(|(position, n)| position / n).collect();
     let (offset, _) = decode::entry(shard, index, &coords, Some(version.size())).ok()??;
@@ -148,14 +150,14 @@ fn array_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
 }
 
 impl Last {
-    fn new(chain: Arc<Chain>, path: Arc<Path>, version: Version, place: Place, held: Held) -> Option<Last> {
+    fn new(chain: Arc<Chain>, path: Arc<Path>, version: Version, place: Place, bytes: ChunkBytes) -> Option<Last> {
         let leaf = leaf(&chain).filter(|_| !version.is_coarse())?;
         let strides: Vec<usize> = leaf.stored_strides.iter().map(|&stride| stride as usize).collect();
         let (mut shape, mut strides) = (leaf.shape.clone(), array_order(leaf, &strides));
-        if matches!(chain.middle, Middle::Shard(_)) {
+        if matches!(chain.middle, ArrayToBytes::Shard(_)) {
             (shape, strides) = (array_order(&chain, &shape), array_order(&chain, &strides));
         }
-        Some(Last { start: place.start, shape, strides, path, version, chain, held })
+        Some(Last { start: place.start, shape, strides, path, version, chain, bytes })
     }
 
     /// The element at `at`, when it lies in this chunk and the file is still the same.
@@ -165,7 +167,7 @@ impl Last {
             return None;
         }
         self.read_unchecked(at, out)?;
-        if let Held::Chunk(_) = self.held {
+        if let ChunkBytes::Chunk(_) = self.bytes {
             process().cache.hit();
         }
         Some(())
@@ -176,9 +178,9 @@ impl Last {
         let offset: usize =
             at.iter().zip(&self.start).zip(&self.strides).map(|((i, start), stride)| (i - start) * stride).sum();
         let out = out.slice_mut(0, leaf.item)?;
-        match &self.held {
-            Held::Chunk(chunk) => out.copy_from_slice(chunk.upgrade()?.get(offset..offset + leaf.item)?),
-            Held::File(file, begin) => {
+        match &self.bytes {
+            ChunkBytes::Chunk(chunk) => out.copy_from_slice(chunk.upgrade()?.get(offset..offset + leaf.item)?),
+            ChunkBytes::File(file, begin) => {
                 read_exact_at(file.upgrade()?.as_ref(), out, begin + offset as u64).ok()?;
                 decode::finish(leaf, out);
             }

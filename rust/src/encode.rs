@@ -1,9 +1,9 @@
 //! From the caller's memory to stored bytes, one chunk at a time.
 
-use crate::chain::{Chain, Middle, Shard};
+use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::decode::{self, decode_into, finish, read_index};
 use crate::error::Result;
-use crate::part::{Part, Spread};
+use crate::part::{Part, Plan};
 use crate::region::{CopyAxis, Memory, Steps, copy};
 use crate::scratch::{self, Scratch};
 use crate::store::Source;
@@ -60,8 +60,8 @@ pub fn merge(
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     match &chain.middle {
-        Middle::Shard(shard) => merge_shard(shard, old, part, inside, how, out),
-        Middle::Bytes { .. } => merge_leaf(chain, old, part, inside, how, out),
+        ArrayToBytes::Shard(shard) => merge_shard(shard, old, part, inside, how, out),
+        ArrayToBytes::Bytes { .. } => merge_leaf(chain, old, part, inside, how, out),
     }
 }
 
@@ -166,14 +166,14 @@ fn merge_shard(
         None => Vec::new(),
         Some(source) => stored_chunks(shard, &read_index(shard, source)?, source.len() as u64)?,
     };
-    let spread = Spread::new(part, &shard.cuts);
+    let plan = Plan::new(part, &shard.grid_axes);
     let begin = out.len();
     let base = if shard.at_start { shard.index_nbytes } else { 0 };
     out.resize(begin + base, 0);
     let mut index = vec![0xff; shard.index_chain().nbytes];
     let mut any = false;
-    for number in 0..spread.len() {
-        let (coords, part) = spread.get(number);
+    for number in 0..plan.len() {
+        let (coords, part) = plan.get(number);
         let at = shard.number(&coords);
         let before = kept.iter().position(|stored| stored.number == at).map(|i| kept.swap_remove(i));
         let before = before.zip(old).map(|(stored, source)| source.part(stored.offset as usize, stored.len));

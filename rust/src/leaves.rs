@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::array::{Array, Asking, Store};
-use crate::cache::{self, Spot, State};
-use crate::chain::{Chain, Middle};
+use crate::cache::{self, CacheKey, Validator};
+use crate::chain::{ArrayToBytes, Chain};
 use crate::chunk_job::SMALL_WORK;
 use crate::decode::{self, Reading};
 use crate::error::{Error, Result};
-use crate::part::{Part, Spread};
+use crate::part::{Part, Plan};
 use crate::pool::{each, process, threads};
 use crate::region::Memory;
-use crate::store::{Held, Source};
+use crate::store::{OwnedBytes, Source};
 
 pub type Value = Arc<Vec<u8>>;
 
@@ -20,7 +20,7 @@ pub type Value = Arc<Vec<u8>>;
 #[derive(Clone)]
 pub struct Request {
     pub array: Arc<Array>,
-    pub spread: Arc<Spread>,
+    pub plan: Arc<Plan>,
     pub out: Memory<'static>,
 }
 
@@ -38,7 +38,7 @@ pub enum Data {
     Decoded(Value),
     /// `start..start + len` of the bytes; to be kept as the chunk at `offset` of the value, where a version is given.
     Stored {
-        held: Held,
+        held: OwnedBytes,
         start: usize,
         len: usize,
         offset: u64,
@@ -57,22 +57,22 @@ impl Leaf {
 /// The chain of the inner chunks of inner chunks …
 pub fn at_depth(chain: &Chain, depth: usize) -> &Chain {
     (0..depth).fold(chain, |chain, _| match &chain.middle {
-        Middle::Shard(shard) => &shard.inner,
-        Middle::Bytes { .. } => chain,
+        ArrayToBytes::Shard(shard) => &shard.inner,
+        ArrayToBytes::Bytes { .. } => chain,
     })
 }
 
 impl Request {
     pub fn chain(&self, number: usize) -> Result<Arc<Chain>> {
-        self.array.chain_at(&self.spread.get(number).0)
+        self.array.chain_at(&self.plan.get(number).0)
     }
 
     pub fn key(&self, number: usize) -> String {
-        self.array.key(&self.spread.get(number).0)
+        self.array.key(&self.plan.get(number).0)
     }
 
     pub fn placed(&self, number: usize, error: Error) -> Error {
-        let coords = self.spread.get(number).0;
+        let coords = self.plan.get(number).0;
         error.at(&coords, &self.array.key(&coords))
     }
 
@@ -89,9 +89,9 @@ impl Request {
     }
 
     /// What the cache has of the value of part `number`, and the version that was of.
-    pub fn last_seen(&self, number: usize, spot: Spot) -> Option<(Value, Arc<str>)> {
-        match process().cache.last_seen(&self.name(number)?, spot)? {
-            (value, State::Tag(version)) => Some((value, version)),
+    pub fn last_seen(&self, number: usize, cache_key: CacheKey) -> Option<(Value, Arc<str>)> {
+        match process().cache.last_seen(&self.name(number)?, cache_key)? {
+            (value, Validator::Tag(version)) => Some((value, version)),
             _ => None,
         }
     }
@@ -123,8 +123,8 @@ impl Request {
                 decode::check_size(chain, source)?;
                 decode::decode_into(chain, source, &mut value)?;
                 decode::place(chain, &value, &leaf.part, self.out);
-                let state = State::Tag(version.clone());
-                process().cache.made(&name, chain.spot(*offset), &state, value.into());
+                let validator = Validator::Tag(version.clone());
+                process().cache.made(&name, chain.cache_key(*offset), &validator, value.into());
             }
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! The threads that help, and the state that a process has once. A forked child gets new ones: the parent's threads do not
-//! exist there and its locks may be held for ever.
+//! The thread pool and the other state of a process. A forked child gets its own: the parent's threads do not exist there,
+//! and its locks may be held for ever.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,7 +57,7 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Counts the threads inside a job, and closes behind the last.
+/// Counts the threads inside a job; a closed gate admits none.
 #[derive(Default)]
 struct Gate {
     state: Mutex<(usize, bool)>,
@@ -78,7 +78,7 @@ impl Gate {
         self.left.notify_all();
     }
 
-    /// Lets nobody in any more and waits until everybody is out.
+    /// Admit no more threads, and wait until all have left.
     fn close(&self, mut poll: impl FnMut()) {
         let mut state = locked(&self.state);
         state.1 = true;
@@ -103,7 +103,7 @@ struct Queue {
     idle: usize,
 }
 
-/// What a process has once.
+/// The state of a process.
 #[derive(Default)]
 pub struct Process {
     queue: Mutex<Queue>,
@@ -118,18 +118,18 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 static GENERATIONS: [OnceLock<Process>; 256] = [const { OnceLock::new() }; 256];
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
-/// This process's state; made on first use, and anew in a forked child.
+/// The state of this process; made on first use, again in a forked child.
 pub fn process() -> &'static Process {
     GENERATIONS[GENERATION.load(Ordering::Acquire)].get_or_init(Process::default)
 }
 
-/// To be called in every forked child, before anything else.
+/// Call this in every forked child, before anything else.
 pub fn after_fork() {
     let last = GENERATIONS.len() - 1;
     let _ = GENERATION.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some((n + 1).min(last)));
 }
 
-/// How many threads work on one request, the caller included: the processors this process may use, unless set.
+/// Threads that work on one request, the caller included: the processors this process may use, unless set.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
@@ -141,7 +141,7 @@ pub fn threads() -> usize {
     }
 }
 
-/// Sets the number of threads; 0 means the processors this process may use.
+/// Set the number of threads; 0 means the processors this process may use.
 pub fn set_threads(n: usize) {
     THREADS.store(n, Ordering::Relaxed);
 }
@@ -166,7 +166,7 @@ impl Process {
         error.map_or(Ok(()), Err)
     }
 
-    /// Threads that have nothing to do, those not yet started included.
+    /// Count idle threads, those not yet started included.
     fn spare(&self) -> usize {
         let queue = locked(&self.queue);
         let most = threads().saturating_sub(1);
@@ -273,7 +273,7 @@ pub fn each(total: usize, helpers: usize, poll: Poll, work: &(dyn Fn(usize) -> R
     process().run(Arc::new(Items { work: Shared::new(work), total, next, control }), helpers, poll)
 }
 
-/// Does the pieces `0..total` of one item, on this thread and on those that have nothing else to do at the moment.
+/// Do items `0..total`, on this thread and on idle ones.
 pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     match if total < 2 { 0 } else { process().spare().min(total - 1) } {
         0 => (0..total).try_for_each(work),

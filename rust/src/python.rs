@@ -14,12 +14,12 @@ use crate::cache;
 use crate::driven::{Begun, Reading, Writing, read_near, write_near};
 use crate::element;
 use crate::error::{NativeError, Result};
-use crate::part::{Ax, Part, Spread};
+use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
 use crate::read;
 use crate::region::Memory;
 use crate::steps;
-use crate::store::{Look, read_small};
+use crate::store::{ReadResult, read_small};
 use crate::vlen;
 use crate::write;
 
@@ -91,7 +91,7 @@ impl PyArray {
         // As in `read_part`: the buffer outlives every use of this.
         let memory = Memory::of_buffer(&scratch.buffer);
         if !py.detach(|| element::find(&self.array, &at, memory)) {
-            let axes = at.into_iter().map(|start| Ax::Range { start, step: 1, n: 1, out: 0, stride: 0 });
+            let axes = at.into_iter().map(|start| AxisSelection::Range { start, step: 1, n: 1, out: 0, stride: 0 });
             self.read_part(py, &Part::Box(axes.collect()), &scratch.buffer)?;
         }
         scratch.array.bind(py).get_item(0).map(|scalar| Some(scalar.unbind()))
@@ -172,24 +172,24 @@ impl PyArray {
         let mut axes = Vec::with_capacity(shape.len());
         for (i, dim) in dims.iter().enumerate() {
             let (n, stride) = (shape[i], buffer.strides()[i]);
-            let ax = if let Ok(slice) = dim.cast::<PySlice>() {
+            let axis = if let Ok(slice) = dim.cast::<PySlice>() {
                 let at = slice.indices(n as isize)?;
                 if at.step < 1 {
                     return Err(PyValueError::new_err("slices need a positive step"));
                 }
                 let (start, len) = (at.start as usize, at.slicelength);
-                Ax::Range { start, step: at.step as usize, n: len, out: 0, stride }
+                AxisSelection::Range { start, step: at.step as usize, n: len, out: 0, stride }
             } else {
-                Ax::list(&positions(py, &dim, n)?, stride)
+                AxisSelection::list(&positions(py, &dim, n)?, stride)
             };
-            if ax.len() != buffer.shape()[i] {
+            if axis.len() != buffer.shape()[i] {
                 return Err(PyValueError::new_err(format!(
                     "axis {i} of the buffer has length {}, the selection {}",
                     buffer.shape()[i],
-                    ax.len()
+                    axis.len()
                 )));
             }
-            axes.push(ax);
+            axes.push(axis);
         }
         Ok(Part::Box(axes))
     }
@@ -218,8 +218,8 @@ impl PyArray {
     /// What the binding side drives where it serves the store: see `tessarr.engine.remote_read`.
     fn begun(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, buffer: PyUntypedBuffer) -> PyResult<Begun> {
         let part = self.part(py, at, points, &buffer)?;
-        let spread = py.detach(|| Arc::new(Spread::new(&part, &self.array.cuts)));
-        Ok(Begun { array: self.array.clone(), spread, buffer })
+        let plan = py.detach(|| Arc::new(Plan::new(&part, &self.array.grid_axes)));
+        Ok(Begun { array: self.array.clone(), plan, buffer })
     }
 
     fn read_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {
@@ -233,7 +233,7 @@ impl PyArray {
         if let Some((store, whole)) = &self.near {
             return read_near(py, array, store.bind(py), part, out, *whole);
         }
-        Ok(py.detach(|| read::read(array, Spread::new(part, &array.cuts), out, selected, &mut poll()))?)
+        Ok(py.detach(|| read::read(array, Plan::new(part, &array.grid_axes), out, selected, &mut poll()))?)
     }
 }
 
@@ -308,11 +308,11 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// The values of files of at most `most` bytes each: `None` where there is none, `False` where Python must look itself.
 #[pyfunction]
 fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let found: Vec<Look> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());
-    let told = |look: Look| match look {
-        Look::Value(value) => PyBytes::new(py, &value).into_any(),
-        Look::Absent => py.None().into_bound(py),
-        Look::Other => PyBool::new(py, false).to_owned().into_any(),
+    let found: Vec<ReadResult> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());
+    let told = |look: ReadResult| match look {
+        ReadResult::Value(value) => PyBytes::new(py, &value).into_any(),
+        ReadResult::Absent => py.None().into_bound(py),
+        ReadResult::Other => PyBool::new(py, false).to_owned().into_any(),
     };
     Ok(found.into_iter().map(told).collect())
 }

@@ -1,14 +1,14 @@
-//! Reading a selection: chunks are shared out among threads; inside a shard, its inner chunks are.
+//! Read a selection from local files; `chunk_job` distributes chunks and inner chunks over threads.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::Array;
-use crate::chain::{Chain, Middle, Shard};
+use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
 use crate::decode::{self, Reading};
 use crate::error::{Error, Result};
-use crate::part::{Part, Spread};
+use crate::part::{Part, Plan};
 use crate::pool::{Poll, process, threads};
 use crate::region::Memory;
 use crate::store::{Local, Object, STALE, Source};
@@ -18,7 +18,7 @@ struct OpenShard {
     chain: Arc<Chain>,
     object: Object,
     index: Arc<Vec<u8>>,
-    spread: Spread,
+    plan: Plan,
     coords: Vec<usize>,
     key: String,
     keep: bool,
@@ -26,21 +26,21 @@ struct OpenShard {
 
 struct ReadWork {
     array: Arc<Array>,
-    spread: Spread,
+    plan: Plan,
     out: Memory<'static>,
 }
 
-/// Read all parts of `spread`, which hold `selected` bytes, from local files.
-pub fn read(array: &Arc<Array>, spread: Spread, out: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
-    let (total, helpers) = (spread.len(), helpers(array, &spread, selected)?);
-    ChunkJob::run(ReadWork { array: array.clone(), spread, out }, total, helpers, poll)
+/// Read all parts of `plan`, which hold `selected` bytes, from local files.
+pub fn read(array: &Arc<Array>, plan: Plan, out: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
+    let (total, helpers) = (plan.len(), helpers(array, &plan, selected)?);
+    ChunkJob::run(ReadWork { array: array.clone(), plan, out }, total, helpers, poll)
 }
 
 impl ChunkWork for ReadWork {
     type Shard = OpenShard;
 
     fn chunk(&self, job: &ChunkJob<Self>, number: usize, poll: Poll) -> Result<()> {
-        let (coords, part) = self.spread.get(number);
+        let (coords, part) = self.plan.get(number);
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
         let place = |error: Error| error.at(&coords, &key);
@@ -54,10 +54,10 @@ impl ChunkWork for ReadWork {
             };
             let object = Object::Local(local);
             let done = match &chain.middle {
-                Middle::Shard(shard) => {
+                ArrayToBytes::Shard(shard) => {
                     self.shard(job, &chain, shard, object, (&coords, &key, &part), keep, &mut *poll)
                 }
-                Middle::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, how),
+                ArrayToBytes::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, how),
             };
             match done {
                 Err(Error::Fault(fault)) if fault.kind == STALE && attempt < 100 => {}
@@ -68,8 +68,8 @@ impl ChunkWork for ReadWork {
     }
 
     fn batch(&self, open: &OpenShard, range: Range<usize>) -> Result<()> {
-        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
-        self.near_each_other(shard, open, range).map_err(|error| error.at(&open.coords, &open.key))
+        let ArrayToBytes::Shard(shard) = &open.chain.middle else { return Ok(()) };
+        self.inner_chunks(shard, open, range).map_err(|error| error.at(&open.coords, &open.key))
     }
 }
 
@@ -93,9 +93,9 @@ impl ReadWork {
         poll: Poll,
     ) -> Result<()> {
         let permuted = chain.order.as_ref().map(|order| part.permuted(order));
-        let spread = Spread::new(permuted.as_ref().unwrap_or(part), &shard.cuts);
+        let plan = Plan::new(permuted.as_ref().unwrap_or(part), &shard.grid_axes);
         let index = decode::cached_index(shard, Source::whole(&object))?;
-        let total = spread.len();
+        let total = plan.len();
         if job.is_shared(total)
             && let Some(local) = object.local()
         {
@@ -103,16 +103,16 @@ impl ReadWork {
         }
         let (chain, coords, key) = (chain.clone(), coords.to_vec(), key.to_owned());
         let many = (SMALL_WORK / shard.inner.nbytes.max(1)).clamp(1, 64);
-        job.share(OpenShard { chain, object, index, spread, coords, key, keep }, total, many, poll).map(drop)
+        job.share(OpenShard { chain, object, index, plan, coords, key, keep }, total, many, poll).map(drop)
     }
 
-    /// Reads some inner chunks that lie near each other with few reads.
-    fn near_each_other(&self, shard: &Shard, open: &OpenShard, range: Range<usize>) -> Result<()> {
+    /// Read some inner chunks of a shard, coalescing ranges that are near each other.
+    fn inner_chunks(&self, shard: &Shard, open: &OpenShard, range: Range<usize>) -> Result<()> {
         let source = Source::whole(&open.object);
         let known = Some(open.object.len());
         let mut wanted: Vec<(u64, usize, Part, bool)> = Vec::with_capacity(range.len());
         for number in range {
-            let (coords, part) = open.spread.get(number);
+            let (coords, part) = open.plan.get(number);
             match decode::entry(shard, &open.index, &coords, known)? {
                 None => decode::fill(&shard.inner, &part, self.out),
                 Some((offset, len)) => {
@@ -169,28 +169,28 @@ fn run_length(wanted: &[(u64, usize, Part, bool)]) -> usize {
     n
 }
 
-/// How many other threads are worth waking: none for little work, and none without a chunk of its own.
-fn helpers(array: &Array, spread: &Spread, selected: usize) -> Result<usize> {
-    let parts = spread.len();
+/// Count the threads worth waking: none for little work, and none that would have no chunk.
+fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
+    let parts = plan.len();
     let most = threads().saturating_sub(1);
     if most == 0 || parts == 0 {
         return Ok(0);
     }
-    let (coords, part) = spread.get(0);
+    let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
     let (pieces, work) = match &chain.middle {
-        Middle::Shard(shard) => {
+        ArrayToBytes::Shard(shard) => {
             // The first part stands for all.
             let inner = match (&part, &chain.order) {
                 (Part::Points { out, .. }, _) => out.len(),
-                (part, None) => Spread::new(part, &shard.cuts).len(),
-                (part, Some(order)) => Spread::new(&part.permuted(order), &shard.cuts).len(),
+                (part, None) => Plan::new(part, &shard.grid_axes).len(),
+                (part, Some(order)) => Plan::new(&part.permuted(order), &shard.grid_axes).len(),
             };
             let pieces = parts.saturating_mul(inner);
             (pieces, if shard.inner.after.is_empty() { selected } else { pieces.saturating_mul(shard.inner.nbytes) })
         }
-        Middle::Bytes { .. } if chain.after.is_empty() => (parts, selected),
-        Middle::Bytes { .. } => (parts, parts.saturating_mul(chain.nbytes)),
+        ArrayToBytes::Bytes { .. } if chain.after.is_empty() => (parts, selected),
+        ArrayToBytes::Bytes { .. } => (parts, parts.saturating_mul(chain.nbytes)),
     };
     Ok(if work < SMALL_WORK { 0 } else { most.min(pieces.saturating_sub(1)) })
 }

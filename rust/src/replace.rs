@@ -1,7 +1,7 @@
 //! Replacing and removing files: temporary files that are renamed, the locks of values, and empty directories.
 //!
 //! Who changes a value holds its lock file (`Lock`) from before the read on; who replaces it whole does not. That neither
-//! undoes the other is seen to in the last step: see `Settling`.
+//! undoes the other is checked in the last step: see `LockedFile`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -60,26 +60,25 @@ const TRIES: usize = 100;
 /// Who changes a value notices one that replaces it without the lock.
 pub const REPLACING_IS_SEEN: bool = cfg!(unix);
 
-/// The version that a change is made of (`None`: nothing was there), where that matters.
-pub type Over = Option<Option<Version>>;
+/// The version that the value must still have (`None`: no value); no precondition when the outer option is empty.
+pub type Precondition = Option<Option<Version>>;
 
 fn stale() -> Error {
     Error::new(STALE, "the value was replaced meanwhile")
 }
 
-/// The file of a value, held by a `flock` of it for the moment in which another is put in its place, or none. Where there
-/// is none, the first file comes by a call that fails when another came before (`place_new`). So that all who replace or
-/// remove a value, each of them seeing what is there, take turns.
-struct Settling {
+/// The file of a value under `flock`, from the check of its version to the rename or removal: a compare-and-swap. Where
+/// there is no file, `place_new` creates the first one and fails when another writer was faster.
+struct LockedFile {
     file: Option<File>,
     version: Version,
     is_file: bool,
 }
 
-impl Settling {
+impl LockedFile {
     /// `None`: there is nothing. An error means that this cannot be done here. NFS locks only what is open for writing.
     #[cfg(unix)]
-    fn begin(path: &Path) -> io::Result<Option<Settling>> {
+    fn begin(path: &Path) -> io::Result<Option<LockedFile>> {
         for _ in 0..TRIES {
             let file = match open_value(path, true).or_else(|_| open_value(path, false)) {
                 Err(error) if is_missing(&error) => return Ok(None),
@@ -92,7 +91,7 @@ impl Settling {
             }
             let metadata = file.metadata()?;
             let version = Version::of(&metadata);
-            let held = Settling { file: Some(file), version, is_file: metadata.is_file() };
+            let held = LockedFile { file: Some(file), version, is_file: metadata.is_file() };
             if fs::metadata(path).is_ok_and(|there| Version::of(&there).same_file(&version)) {
                 return Ok(Some(held));
             }
@@ -102,19 +101,19 @@ impl Settling {
 
     /// Files that are open can be neither replaced nor removed there.
     #[cfg(not(unix))]
-    fn begin(_path: &Path) -> io::Result<Option<Settling>> {
+    fn begin(_path: &Path) -> io::Result<Option<LockedFile>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn check(&self, over: Over) -> Result<()> {
-        match over {
-            Some(over) if over != self.is_file.then_some(self.version) => Err(stale()),
+    fn check(&self, if_match: Precondition) -> Result<()> {
+        match if_match {
+            Some(version) if version != self.is_file.then_some(self.version) => Err(stale()),
             _ => Ok(()),
         }
     }
 }
 
-impl Drop for Settling {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
             let _ = file.unlock(); // not by closing alone: a process forked meanwhile has the same descriptor
@@ -195,9 +194,9 @@ impl Replacement {
         }
     }
 
-    /// Puts the file in the value's place. With `over`, only when that version (`None`: nothing) is still there: else
+    /// Puts the file in the value's place. With `if_match`, only when that version (`None`: nothing) is still there: else
     /// the error is `STALE`. With the error `durability` it is in place.
-    pub fn finish(&self, place: Place, over: Over) -> Result<()> {
+    pub fn finish(&self, place: Place, if_match: Precondition) -> Result<()> {
         let failed = |error| self.failed(error);
         // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
         let now = SystemTime::now();
@@ -208,7 +207,7 @@ impl Replacement {
         if place.durable {
             sync(&self.file).map_err(failed)?;
         }
-        self.place(over)?;
+        self.place(if_match)?;
         self.done.store(true, Ordering::Relaxed);
         if place.durable {
             sync_names(&self.path, place.root).map_err(|error| unknown(&self.path, "the value is in place", &error))?;
@@ -220,10 +219,10 @@ impl Replacement {
         Error::store(format!("cannot replace {}", self.path.display()), &error)
     }
 
-    fn place(&self, over: Over) -> Result<()> {
+    fn place(&self, if_match: Precondition) -> Result<()> {
         for _ in 0..TRIES {
             // Most values are new ones.
-            if !matches!(over, Some(Some(_))) {
+            if !matches!(if_match, Some(Some(_))) {
                 match place_new(&self.temporary, &self.path) {
                     Ok(true) => return Ok(()),
                     Ok(false) => break,
@@ -231,18 +230,18 @@ impl Replacement {
                     Err(error) => return Err(self.failed(error)),
                 }
             }
-            match Settling::begin(&self.path) {
+            match LockedFile::begin(&self.path) {
                 Ok(Some(held)) => {
-                    held.check(over)?;
+                    held.check(if_match)?;
                     return fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error));
                 }
-                Ok(None) if matches!(over, Some(Some(_))) => return Err(stale()),
+                Ok(None) if matches!(if_match, Some(Some(_))) => return Err(stale()),
                 Ok(None) => {}
                 Err(_) => break,
             }
         }
         // Without `flock`, or over what cannot be opened. What comes between these two steps is lost.
-        if over.is_some_and(|over| over != version_at(&self.path)) {
+        if if_match.is_some_and(|version| version != version_at(&self.path)) {
             return Err(stale());
         }
         fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error))
@@ -299,15 +298,15 @@ impl Drop for Replacement {
     }
 }
 
-/// Removes a value and the directories below the root that are empty then; a missing value is no error. With `over` only
+/// Removes a value and the directories below the root that are empty then; a missing value is no error. With `if_match` only
 /// that version: else the error is `STALE`. With the error `durability` it is removed.
-pub fn remove(path: &Path, place: Place, over: Over) -> Result<()> {
-    let held = Settling::begin(path);
+pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
+    let held = LockedFile::begin(path);
     match &held {
-        Ok(Some(held)) => held.check(over)?,
-        Ok(None) if matches!(over, Some(Some(_))) => return Err(stale()),
-        Ok(None) if over.is_some() => return Ok(()),
-        Err(_) if over.is_some_and(|over| over != version_at(path)) => return Err(stale()),
+        Ok(Some(held)) => held.check(if_match)?,
+        Ok(None) if matches!(if_match, Some(Some(_))) => return Err(stale()),
+        Ok(None) if if_match.is_some() => return Ok(()),
+        Err(_) if if_match.is_some_and(|version| version != version_at(path)) => return Err(stale()),
         _ => {}
     }
     match fs::remove_file(path) {

@@ -104,17 +104,17 @@ pub fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Re
 
 /// Bytes that somebody owns.
 #[derive(Clone)]
-pub enum Held {
+pub enum OwnedBytes {
     Python(Arc<pyo3::pybacked::PyBackedBytes>),
     Exported(Arc<Exported>),
 }
 
-impl Deref for Held {
+impl Deref for OwnedBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match self {
-            Held::Python(bytes) => bytes,
-            Held::Exported(bytes) => bytes,
+            OwnedBytes::Python(bytes) => bytes,
+            OwnedBytes::Exported(bytes) => bytes,
         }
     }
 }
@@ -122,7 +122,7 @@ impl Deref for Held {
 /// A value of a store.
 pub enum Object {
     Local(Local),
-    Bytes(Held),
+    Bytes(OwnedBytes),
 }
 
 /// A local file; opened when first read, so that cached values need no more than a `stat`.
@@ -345,8 +345,8 @@ impl Object {
     }
 }
 
-/// What there is to say of a file without an error.
-pub enum Look {
+/// The result of `read_small`.
+pub enum ReadResult {
     Value(Vec<u8>),
     /// No file, or none of the regular kind.
     Absent,
@@ -355,14 +355,14 @@ pub enum Look {
 }
 
 /// The value at `path`, of at most `most` bytes.
-pub fn read_small(path: Arc<Path>, most: u64) -> Look {
+pub fn read_small(path: Arc<Path>, most: u64) -> ReadResult {
     match Local::find(path, false) {
-        Ok(None) => Look::Absent,
+        Ok(None) => ReadResult::Absent,
         Ok(Some(local)) if local.version.size <= most => {
             let mut value = vec![0; local.version.size as usize];
-            local.read_into(0, &mut value).map_or(Look::Other, |()| Look::Value(value))
+            local.read_into(0, &mut value).map_or(ReadResult::Other, |()| ReadResult::Value(value))
         }
-        _ => Look::Other,
+        _ => ReadResult::Other,
     }
 }
 

@@ -15,14 +15,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::array::Array;
-use crate::cache::State;
-use crate::chain::{Chain, Middle, Shard};
+use crate::cache::Validator;
+use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::decode;
 use crate::error::{Error, Result};
 use crate::leaves::{Data, Leaf, Request, Value, at_depth};
-use crate::part::{Part, Spread};
+use crate::part::{Part, Plan};
 use crate::pool::process;
-use crate::store::{Held, Source};
+use crate::store::{OwnedBytes, Source};
 
 /// How often a shard that keeps changing is read anew by parts; then it is fetched whole, which is of one shard.
 const ROUNDS: usize = 5;
@@ -43,7 +43,7 @@ pub struct Answer {
     /// That of the `Ask`.
     pub id: usize,
     /// A buffer per range; `None` for a missing key.
-    pub parts: Option<Vec<Held>>,
+    pub parts: Option<Vec<OwnedBytes>>,
     /// Of the value, where the store tells it.
     pub version: Option<Arc<str>>,
 }
@@ -52,7 +52,7 @@ pub struct Answer {
 #[derive(Clone)]
 struct Guard {
     range: Range,
-    bytes: Held,
+    bytes: OwnedBytes,
 }
 
 /// The version of the index at hand.
@@ -107,10 +107,10 @@ pub struct Waves {
     rounds: HashMap<usize, usize>,
 }
 
-fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Spread {
+fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Plan {
     match &chain.order {
-        None => Spread::new(part, &shard.cuts),
-        Some(order) => Spread::new(&part.permuted(order), &shard.cuts),
+        None => Plan::new(part, &shard.grid_axes),
+        Some(order) => Plan::new(&part.permuted(order), &shard.grid_axes),
     }
 }
 
@@ -121,11 +121,11 @@ fn wants_whole(small: usize, chain: &Chain, shard: &Shard, part: &Part, inside: 
 }
 
 /// Decoded bytes that are fetched for a part; the first part stands for all.
-pub fn part_nbytes(array: &Array, spread: &Spread) -> Result<usize> {
-    let (coords, part) = spread.get(0);
+pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
+    let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
     Ok(match &chain.middle {
-        Middle::Shard(shard) if !wants_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
+        ArrayToBytes::Shard(shard) if !wants_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
             inner_parts(&chain, shard, &part).len().saturating_mul(shard.inner.nbytes)
         }
         _ => chain.nbytes,
@@ -144,21 +144,21 @@ impl Waves {
     }
 
     fn begin(&mut self, number: usize, small: usize) -> Result<()> {
-        let (coords, part) = self.request.spread.get(number);
+        let (coords, part) = self.request.plan.get(number);
         let chain = self.request.array.chain_at(&coords)?;
         let inside = self.request.array.inside(&coords);
         let mut node =
             Node { number, depth: 0, part, within: None, guards: Vec::new(), known: None, want: Want::Whole };
         match &chain.middle {
-            Middle::Shard(shard) if !wants_whole(small, &chain, shard, &node.part, &inside) => {
-                if let Some((index, version)) = self.request.last_seen(number, chain.index_spot(0)) {
+            ArrayToBytes::Shard(shard) if !wants_whole(small, &chain, shard, &node.part, &inside) => {
+                if let Some((index, version)) = self.request.last_seen(number, chain.index_cache_key(0)) {
                     node.known = Some(Known { version, fresh: false });
                     return self.ask_inner(node, &chain, shard, &index);
                 }
                 node.want = Want::Index;
             }
-            Middle::Bytes { .. } if !node.part.covers(&inside) => {
-                if let Some((value, version)) = self.request.last_seen(number, chain.spot(0)) {
+            ArrayToBytes::Bytes { .. } if !node.part.covers(&inside) => {
+                if let Some((value, version)) = self.request.last_seen(number, chain.cache_key(0)) {
                     node.known = Some(Known { version, fresh: false });
                     node.want = Want::Version(value);
                 }
@@ -199,7 +199,7 @@ impl Waves {
 
     fn index_range(&self, node: &Node) -> Result<Range> {
         let chain = self.request.chain(node.number)?;
-        let Middle::Shard(shard) = &at_depth(&chain, node.depth).middle else {
+        let ArrayToBytes::Shard(shard) = &at_depth(&chain, node.depth).middle else {
             return Err(Error::new("internal", "an index of what is no shard"));
         };
         let n = shard.index_nbytes;
@@ -272,11 +272,11 @@ impl Waves {
         }
         let version = answer.version.or_else(|| node.known.as_ref().map(|known| known.version.clone()));
         match (std::mem::replace(&mut node.want, Want::Whole), &here.middle) {
-            (Want::Inner(inner), Middle::Shard(shard)) => {
+            (Want::Inner(inner), ArrayToBytes::Shard(shard)) => {
                 self.take_inner(&node, &shard.inner, inner, parts, version, leaves)?;
             }
             (Want::Version(value), _) => leaves.push(Leaf::kept(node.number, node.depth, node.part, value)),
-            (Want::Index, Middle::Shard(shard)) => {
+            (Want::Index, ArrayToBytes::Shard(shard)) => {
                 let bytes = parts.into_iter().next().ok_or_else(fewer)?;
                 let index = decode::read_index(shard, Source::Read(&bytes))?;
                 self.take_index(node, here, shard, Arc::new(index), bytes, version)?;
@@ -287,13 +287,13 @@ impl Waves {
                     return Err(too_short(offset, len).got(format!("{} bytes", held.len())));
                 }
                 match middle {
-                    Middle::Shard(shard) => {
+                    ArrayToBytes::Shard(shard) => {
                         let index = decode::read_index(shard, Source::Read(&held))?;
                         self.split(&node, here, shard, &index, held, leaves)?;
                     }
-                    Middle::Bytes { .. } => {
+                    ArrayToBytes::Bytes { .. } => {
                         let (len, offset) = (held.len(), node.within.map_or(0, |(offset, _)| offset));
-                        let inside = self.request.array.inside(&self.request.spread.get(node.number).0);
+                        let inside = self.request.array.inside(&self.request.plan.get(node.number).0);
                         let keep = version.filter(|_| node.depth == 0 && !node.part.covers(&inside));
                         let data = Data::Stored { held, start: 0, len, offset, keep };
                         leaves.push(Leaf { number: node.number, depth: node.depth, part: node.part, data });
@@ -309,7 +309,7 @@ impl Waves {
         node: &Node,
         chain: &Chain,
         inner: Inner,
-        mut parts: Vec<Held>,
+        mut parts: Vec<OwnedBytes>,
         version: Option<Arc<str>>,
         leaves: &mut Vec<Leaf>,
     ) -> Result<()> {
@@ -342,14 +342,14 @@ impl Waves {
         chain: &Chain,
         shard: &Shard,
         index: Value,
-        bytes: Held,
+        bytes: OwnedBytes,
         version: Option<Arc<str>>,
     ) -> Result<()> {
         match version {
             Some(version) => {
                 if let Some(name) = self.request.name(node.number) {
-                    let spot = chain.index_spot(node.within.map_or(0, |(offset, _)| offset));
-                    process().cache.keep(&name, spot, &State::Tag(version.clone()), index.clone());
+                    let cache_key = chain.index_cache_key(node.within.map_or(0, |(offset, _)| offset));
+                    process().cache.keep(&name, cache_key, &Validator::Tag(version.clone()), index.clone());
                 }
                 node.known = Some(Known { version, fresh: true });
             }
@@ -363,11 +363,11 @@ impl Waves {
     fn ask_inner(&mut self, node: Node, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
         let Node { number, depth, part, within, guards, known, .. } = node;
         let base = within.map_or(0, |(offset, _)| offset);
-        let spread = inner_parts(chain, shard, &part);
+        let plan = inner_parts(chain, shard, &part);
         let mut inner = Inner::default();
         let mut missing = Vec::new();
-        for i in 0..spread.len() {
-            let (coords, part) = spread.get(i);
+        for i in 0..plan.len() {
+            let (coords, part) = plan.get(i);
             match decode::entry(shard, index, &coords, within.map(|(_, len)| len as u64))? {
                 None => missing.push(part),
                 Some((offset, len)) => inner.wanted.push((part, base + offset, len)),
@@ -380,7 +380,7 @@ impl Waves {
             return Ok(());
         }
         missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.request.out));
-        if let Middle::Shard(nested) = &shard.inner.middle {
+        if let ArrayToBytes::Shard(nested) = &shard.inner.middle {
             for (part, offset, len) in inner.wanted {
                 let small = self.small;
                 let whole = wants_whole(small, &shard.inner, nested, &part, &shard.inner.shape);
@@ -402,9 +402,9 @@ impl Waves {
     fn plan(&self, number: usize, chain: &Chain, inner: &mut Inner, known: Option<&Known>) {
         let gap = self.request.asking().gap;
         if let (Some(known), Some(name)) = (known, self.request.name(number)) {
-            let state = State::Tag(known.version.clone());
+            let validator = Validator::Tag(known.version.clone());
             for (part, offset, len) in std::mem::take(&mut inner.wanted) {
-                match process().cache.peek(&name, chain.spot(offset), &state) {
+                match process().cache.peek(&name, chain.cache_key(offset), &validator) {
                     Some(value) => inner.kept.push((part, value)),
                     None => inner.wanted.push((part, offset, len)),
                 }
@@ -429,12 +429,12 @@ impl Waves {
         chain: &Chain,
         shard: &Shard,
         index: &[u8],
-        held: Held,
+        held: OwnedBytes,
         leaves: &mut Vec<Leaf>,
     ) -> Result<()> {
-        let spread = inner_parts(chain, shard, &node.part);
-        for i in 0..spread.len() {
-            let (coords, part) = spread.get(i);
+        let plan = inner_parts(chain, shard, &node.part);
+        for i in 0..plan.len() {
+            let (coords, part) = plan.get(i);
             match decode::entry(shard, index, &coords, Some(held.len() as u64))? {
                 None => decode::fill(&shard.inner, &part, self.request.out),
                 Some((offset, len)) => {

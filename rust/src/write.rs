@@ -1,7 +1,7 @@
-//! Writing a selection: chunks are shared out among threads; inside a shard, its inner chunks are.
+//! Write a selection to local files; `chunk_job` distributes chunks and inner chunks over threads.
 //!
-//! A chunk that is covered whole is replaced without reading. Any other is merged into what is stored, under the lock of
-//! its file. Encoded inner chunks of a shard go to the new file as they are made, in whatever order that is.
+//! A chunk that the selection covers is replaced without reading. Any other chunk is merged with the stored value, under
+//! the lock of its file. Encoded inner chunks go to the new file of a shard in the order in which threads finish them.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,15 +11,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::array::{Array, Store};
-use crate::chain::{Chain, Middle, Shard};
+use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
 use crate::decode;
 use crate::encode::{self, Stored, Writing, merge, set_entry, stored_order};
 use crate::error::{Error, Result};
-use crate::part::{Part, Spread};
+use crate::part::{Part, Plan};
 use crate::pool::{Poll, locked, release, threads};
 use crate::region::Memory;
-use crate::replace::{LARGE, Lock, Over, Place, REPLACING_IS_SEEN, ROOM, Replacement, remove};
+use crate::replace::{LARGE, Lock, Place, Precondition, REPLACING_IS_SEEN, ROOM, Replacement, remove};
 use crate::store::{Local, Object, STALE, Source};
 
 thread_local! {
@@ -38,20 +38,20 @@ fn with_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     })
 }
 
-/// Encoded inner chunks that a thread collects before it writes them.
+/// Bytes of inner chunks that a thread encodes before it writes them.
 const ARENA: usize = 512 << 10;
 
-/// How often a chunk is merged anew because the value was replaced meanwhile.
+/// Retries of a merge whose stored value another writer replaced.
 const ROUNDS: usize = 200;
 
-/// Threads that write what is to be on the disk when they are done.
+/// Threads of a durable write, most of which wait for the disk.
 const SYNCING: usize = 8;
 
-/// A shard that is being made.
+/// A shard whose new value several threads write.
 struct OpenShard {
     array: Arc<Array>,
     chain: Arc<Chain>,
-    spread: Spread,
+    plan: Plan,
     coords: Vec<usize>,
     key: String,
     inside: Vec<usize>,
@@ -59,11 +59,11 @@ struct OpenShard {
     old: Option<(Object, Vec<Option<Stored>>)>,
     path: Arc<Path>,
     file: OnceLock<Replacement>,
-    made: Mutex<Made>,
+    contents: Mutex<ShardContents>,
 }
 
-/// What of a shard is done.
-struct Made {
+/// Index and size of the part of a shard that is written.
+struct ShardContents {
     index: Vec<u8>,
     end: u64,
     any: bool,
@@ -71,70 +71,70 @@ struct Made {
 
 struct WriteWork {
     array: Arc<Array>,
-    spread: Spread,
+    plan: Plan,
     how: Writing,
 }
 
 /// Write `part` of the array from `value`.
 pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
-    let spread = Spread::new(part, &array.cuts);
-    let chain = array.chain_at(&spread.get(0).0)?;
+    let plan = Plan::new(part, &array.grid_axes);
+    let chain = array.chain_at(&plan.get(0).0)?;
     let pieces = match &chain.middle {
-        Middle::Shard(shard) => spread.len().max(selected / shard.inner.nbytes.max(1)),
-        Middle::Bytes { .. } => spread.len(),
+        ArrayToBytes::Shard(shard) => plan.len().max(selected / shard.inner.nbytes.max(1)),
+        ArrayToBytes::Bytes { .. } => plan.len(),
     };
     // Every further chunk is encoded whole, however little of it is written.
-    let work = selected.max((spread.len() - 1).saturating_mul(chain.nbytes));
+    let work = selected.max((plan.len() - 1).saturating_mul(chain.nbytes));
     let threads = match (threads(), &chain.middle) {
         // Most of them wait for the disk, which shards, few and long in the making, make them do less.
-        (n, Middle::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
+        (n, ArrayToBytes::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
         (n, _) => n,
     };
     let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
-    let (total, how) = (spread.len(), Writing { value, keep_empty: array.write_empty });
-    ChunkJob::run(WriteWork { array: array.clone(), spread, how }, total, helpers, poll)
+    let (total, how) = (plan.len(), Writing { value, keep_empty: array.write_empty });
+    ChunkJob::run(WriteWork { array: array.clone(), plan, how }, total, helpers, poll)
 }
 
 impl ChunkWork for WriteWork {
     type Shard = OpenShard;
 
     fn chunk(&self, job: &ChunkJob<Self>, number: usize, poll: Poll) -> Result<()> {
-        let (coords, part) = self.spread.get(number);
+        let (coords, part) = self.plan.get(number);
         let chain = self.array.chain_at(&coords)?;
         let key = self.array.key(&coords);
         let inside = self.array.inside(&coords);
         let covers = part.covers(&inside);
         let (part, inside) = stored_order(&chain, part, &inside);
         let path = self.array.path(&key).ok_or_else(|| Error::new("internal", "no local files"))?;
-        let whole = Whole { chain, coords, key, path, part, inside };
-        self.store(job, &whole, covers, poll).map_err(|error| error.at(&whole.coords, &whole.key))
+        let chunk = ChunkWrite { chain, coords, key, path, part, inside };
+        self.store(job, &chunk, covers, poll).map_err(|error| error.at(&chunk.coords, &chunk.key))
     }
 
     fn batch(&self, open: &OpenShard, range: Range<usize>) -> Result<()> {
-        let Middle::Shard(shard) = &open.chain.middle else { return Ok(()) };
+        let ArrayToBytes::Shard(shard) = &open.chain.middle else { return Ok(()) };
         with_buffer(|buffer| open.batch(shard, range, self.how, buffer))
             .map_err(|error| error.at(&open.coords, &open.key))
     }
 }
 
 impl WriteWork {
-    fn store(&self, job: &ChunkJob<Self>, whole: &Whole, covers: bool, poll: Poll) -> Result<()> {
+    fn store(&self, job: &ChunkJob<Self>, chunk: &ChunkWrite, covers: bool, poll: Poll) -> Result<()> {
         let place = place(&self.array)?;
         if covers && REPLACING_IS_SEEN && !place.coarse.load(Ordering::Relaxed) {
-            return self.replace(job, whole, None, None, &mut *poll);
+            return self.replace(job, chunk, None, None, &mut *poll);
         }
         let mut wait = || job.check().and_then(|()| poll());
-        let _lock = Lock::hold(&whole.path, place, &mut wait)?;
+        let _lock = Lock::hold(&chunk.path, place, &mut wait)?;
         if covers {
-            return self.replace(job, whole, None, None, &mut *poll);
+            return self.replace(job, chunk, None, None, &mut *poll);
         }
         for attempt in 0.. {
-            let old = Local::find(whole.path.clone(), false)?;
+            let old = Local::find(chunk.path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
             // Freeing a replaced shard takes the kernel longer than anything but copying it: not while somebody waits.
             let large = old.as_ref().filter(|local| local.version.size() >= ROOM).and_then(Local::opened);
-            let _release = Later(large);
-            match self.replace(job, whole, old.map(Object::Local), Some(version), &mut *poll) {
+            let _release = ReleaseOnDrop(large);
+            match self.replace(job, chunk, old.map(Object::Local), Some(version), &mut *poll) {
                 // Somebody replaced the whole value without the lock, which is allowed: merge into that.
                 Err(Error::Fault(fault)) if fault.kind == STALE => {
                     if attempt == ROUNDS {
@@ -148,31 +148,38 @@ impl WriteWork {
         Ok(())
     }
 
-    fn replace(&self, job: &ChunkJob<Self>, whole: &Whole, old: Option<Object>, over: Over, poll: Poll) -> Result<()> {
-        let (place, path) = (place(&self.array)?, &whole.path);
-        if let Middle::Shard(shard) = &whole.chain.middle {
-            return self.replace_shard(job, whole, shard, old, over, poll);
+    fn replace(
+        &self,
+        job: &ChunkJob<Self>,
+        chunk: &ChunkWrite,
+        old: Option<Object>,
+        if_match: Precondition,
+        poll: Poll,
+    ) -> Result<()> {
+        let (place, path) = (place(&self.array)?, &chunk.path);
+        if let ArrayToBytes::Shard(shard) = &chunk.chain.middle {
+            return self.replace_shard(job, chunk, shard, old, if_match, poll);
         }
         let source = old.as_ref().map(Source::whole);
-        if whole.chain.is_raw() {
+        if chunk.chain.is_raw() {
             // The elements are the file: they go there from where they are.
-            let store = |chunk: &[u8]| {
+            let store = |elements: &[u8]| {
                 let file = Replacement::begin(path, place)?;
-                file.reserve(chunk.len() as u64)?;
-                file.write_at(chunk, 0)?;
-                file.finish(place, over)
+                file.reserve(elements.len() as u64)?;
+                file.write_at(elements, 0)?;
+                file.finish(place, if_match)
             };
-            let any = encode::with_merged(&whole.chain, source, &whole.part, &whole.inside, self.how, store)?;
-            return if any { Ok(()) } else { remove(path, place, over) };
+            let any = encode::with_merged(&chunk.chain, source, &chunk.part, &chunk.inside, self.how, store)?;
+            return if any { Ok(()) } else { remove(path, place, if_match) };
         }
         with_buffer(|encoded| {
-            if !merge(&whole.chain, source, &whole.part, &whole.inside, self.how, encoded)? {
-                return remove(path, place, over);
+            if !merge(&chunk.chain, source, &chunk.part, &chunk.inside, self.how, encoded)? {
+                return remove(path, place, if_match);
             }
             let file = Replacement::begin(path, place)?;
             file.reserve(encoded.len() as u64)?;
             file.write_at(encoded, 0)?;
-            file.finish(place, over)
+            file.finish(place, if_match)
         })
     }
 
@@ -181,50 +188,50 @@ impl WriteWork {
     fn replace_shard(
         &self,
         job: &ChunkJob<Self>,
-        whole: &Whole,
+        chunk: &ChunkWrite,
         shard: &Shard,
         old: Option<Object>,
-        over: Over,
+        if_match: Precondition,
         poll: Poll,
     ) -> Result<()> {
-        let (place, spread) = (place(&self.array)?, Spread::new(&whole.part, &shard.cuts));
-        let total = spread.len();
+        let (place, plan) = (place(&self.array)?, Plan::new(&chunk.part, &shard.grid_axes));
+        let total = plan.len();
         let base = if shard.at_start { shard.index_nbytes as u64 } else { 0 };
         let many = (ARENA / shard.inner.nbytes.max(1)).clamp(1, 64).min(total.div_ceil(threads())).max(1);
-        let mut made = Made { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false };
+        let mut contents = ShardContents { index: vec![0xff; shard.index_chain().nbytes], end: base, any: false };
         let mut open = OpenShard {
             array: self.array.clone(),
-            chain: whole.chain.clone(),
-            spread,
-            coords: whole.coords.clone(),
-            key: whole.key.clone(),
-            inside: whole.inside.clone(),
+            chain: chunk.chain.clone(),
+            plan,
+            coords: chunk.coords.clone(),
+            key: chunk.key.clone(),
+            inside: chunk.inside.clone(),
             old: None,
-            path: whole.path.clone(),
+            path: chunk.path.clone(),
             file: OnceLock::new(),
-            made: Mutex::new(Made { index: Vec::new(), end: 0, any: false }),
+            contents: Mutex::new(ShardContents { index: Vec::new(), end: 0, any: false }),
         };
         if let Some(object) = old {
-            open.keep_untouched(shard, object, &mut made)?;
+            open.keep_untouched(shard, object, &mut contents)?;
         }
-        open.made = Mutex::new(made);
+        open.contents = Mutex::new(contents);
         let open = job.share(open, total, many, poll)?;
         open.wait()?;
-        let made = locked(&open.made);
-        let Some(file) = open.file.get().filter(|_| made.any) else {
-            return remove(&whole.path, place, over);
+        let contents = locked(&open.contents);
+        let Some(file) = open.file.get().filter(|_| contents.any) else {
+            return remove(&chunk.path, place, if_match);
         };
-        let index = encode::encode_index(shard, made.index.clone())?;
-        file.write_at(&index, if shard.at_start { 0 } else { made.end })?;
-        file.trim(made.end + if shard.at_start { 0 } else { index.len() as u64 })?;
-        file.finish(place, over)
+        let index = encode::encode_index(shard, contents.index.clone())?;
+        file.write_at(&index, if shard.at_start { 0 } else { contents.end })?;
+        file.trim(contents.end + if shard.at_start { 0 } else { index.len() as u64 })?;
+        file.finish(place, if_match)
     }
 }
 
-/// Closes a file when nobody waits for it.
-struct Later(Option<Arc<File>>);
+/// Close a file on an idle thread.
+struct ReleaseOnDrop(Option<Arc<File>>);
 
-impl Drop for Later {
+impl Drop for ReleaseOnDrop {
     fn drop(&mut self) {
         if let Some(file) = self.0.take() {
             release(file);
@@ -232,8 +239,8 @@ impl Drop for Later {
     }
 }
 
-/// One chunk of the plan; part and inside are in stored order.
-struct Whole {
+/// A chunk to write; `part` and `inside` are in stored order.
+struct ChunkWrite {
     chain: Arc<Chain>,
     coords: Vec<usize>,
     key: String,
@@ -252,13 +259,13 @@ impl OpenShard {
     }
 
     /// Copies the encoded inner chunks that will not be touched, and notes those that may be merged into.
-    fn keep_untouched(&mut self, shard: &Shard, object: Object, made: &mut Made) -> Result<()> {
+    fn keep_untouched(&mut self, shard: &Shard, object: Object, contents: &mut ShardContents) -> Result<()> {
         let source = Source::whole(&object);
         let index = decode::read_index(shard, source)?;
         let stored = encode::stored_chunks(shard, &index, source.len() as u64)?;
         let mut touched = vec![false; index.len() / 16];
-        for number in 0..self.spread.len() {
-            touched[shard.number(&self.spread.get(number).0)] = true;
+        for number in 0..self.plan.len() {
+            touched[shard.number(&self.plan.get(number).0)] = true;
         }
         let mut by_number = vec![None; touched.len()];
         let mut kept = Vec::new();
@@ -270,18 +277,18 @@ impl OpenShard {
             }
         }
         let live: u64 = kept.iter().map(|chunk| chunk.len as u64).sum();
-        let fresh = (self.spread.len() * (shard.inner.nbytes + shard.inner.nbytes / 64 + 256)) as u64;
+        let fresh = (self.plan.len() * (shard.inner.nbytes + shard.inner.nbytes / 64 + 256)) as u64;
         if source.len() as u64 >= LARGE && !kept.is_empty() {
             // A shared file keeps the bytes of what is replaced; they are left behind when they are a third of it.
             if 2 * (source.len() as u64 - live.min(source.len() as u64)) < live && self.share(&object)? {
                 for chunk in &kept {
-                    set_entry(&mut made.index, chunk.number, chunk.offset, chunk.len as u64);
+                    set_entry(&mut contents.index, chunk.number, chunk.offset, chunk.len as u64);
                 }
-                (made.end, made.any) = (source.len() as u64, true);
+                (contents.end, contents.any) = (source.len() as u64, true);
                 self.old = Some((object, by_number));
                 return Ok(());
             }
-            self.file()?.reserve(made.end + live + fresh + made.index.len() as u64)?;
+            self.file()?.reserve(contents.end + live + fresh + contents.index.len() as u64)?;
         }
         kept.sort_by_key(|chunk| chunk.offset);
         // Runs of touching ranges are copied as one; overlapping ones (legal, if odd) only once.
@@ -294,13 +301,13 @@ impl OpenShard {
             }
             let (run, later) = rest.split_at(n);
             rest = later;
-            self.copy_run(&object, first.offset, stop - first.offset, made.end)?;
+            self.copy_run(&object, first.offset, stop - first.offset, contents.end)?;
             for chunk in run {
-                let at = made.end + (chunk.offset - first.offset);
-                set_entry(&mut made.index, chunk.number, at, chunk.len as u64);
+                let at = contents.end + (chunk.offset - first.offset);
+                set_entry(&mut contents.index, chunk.number, at, chunk.len as u64);
             }
-            made.end += stop - first.offset;
-            made.any = true;
+            contents.end += stop - first.offset;
+            contents.any = true;
         }
         self.old = Some((object, by_number));
         Ok(())
@@ -326,7 +333,7 @@ impl OpenShard {
     fn batch(&self, shard: &Shard, range: Range<usize>, how: Writing, arena: &mut Vec<u8>) -> Result<()> {
         let mut entries = Vec::with_capacity(range.len());
         for number in range {
-            let (coords, part) = self.spread.get(number);
+            let (coords, part) = self.plan.get(number);
             let at = shard.number(&coords);
             let old = self.old.as_ref().and_then(|(object, stored)| Some((object, stored[at]?)));
             let old = old.map(|(object, chunk)| Source::Stored { object, offset: chunk.offset, len: chunk.len });
@@ -344,12 +351,12 @@ impl OpenShard {
         }
         let file = self.file()?;
         let begin = {
-            let mut made = locked(&self.made);
-            let begin = made.end;
-            made.end += arena.len() as u64;
-            made.any = true;
+            let mut contents = locked(&self.contents);
+            let begin = contents.end;
+            contents.end += arena.len() as u64;
+            contents.any = true;
             for (at, start, len) in entries {
-                set_entry(&mut made.index, at, begin + start, len);
+                set_entry(&mut contents.index, at, begin + start, len);
             }
             begin
         };

@@ -5,11 +5,11 @@
 //! targets under libFuzzer, `tests/fuzz.rs` under a plain mutator in every test run.
 
 use _native::array::Array;
-use _native::chain::{Chain, Middle};
+use _native::chain::{ArrayToBytes, Chain};
 use _native::codecs::{Codec, blosc, zstd_prefix};
 use _native::decode::{self, Reading};
 use _native::encode::{Writing, merge};
-use _native::part::{Ax, Part, strides};
+use _native::part::{AxisSelection, Part, strides};
 use _native::region::Memory;
 use _native::store::Source;
 use _native::vlen;
@@ -257,16 +257,16 @@ fn filter(number: usize, name: &str, configuration: &Value) -> Member {
 fn everything(shape: &[usize]) -> Part {
     let strides = strides(shape, 2);
     let axes = shape.iter().zip(strides);
-    Part::Box(axes.map(|(&n, stride)| Ax::Range { start: 0, step: 1, n, out: 0, stride }).collect())
+    Part::Box(axes.map(|(&n, stride)| AxisSelection::Range { start: 0, step: 1, n, out: 0, stride }).collect())
 }
 
 /// Some of a chunk whose sides are 9 at least: a strided box, lists, or points. The output has room for 64 elements.
 fn some(which: u8, ndim: usize) -> Part {
     match which % 3 {
-        0 => {
-            Part::Box((0..ndim).map(|i| Ax::Range { start: i, step: 2, n: 3, out: 0, stride: 2 << (2 * i) }).collect())
-        }
-        1 => Part::Box((0..ndim).map(|i| Ax::list(&[8, 0, 0, 5], 2 << (2 * i))).collect()),
+        0 => Part::Box(
+            (0..ndim).map(|i| AxisSelection::Range { start: i, step: 2, n: 3, out: 0, stride: 2 << (2 * i) }).collect(),
+        ),
+        1 => Part::Box((0..ndim).map(|i| AxisSelection::list(&[8, 0, 0, 5], 2 << (2 * i))).collect()),
         _ => {
             Part::Points { ndim, at: (0..5 * ndim).map(|i| i * 7 % 9).collect(), out: (0..5).map(|i| 2 * i).collect() }
         }
@@ -394,7 +394,7 @@ fn description() -> Vec<Member> {
             let origin = vec![0; array.shape.len()];
             let _ = (array.key(&origin), array.inside(&origin));
             let Ok(chain) = array.chain_at(&origin) else { return };
-            if let Middle::Shard(shard) = &chain.middle {
+            if let ArrayToBytes::Shard(shard) = &chain.middle {
                 let _ = shard.number(&vec![0; shard.grid.len()]);
             }
         }
