@@ -19,6 +19,7 @@ __version__ = "3.4.0"
 
 _HOME = {
     "core.array": "Array",
+    "core.array_parts.appender": "Appender appender",
     "core.group": "Group",
     "core.asynchronous.classes": "AsyncArray AsyncGroup",
     "settings": "config",
@@ -80,6 +81,8 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array as Array
+    from tessarr.core.array_parts.appender import Appender as Appender
+    from tessarr.core.array_parts.appender import appender as appender
     from tessarr.core.asynchronous.classes import AsyncArray as AsyncArray
     from tessarr.core.asynchronous.classes import AsyncGroup as AsyncGroup
     from tessarr.core.copy import copy as copy

@@ -11,6 +11,7 @@
     │   └── KeyValidationError, NodeNameError
     ├── ArrayIndexError (IndexError) ── BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
     ├── StoreError (OSError) ── ReadOnlyError (PermissionError, ValueError), ConflictError, DurabilityError
+    │                          ConflictError ── PendingAppendError
     ├── UnsupportedOperationError (NotImplementedError)
     └── MissingDependencyError (ImportError)
 
@@ -275,6 +276,12 @@ class ConflictError(StoreError):
     """A conditional write found another version than the one it was to replace."""
 
     kind = "conflict"
+
+
+class PendingAppendError(ConflictError):
+    """The data of an append is stored, and becomes visible once an earlier append has ended; do not append it again."""
+
+    kind = "append_pending"
 
 
 class DurabilityError(StoreError):

@@ -152,8 +152,8 @@ class Client(ConditionalStore):
         if not isinstance(if_match, Any_) and self.bucket.version(key) != if_match:
             raise ConflictError("another writer was faster", store=self.url, key=key)
         self.bucket.put(key, bytes(value))
-        if self.simulation is not None and self.simulation.loses_answer(self):
-            raise ConflictError("the answer was lost, and the second try conflicts with the first", key=key)
+        if self.simulation is not None and (fault := self.simulation.fault_of_answer()):
+            raise fault
         return self.bucket.version(key)
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
@@ -240,12 +240,16 @@ class Simulation:
         if self.points > self._longest:
             raise StuckError(f"{self.points} calls")
 
-    def loses_answer(self, client: Client) -> bool:
-        """Whether the answer of the call that was just carried out gets lost."""
-        if not self._lost or self._choose(8) != 1:
-            return False
-        self._lost -= 1
-        return True
+    def fault_of_answer(self) -> StoreError | None:
+        """What the client gets for the write that was just carried out, where the answer gets lost."""
+        if not self._lost:
+            return None
+        fault = {
+            1: ConflictError("the answer was lost, and the second try conflicts with the first"),
+            2: StoreError("the answer was lost, and so was the connection"),
+        }.get(self._choose(12))
+        self._lost -= fault is not None
+        return fault
 
     def pause(self, client: Client, seconds: float) -> None:
         """Let others go on until something was stored, or, where nobody else runs, until the time has passed.
@@ -338,9 +342,10 @@ class _VirtualClock(clock.Clock):
 
         return Call(wait, never, waits=True)
 
-    def outlive(self, steps: Steps[None]) -> None:
+    def outlive(self, steps: Steps[Any], attempt: clock.Attempt) -> None:
         try:
-            finish(steps)
+            if attempt.begun:
+                finish(steps)
         except (Crashed, StoreError):
             return
 

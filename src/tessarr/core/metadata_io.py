@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.common.warn import warn
-from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish
 from tessarr.core.parse_cache import parse_node
 from tessarr.core.walk import Entry, check_answers, reading_entries
 from tessarr.errors import (
@@ -413,19 +413,25 @@ def rewriting_document(
     change: Callable[[dict[str, Any]], dict[str, Any]],
     *,
     follow: bool = True,
+    sent: Callable[[Call], Call] | None = None,
 ) -> Steps[None]:
     """Replace an array's stored document by what `change` makes of it, in one `update`.
 
     `change` may be called several times; what it raises ends the update, and nothing is stored. It is given ``{}``
     where there is no document any more. Without `follow` consolidated metadata above is left as it is: the change is
-    nothing that readers see.
+    nothing that readers see. `sent` may make another call of the one that replaces the document.
     """
     name = formats.KEYS[metadata.zarr_format].array
-    yield from _changing(store, path, name, lambda document: change(formats.put_right(name, document)), follow)
+    yield from _changing(store, path, name, lambda document: change(formats.put_right(name, document)), follow, sent)
 
 
 def _changing(
-    store: Store, path: str, name: str, change: Callable[[dict[str, Any]], dict[str, Any]], follow: bool = True
+    store: Store,
+    path: str,
+    name: str,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    follow: bool = True,
+    sent: Callable[[Call], Call] | None = None,
 ) -> Steps[None]:
     key = prefix_of(path) + name
     store._check_writable(key)
@@ -441,6 +447,7 @@ def _changing(
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
     update = ask(store, "update", key, rewrite)
+    update = update if sent is None else sent(update)
     if not store.is_remote or not follow:
         yield [update]
         if follow:

@@ -100,13 +100,15 @@ class Reservations:
             if now - region.since >= expire_s and (before is None or region.start < before)
         )
 
-    def to_json(self) -> dict[str, Any] | None:
-        """The member; ``None`` when nothing is pending and nothing is to be remembered."""
-        if not self.reserved and not self.voided and not self.closed:
+    def to_json(self, length: int) -> dict[str, Any] | None:
+        """The member for an axis of that length; ``None`` when nothing is pending and nothing is to be remembered."""
+        if not self.reserved and not self.voided and not self.closed and self.stop == length:
             return None
         members: dict[str, Any] = {"must_understand": False, "axis": self.axis}
+        if self.reserved or self.stop != length:
+            members["stop"] = self.stop
         if self.reserved:
-            members |= {"stop": self.stop, "reserved": [list(region) for region in self.reserved]}
+            members["reserved"] = [list(region) for region in self.reserved]
         if self.voided:
             members["voided"] = [list(region) for region in self.voided]
         if self.closed:
@@ -116,7 +118,7 @@ class Reservations:
     def put_in(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """`document` with the member, or without it where there is nothing to say."""
         rest = {name: value for name, value in document.items() if name != MEMBER}
-        member = self.to_json()
+        member = self.to_json(document["shape"][self.axis])
         return rest if member is None else {**rest, MEMBER: member}
 
 
@@ -149,12 +151,11 @@ def parse_member(member: Any, shape: Any) -> Reservations:
         owned = isinstance(closed, list | tuple) and len(closed) == 2 and isinstance(closed[0], str)
         if not owned or not _is_count(closed[1]):
             add(f"must be [owner, since], got {closed!r}", "closed")
-    # Nothing is pending: the next region starts where the array ends.
-    stop: Any = fields.get("stop") if reserved else shape[axis] if not problems else None
-    if reserved:
-        after = [*(region.start for region in reserved[1:]), stop]
-        if not _is_count(stop) or any(a.stop > b for a, b in zip(reserved, after, strict=True)):
-            add(f"regions must follow one another and end at {stop!r} or before", "reserved")
+    # Without pending regions the next one starts where the array ends.
+    stop: Any = fields.get("stop", None if problems or reserved else shape[axis])
+    after = [*(region.start for region in reserved[1:]), stop]
+    if not problems and (not _is_count(stop) or any(a.stop > b for a, b in zip(reserved, after, strict=False))):
+        add(f"regions must follow one another and end at {stop!r} or before", "reserved")
     if problems:
         hint = "Remove the member once nobody appends to the array any more; published data stays"
         raise MetadataValidationError("invalid reservations of appends", problems, hint=hint)

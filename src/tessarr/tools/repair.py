@@ -107,7 +107,7 @@ def _follow(store: Store, keys: Iterable[str]) -> None:
         follow_changes(store, list(dict.fromkeys(paths)))
 
 
-_SEQUENCE = ("leftovers", "create_group", "rewrite", "separator", "delete", "quarantine", "consolidate")
+_SEQUENCE = ("leftovers", "create_group", "rewrite", "separator", "delete", "quarantine", "end_appends", "consolidate")
 """Consolidating comes last, when the documents are right."""
 
 
@@ -161,6 +161,12 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         return _consolidate(store, action.key, keeper)
     if action.kind == "create_group":
         return _create_group(store, action)
+    if action.kind == "end_appends":
+        from tessarr.core.array_parts.append import end_abandoned
+        from tessarr.core.open import open_array
+
+        # Nothing is kept: to bring an old shape back would take rows away that others published since.
+        return end_abandoned(open_array(store, path=action.key.rpartition("/")[0] or None, mode="r+"))
     old = store.get(action.key)
     if old is None or _mended(action, old) is None:
         return False

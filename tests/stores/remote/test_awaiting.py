@@ -193,7 +193,7 @@ async def _is_cancelled(task: asyncio.Future[Any]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("zarr_format", [3])
+@pytest.mark.parametrize("zarr_format", [2, 3])
 def test_whatever_moment_an_append_is_cancelled_at_the_array_is_as_before_or_after(
     place: Store, s3_proxy: Proxy, zarr_format: int
 ) -> None:

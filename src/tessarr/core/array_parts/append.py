@@ -20,23 +20,31 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core import metadata_io
-from tessarr.core.array_parts.resize import changing_shape, holding_shape, reserves, shape_members, with_shape, writing
+from tessarr.core.array_parts.reservation_io import Document, changing, metadata_of, reading, refuse_format_1
+from tessarr.core.array_parts.resize import (
+    changing_shape,
+    holding_shape,
+    opening,
+    reserves,
+    shape_members,
+    with_shape,
+    writing,
+)
 from tessarr.core.array_parts.selection_methods import as_elements
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, ask
+from tessarr.core.asynchronous.sans_io import Call, Steps, finish
 from tessarr.engine.bound import bind
 from tessarr.errors import (
     BaseZarrError,
     ConflictError,
-    UnsupportedOperationError,
+    PendingAppendError,
+    StoreError,
     ZarrRuntimeWarning,
 )
 from tessarr.indexing.selection import Outer
-from tessarr.metadata import formats, reservations
+from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region, Reservations
-from tessarr.stores.path import prefix_of
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
@@ -68,10 +76,10 @@ def appending(
 
     `on_hole` says what to do when an earlier append on another machine does not end: ``"wait"`` for it (after `expire_s`
     seconds with a warning); ``"void"``: after `expire_s` seconds fill its region with fill value and go on;
-    ``"error"``: raise `ConflictError` then.
+    ``"error"``: raise `ConflictError` then, or `PendingAppendError` when `data` is stored already.
 
     Raises `ValueError` when the lengths differ, `ReadOnlyError`, `ConflictError` when a writer that takes no part in this
-    changed the array meanwhile, `UnsupportedOperationError` where appends cannot be made safe.
+    changed the array meanwhile, `UnsupportedOperationError` where appends cannot be made safe (Zarr v1).
     """
     array._require_writable()
     if on_hole not in ("wait", "void", "error"):
@@ -87,7 +95,7 @@ def _alone(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Steps[
     yield from array._refreshing()
     if array._metadata.pending is not None:  # it came here from a place where appends are reserved
         return (yield from _sharing(array, data, axis, holes))
-    values, axis = _fitting(array, data, axis, array.shape, array.dtype)
+    values, axis = fitting(array, data, axis, array.shape, array.dtype)
     state, old_shape, start = array._state, array.shape, array.shape[axis]
     new_shape = _longer(old_shape, axis, start + values.shape[axis])
     metadata = with_shape(array._metadata, new_shape)
@@ -99,10 +107,13 @@ def _alone(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Steps[
     return new_shape
 
 
-def _fitting(
+def fitting(
     array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[Any], int]:
-    """`data` as elements that fit behind `shape`, and `axis` counted from the front."""
+    """Make elements of `data` that fit behind `shape`; also `axis` counted from the front.
+
+    Raises `BaseZarrError` when they do not fit.
+    """
     values = as_elements(data, dtype)
     if not -len(shape) <= axis < len(shape):
         raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {len(shape)}", got=axis)
@@ -129,77 +140,79 @@ def _rows(shape: Shape, axis: int, start: int) -> Outer:
 # -- side by side with other machines --------------------------------------------------------------------------------
 
 
-class _UnchangedError(Exception):
-    """Ends an update that has nothing to change."""
-
-
 def _sharing(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Steps[Shape]:
     """Append by reservation."""
-    if array._metadata.zarr_format != 3:
-        _refuse(array)
-    values, axis = _fitting(array, data, axis, array.shape, array.dtype)
+    refuse_format_1(array)
+    values, axis = fitting(array, data, axis, array.shape, array.dtype)
     if not values.shape[axis]:
         return array.shape
     owner = clock.CLOCK.owner()
-    begun: list[str] = []
+    attempt = clock.Attempt()
+    region: Region | None = None
+    earlier: set[tuple[int, int]] | None
     try:
-        region, metadata = yield from _reserving(array, values, axis, owner, holes, begun)
+        region, metadata = yield from _reserving(array, values, axis, owner, holes, attempt)
         yield from _storing(array, metadata, axis, region, values)
-        shape = yield from _publishing(array, axis, owner, region)
+        earlier = yield from _publishing(array, axis, owner, region, attempt)
     except Exception as error:
-        if begun:
-            yield from _giving_back_after(error, array, owner)
-        raise
+        is_published = attempt.begun and (yield from _giving_back_after(error, array, axis, owner, region))
+        if not is_published or region is None:
+            raise
+        earlier = None  # published, though the answer was lost
     except BaseException:  # cancelled or interrupted: nothing can be awaited any more
-        if begun:
-            clock.CLOCK.outlive(_giving_back(array, owner))
+        attempt.cancelled = True
+        clock.CLOCK.outlive(_giving_back(array, axis, owner, None), attempt)
         raise
-    if shape[axis] < region.stop:
-        shape = yield from _waiting_for(array, axis, region, holes)
-    return _longer(shape, axis, region.stop)
+    try:
+        if earlier is None:
+            earlier = _before(region, _pending(array, (yield from reading(array)), axis))
+            yield from array._refreshing()
+        yield from _waiting_for(array, axis, region, earlier, holes)
+    except StoreError as error:
+        if isinstance(error, ConflictError):
+            raise
+        raise PendingAppendError(
+            "the data is stored; while earlier appends were waited for, the store failed",
+            store=array.store.url,
+            path=array.name,
+            got=str(error),
+            hint="Do not append it again; it is seen once the earlier appends have ended",
+        ) from error
+    return _longer(array.shape, axis, region.stop)
 
 
-def _refuse(array: Array) -> None:
-    """Refuse to append where the document cannot hold reservations."""
-    number = array._metadata.zarr_format
-    raise UnsupportedOperationError(
-        f"appends to Zarr v{number} arrays are not safe in a store whose locks do not reach other machines",
-        store=array.store.url,
-        path=array.name,
-        hint="Rewrite the metadata as Zarr v3 first (tessarr migrate), or resize and write the new rows from one process",
-    )
+def _before(region: Region, pending: Reservations) -> set[tuple[int, int]]:
+    """Where the regions are that must be published before `region` is seen."""
+    return {other[:2] for other in pending.reserved if other.start < region.start}
 
 
 def _reserving(
-    array: Array, values: npt.NDArray[Any], axis: int, owner: str, holes: Holes, begun: list[str]
+    array: Array,
+    values: npt.NDArray[Any],
+    axis: int,
+    owner: str,
+    holes: Holes,
+    attempt: clock.Attempt,
 ) -> Steps[tuple[Region, ArrayMetadata]]:
-    """Reserve the next region of `axis` for `values`; the metadata is that of the stored document.
-
-    `begun` gets an item as soon as a reservation may be stored.
-    """
+    """Reserve the next region of `axis` for `values`; the metadata is that of the stored document."""
     length, waiting = values.shape[axis], _Patience(array, holes)
-    found: list[dict[str, Any]] = []
 
-    def change(document: dict[str, Any]) -> dict[str, Any]:
-        found[:] = [document]
+    def change(document: Document) -> Document | None:
         pending = _pending(array, document, axis)
         if pending.of(owner) is not None:  # stored, though the answer was lost
-            raise _UnchangedError
+            return None
         _check_fit(array, document, values, axis)
         if pending.closed or pending.axis != axis or _in_the_way(pending, holes):
-            raise _UnchangedError
+            return None
         new = pending.reserve(length, owner, clock.CLOCK.now())
-        found[:] = [{**new.put_in(document), **_grown_grid(array, document, axis, new.stop)}]
-        begun.append(owner)
-        return found[0]
+        return {**new.put_in(document), **_grown_grid(array, document, axis, new.stop)}
 
     while True:
-        yield from _rewriting(array, change)
-        metadata = _metadata_of(array, found[0])
-        pending = _pending(array, found[0], axis)
+        document = yield from changing(array, change, attempt=attempt)
+        pending = _pending(array, document, axis)
         region = pending.of(owner)
         if region is not None:
-            return region, metadata
+            return region, metadata_of(array, document)
         if not (yield from waiting.dealing_with(pending, None)):
             yield [waiting.pause()]
 
@@ -209,16 +222,19 @@ def _in_the_way(pending: Reservations, holes: Holes) -> bool:
     return holes.policy != "wait" and bool(pending.abandoned(clock.CLOCK.now(), holes.expire_s))
 
 
-def _pending(array: Array, document: dict[str, Any], axis: int) -> Reservations:
+def _pending(array: Array, document: Document, axis: int) -> Reservations:
     """The reservations in the array's document; none: those that a first append along `axis` starts from."""
     shape = document.get("shape")
     if not isinstance(shape, list):
         raise ConflictError("the array is not there any more", store=array.store.url, path=array.name)
     pending = reservations.parse(document)
-    if pending is None or (not pending.reserved and not pending.voided):
-        closed = None if pending is None else pending.closed
-        return Reservations(axis=axis, stop=shape[axis], closed=closed)
-    if pending.reserved and shape[pending.axis] != pending.published():
+    if pending is None:
+        return Reservations(axis=axis, stop=shape[axis])
+    length, published = shape[pending.axis], pending.published()
+    if not pending.reserved and not pending.voided and length == published:
+        return Reservations(axis=axis, stop=shape[axis], closed=pending.closed)
+    # The shape of a v2 array follows its reservations; it is never before them.
+    if length > published or (length < published and array._metadata.zarr_format == 3):
         raise _foreign(array, f"a length of {pending.published()} on axis {pending.axis}", shape)
     return pending
 
@@ -234,9 +250,9 @@ def _foreign(array: Array, expected: str, got: object) -> ConflictError:
     )
 
 
-def _check_fit(array: Array, document: dict[str, Any], values: npt.NDArray[Any], axis: int) -> None:
+def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis: int) -> None:
     """The stored array must still be one that `values` fit."""
-    metadata = _metadata_of(array, document)
+    metadata = metadata_of(array, document)
     if metadata.dtype != values.dtype or metadata.not_writable:
         raise ConflictError(
             "the array was replaced by another one",
@@ -246,22 +262,15 @@ def _check_fit(array: Array, document: dict[str, Any], values: npt.NDArray[Any],
             got=str(metadata.dtype),
             hint="Open it anew",
         )
-    _fitting(array, values, axis, metadata.shape, metadata.dtype)
+    fitting(array, values, axis, metadata.shape, metadata.dtype)
 
 
-def _metadata_of(array: Array, document: dict[str, Any]) -> ArrayMetadata:
-    node = formats.parse_node(3, {"zarr.json": document}).node
-    if not isinstance(node, ArrayMetadata):
-        raise ConflictError("the array was replaced by a group", store=array.store.url, path=array.name)
-    return node
-
-
-def _grown_grid(array: Array, document: dict[str, Any], axis: int, stop: int) -> dict[str, Any]:
+def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[str, Any]:
     """The member `chunk_grid` where the grid must grow to cover the region that ends at `stop`.
 
     It grows when the region is reserved, so that the chunks are the same whatever is published first.
     """
-    metadata = _metadata_of(array, document)
+    metadata = metadata_of(array, document)
     grown = with_shape(metadata, _longer(metadata.shape, axis, stop))
     members = shape_members(grown)
     return {name: members[name] for name in ("chunk_grid",) if name in members}
@@ -281,32 +290,30 @@ def _storing(array: Array, metadata: ArrayMetadata, axis: int, region: Region, v
     yield [writing(array, bound, _rows(shape, axis, region.start), values)]
 
 
-def _publishing(array: Array, axis: int, owner: str, region: Region) -> Steps[Shape]:
-    """Publish the region of `owner`, whose data is stored; returns the shape that is stored now."""
+def _publishing(
+    array: Array, axis: int, owner: str, region: Region, attempt: clock.Attempt | None = None
+) -> Steps[set[tuple[int, int]]]:
+    """Publish the region of `owner`, whose data is stored; returns where the regions are that it is not seen before."""
     state = array._state
-    found: list[dict[str, Any]] = []
     attempts = 0
 
-    def change(document: dict[str, Any]) -> dict[str, Any]:
+    def change(document: Document) -> Document | None:
         nonlocal attempts
         attempts += 1
-        found[:] = [document]
         pending = _pending(array, document, axis)
         if pending.of(owner) is None:
             if pending.was_voided(owner):
                 raise _voided(array, region)
             if attempts > 1 and pending.stop >= region.stop:  # published, though the answer was lost
-                raise _UnchangedError
+                return None
             raise _foreign(array, f"the region {region[:2]} that was reserved here", document.get("shape"))
         new = pending.publish(owner)
         shape = _longer(tuple(document["shape"]), axis, new.published())
-        found[:] = [{**new.put_in(document), "shape": list(shape)}]
-        return found[0]
+        return new.put_in({**document, "shape": list(shape)})
 
-    yield from _rewriting(array, change, follow=True)
-    metadata = _metadata_of(array, found[0])
-    yield from array._becoming(metadata, state)
-    return metadata.shape
+    document = yield from changing(array, change, publish=True, attempt=attempt)
+    yield from array._becoming(metadata_of(array, document), state)
+    return _before(region, _pending(array, document, axis))
 
 
 def _voided(array: Array, region: Region) -> ConflictError:
@@ -319,91 +326,112 @@ def _voided(array: Array, region: Region) -> ConflictError:
     )
 
 
-def _rewriting(array: Array, change: Any, *, follow: bool = False) -> Steps[None]:
-    try:
-        yield from metadata_io.rewriting_document(array.store, array.path, array._metadata, change, follow=follow)
-    except _UnchangedError:
-        if follow:
-            yield from metadata_io.following_change(array.store, array.path)
-
-
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
-def _giving_back_after(error: Exception, array: Array, owner: str) -> Steps[None]:
-    """`_giving_back` after `error`, which is told what could not be given back."""
+def _giving_back_after(error: Exception, array: Array, axis: int, owner: str, region: Region | None) -> Steps[bool]:
+    """`_giving_back` after `error`, which is told what could not be given back; tells whether the region is published."""
     try:
-        yield from _giving_back(array, owner)
+        published = yield from _giving_back(array, axis, owner, region)
+        return published and not isinstance(error, ConflictError)
     except Exception as second:
+        where = "a region" if region is None else f"rows {region.start} to {region.stop}"
         error.add_note(
-            f"the region that this append reserved could not be given back, and others wait for it: {second}"
+            f"this append reserved {where}; whether that is published is not known, and if it is not, others wait: {second}"
         )
+        return False
 
 
-def _giving_back(array: Array, owner: str) -> Steps[None]:
-    """Give the region of `owner` back, whose append failed: at the end of the array as if nothing had been, else as void."""
-    left: list[tuple[Region, int]] = []
+def _giving_back(array: Array, axis: int, owner: str, region: Region | None) -> Steps[bool]:
+    """Give the region of `owner` back, whose append failed: at the end of the array as if nothing had been, else as void.
 
-    def change(document: dict[str, Any]) -> dict[str, Any]:
+    Tells whether it was published all the same (`region`: what may have been), because only the answer was lost.
+    """
+    left: list[Region] = []
+    published = False
+
+    def change(document: Document) -> Document | None:
+        nonlocal published
         left.clear()
-        pending = reservations.parse(document) if document else None
-        region = None if pending is None else pending.of(owner)
-        if pending is None or region is None:
-            raise _UnchangedError
+        pending = _pending(array, document, axis)
+        mine = pending.of(owner)
+        if mine is None:
+            published = region is not None and pending.stop >= region.stop and not pending.was_voided(owner)
+            return None
         given = pending.retract(owner)
         if given is None:
-            left.append((region, pending.axis))
-            raise _UnchangedError
+            left.append(mine)
+            return None
         return given.put_in(document)
 
-    yield from _rewriting(array, change)
-    for region, axis in left:
-        yield from _voiding(array, axis, region)
+    yield from changing(array, change)
+    for mine in left:
+        yield from _voiding(array, axis, mine)
+    return published
 
 
 def _voiding(array: Array, axis: int, region: Region) -> Steps[None]:
     """Fill `region` in the place of its owner, and publish it."""
     owner = clock.CLOCK.owner()
-    found: list[dict[str, Any]] = []
 
-    def change(document: dict[str, Any]) -> dict[str, Any]:
+    def change(document: Document) -> Document | None:
         pending = _pending(array, document, axis)
-        if pending.of(owner) is None:
-            if region not in pending.reserved:  # its owner, or another, was faster
-                found.clear()
-                raise _UnchangedError
-            pending = pending.take_over(region, owner, clock.CLOCK.now())
-        found[:] = [pending.put_in(document)]
-        return found[0]
+        if pending.of(owner) is not None or region not in pending.reserved:  # its owner, or another, was faster
+            return None
+        return pending.take_over(region, owner, clock.CLOCK.now()).put_in(document)
 
-    yield from _rewriting(array, change)
-    if not found:
+    document = yield from changing(array, change)
+    mine = _pending(array, document, axis).of(owner)
+    if mine is None:
         return
     message = (
         f"rows {region.start} to {region.stop} of {array.name} were reserved and never stored; they read as fill value"
     )
     warn(message, ZarrRuntimeWarning)
-    metadata = _metadata_of(array, found[0])
+    metadata = metadata_of(array, document)
     shape = _longer(metadata.shape, axis, region.stop - region.start)
     fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
-    yield from _storing(array, metadata, axis, region, np.broadcast_to(fill, shape))
-    yield from _publishing(array, axis, owner, region)
+    yield from _storing(array, metadata, axis, mine, np.broadcast_to(fill, shape))
+    yield from _publishing(array, axis, owner, mine)
 
 
-def _waiting_for(array: Array, axis: int, region: Region, holes: Holes) -> Steps[Shape]:
-    """Wait until the appends before `region` are published, so that it is seen."""
+def _waiting_for(array: Array, axis: int, region: Region, earlier: set[tuple[int, int]], holes: Holes) -> Steps[None]:
+    """Wait until the appends at `earlier` are published, so that `region` is seen."""
     waiting = _Patience(array, holes)
-    while True:
+    while earlier:
         yield [waiting.pause()]
-        (data,) = yield [ask(array.store, "get", prefix_of(array.path) + "zarr.json")]
-        document = {} if data is None else formats.loads("zarr.json", data, key=prefix_of(array.path) + "zarr.json")
+        state = array._state
+        document = yield from reading(array)
         pending = _pending(array, document, axis)
-        if document["shape"][axis] >= region.stop:
-            state = array._state
-            metadata = _metadata_of(array, document)
-            yield from array._becoming(metadata, state)
-            return metadata.shape
-        yield from waiting.dealing_with(pending, region)
+        earlier &= _before(region, pending)
+        if earlier:
+            yield from waiting.dealing_with(pending, region)
+        else:
+            yield from array._becoming(metadata_of(array, document), state)
+
+
+def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
+    """Fill the regions that were reserved `expire_s` seconds ago or earlier, and let appends go on that wait for a resize.
+
+    Tells whether there was anything to do. Nobody may work on them any more: a writer that does is told by a
+    `ConflictError`, but a resize that still removes chunks could remove new ones.
+    """
+    return finish(_ending_abandoned(array, expire_s))
+
+
+def _ending_abandoned(array: Array, expire_s: float) -> Steps[bool]:
+    document = yield from reading(array)
+    pending = reservations.parse(document)
+    if pending is None:
+        return False
+    now = clock.CLOCK.now()
+    holes = pending.abandoned(now, expire_s)
+    for region in holes:
+        yield from _voiding(array, pending.axis, region)
+    if pending.closed is None or now - pending.closed[1] < expire_s:
+        return bool(holes)
+    yield from opening(array, pending.closed)
+    return True
 
 
 class _Patience:
@@ -436,7 +464,7 @@ class _Patience:
                 warn(f"{self._told(pending, holes)}; waiting for it", ZarrRuntimeWarning)
             return False
         stored = "" if mine is None else f"; rows {mine.start} to {mine.stop} are stored, and seen once it has ended"
-        raise ConflictError(
+        raise (ConflictError if mine is None else PendingAppendError)(
             self._told(pending, holes) + stored,
             store=self._array.store.url,
             path=self._array.name,

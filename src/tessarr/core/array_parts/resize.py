@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from tessarr.common.warn import warn
 from tessarr.core import metadata_io
+from tessarr.core.array_parts.reservation_io import Document, changing
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, ask, held
 from tessarr.engine.bound import BoundArray
@@ -99,9 +100,18 @@ def _resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear
         yield from _fill_edges(array, tuple(map(min, old_shape, new_shape)))
     shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
     closing = None
-    if shrinks and delete_outside_chunks and reserves(array):
+    if reserves(array) and ((shrinks and delete_outside_chunks) or (array._metadata.zarr_format == 2 and new_shape)):
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
-    yield from changing_shape(array, metadata, old_shape, closing)
+    attempt = clock.Attempt()
+    try:
+        yield from changing_shape(array, metadata, old_shape, closing, attempt)
+    except BaseException as error:
+        attempt.cancelled = True
+        if isinstance(error, Exception):
+            yield from opening(array, closing)
+        else:  # cancelled or interrupted: nothing can be awaited any more
+            clock.CLOCK.outlive(opening(array, closing), attempt)
+        raise
     yield from array._becoming(metadata, state)
     if shrinks:
         if delete_outside_chunks:
@@ -109,6 +119,8 @@ def _resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear
         else:
             message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
             warn(message, ZarrUserWarning)
+    if not shrinks or not delete_outside_chunks:
+        yield from opening(array, closing)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
         yield from _clear_gained(array, old_shape)
 
@@ -132,7 +144,11 @@ def reserves(array: Array) -> bool:
 
 
 def changing_shape(
-    array: Array, metadata: ArrayMetadata, old_shape: Shape, closing: tuple[str, int] | None = None
+    array: Array,
+    metadata: ArrayMetadata,
+    old_shape: Shape,
+    closing: tuple[str, int] | None = None,
+    attempt: clock.Attempt | None = None,
 ) -> Steps[None]:
     """Store the shape of `metadata` over `old_shape`. Raises `ConflictError` when another one is stored.
 
@@ -141,28 +157,45 @@ def changing_shape(
     members = shape_members(metadata)
     attempts = 0
 
-    def change(document: dict[str, Any]) -> dict[str, Any]:
+    def change(document: Document) -> Document:
         nonlocal attempts
         attempts += 1
         if attempts == 1 or document.get("shape") != members["shape"]:  # else stored, though the answer was lost
             _compare(array, document.get("shape"), old_shape)
+        return {**document, **members}
+
+    def closed(document: Document) -> Document:
+        new = change(document)
         pending = reservations.parse(document)
         if pending is None and closing is None:
-            return {**document, **members}
-        if pending is not None and (pending.reserved or (pending.closed and pending.closed != closing)):
-            raise ConflictError(
-                "another writer is changing the shape of the array",
-                store=array.store.url,
-                path=array.name,
-                got="pending appends" if pending.reserved else "a resize",
-                hint="Wait until it has ended. If no process works on it any more, `tessarr repair` ends it",
-            )
+            return new
+        _refuse_pending(array, pending, closing)
+        if attempt is not None:
+            attempt.begin()
         kept = Reservations(axis=0, stop=0) if pending is None else pending
         length = members["shape"][kept.axis]
         voided = tuple(region for region in kept.voided if region.stop <= length)
-        return replace(kept, stop=length, voided=voided, closed=closing).put_in({**document, **members})
+        return replace(kept, stop=length, voided=voided, closed=closing).put_in(new)
 
+    if closing is None or metadata.zarr_format == 3:
+        sent = attempt.uninterrupted if attempt and closing else None
+        yield from metadata_io.rewriting_document(array.store, array.path, metadata, closed, sent=sent)
+        return
+    # The reservations are in another object, which is closed first.
+    yield from changing(array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt)
+    attempts = 0
     yield from metadata_io.rewriting_document(array.store, array.path, metadata, change)
+
+
+def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
+    if pending is not None and (pending.reserved or (pending.closed and pending.closed != closing)):
+        raise ConflictError(
+            "another writer is changing the shape of the array",
+            store=array.store.url,
+            path=array.name,
+            got="pending appends" if pending.reserved else "a resize",
+            hint="Wait until it has ended. If no process works on it any more, `tessarr repair` ends it",
+        )
 
 
 def _deleting_outside(array: Array, old: BoundArray, closing: tuple[str, int] | None) -> Steps[None]:
@@ -173,25 +206,27 @@ def _deleting_outside(array: Array, old: BoundArray, closing: tuple[str, int] | 
     try:
         yield from _delete_outside(array, old)
     except Exception:
-        yield from _opening(array, closing)
+        yield from opening(array, closing)
         raise
     except BaseException:  # cancelled or interrupted: nothing can be awaited any more
-        clock.CLOCK.outlive(_deleting_outside(array, old, closing))
+        attempt = clock.Attempt()
+        attempt.begin()
+        clock.CLOCK.outlive(_deleting_outside(array, old, closing), attempt)
         raise
-    yield from _opening(array, closing)
+    yield from opening(array, closing)
 
 
-def _opening(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
+def opening(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
     """Take off what `changing_shape` closed the array with."""
 
-    def change(document: dict[str, Any]) -> dict[str, Any]:
+    def change(document: Document) -> Document | None:
         pending = reservations.parse(document)
         if pending is None or pending.closed != closing:
-            return document
+            return None
         return replace(pending, closed=None).put_in(document)
 
     if closing is not None:
-        yield from metadata_io.rewriting_document(array.store, array.path, array._metadata, change)
+        yield from changing(array, change, publish=True)
 
 
 def _comparing(array: Array, shape: Shape) -> Steps[None]:

@@ -6,6 +6,8 @@ import os
 import threading
 import time
 from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
 
 from tessarr.core.asynchronous.sans_io import Call, Steps, finish
 from tessarr.errors import TessarrError
@@ -15,6 +17,59 @@ async def _paused(seconds: float) -> None:
     import asyncio
 
     await asyncio.sleep(seconds)
+
+
+class GivenUpError(Exception):
+    """Nobody waits any more for what was to be stored now."""
+
+
+class Attempt:
+    """Calls that must be known to have ended before what they did is undone."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        """Nobody waits for it any more: what has not been sent yet is not to be sent."""
+        self.begun = False
+        """Something may have been stored."""
+        self.ended = threading.Event()
+        """Set while no call is in flight."""
+        self.ended.set()
+
+    def begin(self) -> None:
+        """Say that something is about to be stored. Raises `GivenUpError` when nobody waits for it any more."""
+        if self.cancelled:
+            raise GivenUpError
+        self.begun = True
+
+    def uninterrupted(self, call: Call) -> Call:
+        """The same call, which goes on to its end in a thread when whoever awaits it is cancelled."""
+
+        async def awaited() -> Any:
+            import asyncio
+
+            loop = asyncio.get_running_loop()
+            answer: asyncio.Future[Any] = loop.create_future()
+            self.ended.clear()
+            threading.Thread(target=copy_context().run, args=(run, loop, answer), name="tessarr-attempt").start()
+            return await answer
+
+        def run(loop: Any, answer: Any) -> None:
+            result, error = None, None
+            try:
+                result = call.now()
+            except BaseException as raised:
+                error = raised
+            finally:
+                self.ended.set()
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(_settle, answer, result, error)
+
+        return call._replace(awaited=awaited) if call.waits else call
+
+
+def _settle(answer: Any, result: Any, error: BaseException | None) -> None:
+    if not answer.done():
+        answer.set_result(result) if error is None else answer.set_exception(error)
 
 
 class Clock:
@@ -28,10 +83,18 @@ class Clock:
         """The call that waits for `seconds`."""
         return Call(lambda: time.sleep(seconds), lambda: _paused(seconds), waits=True)
 
-    def outlive(self, steps: Steps[None]) -> None:
-        """Carry out `steps` in a thread, for a caller that was cancelled or interrupted and may wait for nothing."""
+    def outlive(self, steps: Steps[Any], attempt: Attempt) -> None:
+        """Carry out `steps` in a thread, for a caller that was cancelled or interrupted and may wait for nothing.
+
+        They begin when the call of `attempt` that was in flight has ended, so that they see what came of it; if nothing
+        was stored, there is nothing to do.
+        """
 
         def run() -> None:
+            attempt.ended.wait()
+            if not attempt.begun:
+                steps.close()
+                return
             with suppress(TessarrError):
                 finish(steps)
 

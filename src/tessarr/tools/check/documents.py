@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tessarr.common import strict_json
+from tessarr.core.array_parts.append import EXPIRE_S
+from tessarr.core.asynchronous import clock
 from tessarr.core.walk import Entry
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
-from tessarr.metadata import consolidated, formats
+from tessarr.metadata import consolidated, formats, reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.model.canonical import canonical
 from tessarr.model.comparison import same
@@ -36,6 +38,8 @@ def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Findin
     metadata, problems = _parse(entry, zarr_format)
     known = {finding.rule for finding in found if finding.rule.startswith("LEGACY")}
     found += [problem for problem in problems if problem.rule != "DOC-LENIENT" or not known]
+    if isinstance(metadata, ArrayMetadata) and metadata.pending is not None:
+        found += _appends(entry, metadata)
     if zarr_format == 2 and isinstance(metadata, ArrayMetadata):
         found += [
             Finding(
@@ -71,6 +75,35 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
         return None, [Finding("DOC-INVALID", str(error), entry.path)]
     found += [Finding("DOC-LENIENT", message, entry.path) for message, _ in diagnostics]
     return metadata, found
+
+
+def _appends(entry: Entry, metadata: ArrayMetadata) -> Iterator[Finding]:
+    """Appends that are pending, that do not come to an end, and those whose rows another writer filled."""
+    key = entry.prefix + "zarr.json"
+    try:
+        pending = reservations.parse_member(metadata.pending, metadata.shape)
+    except MetadataValidationError as error:
+        yield Finding("APPEND-INVALID", str(error), entry.path, key, loc=(reservations.MEMBER,), fix=error.hint or "")
+        return
+    action = Action("end_appends", key)
+    abandoned = pending.abandoned(clock.CLOCK.now(), EXPIRE_S)
+    for region in pending.reserved:
+        rows = f"rows {region.start} to {region.stop} of axis {pending.axis}"
+        if region in abandoned:
+            message = (
+                f"{rows} were reserved {clock.CLOCK.now() - region.since} s ago; a repair fills them with fill value"
+            )
+            yield Finding("APPEND-HOLE", message, entry.path, key, fix=_ALIVE, action=action)
+        else:
+            yield Finding("APPEND-PENDING", f"{rows} are being appended", entry.path, key)
+    if pending.closed is not None and clock.CLOCK.now() - pending.closed[1] >= EXPIRE_S:
+        yield Finding("APPEND-CLOSED", "a resize did not end; appends wait", entry.path, key, fix=_ALIVE, action=action)
+    for region in pending.voided:
+        message = f"rows {region.start} to {region.stop} of axis {pending.axis} were reserved and never stored"
+        yield Finding("APPEND-VOID", message, entry.path, key)
+
+
+_ALIVE = "Repair only when no process works on it any more"
 
 
 def _duplicates(entry: Entry) -> Iterator[Finding]:
@@ -172,6 +205,7 @@ def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     for documents in spelled:
         for document in documents.values():
             document.pop(consolidated.FIELD, None)
+            document.pop(reservations.MEMBER, None)
     return same(*spelled)
 
 
@@ -180,7 +214,8 @@ def _normal(documents: dict[str, Any]) -> str:
     kept: dict[str, Any] = {}
     for name, document in documents.items():
         if isinstance(document, dict):
-            document = {field: value for field, value in document.items() if field != consolidated.FIELD}
+            left_out = (consolidated.FIELD, reservations.MEMBER)
+            document = {field: value for field, value in document.items() if field not in left_out}
             if name == "zarr.json" and not document.get("attributes"):
                 document.pop("attributes", None)
             if name == ".zarray" and document.get("dimension_separator") == ".":

@@ -43,6 +43,12 @@ RULES: dict[str, tuple[Severity, str]] = {
     "LEGACY-CODEC": ("warning", "a v2 compressor has members that older readers refuse"),
     "LEGACY-NAN": ("warning", "a document holds a bare NaN or Infinity"),
     "LEGACY-BLOCK": ("info", "a .zgroup holds a consolidated_metadata member"),
+    # appends from many machines
+    "APPEND-PENDING": ("info", "rows are being appended"),
+    "APPEND-HOLE": ("warning", "rows were reserved long ago and are not published"),
+    "APPEND-CLOSED": ("warning", "a resize began long ago and has not ended"),
+    "APPEND-VOID": ("info", "rows that a writer reserved and did not store hold the fill value"),
+    "APPEND-INVALID": ("error", "the reservations of appends cannot be read"),
     # hierarchy
     "HIER-NOGROUP": ("error", "nodes stand below a path that is no group"),
     "HIER-MIXED": ("error", "a node stands in a group of another format"),
@@ -79,10 +85,12 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 class Action:
     """What `tessarr.tools.repair` would do about a finding."""
 
-    kind: Literal["rewrite", "delete", "consolidate", "create_group", "separator", "quarantine", "leftovers"]
+    kind: Literal[
+        "rewrite", "delete", "consolidate", "create_group", "separator", "quarantine", "leftovers", "end_appends"
+    ]
     """rewrite a document by the rule; delete a key; consolidate again; create the group; correct the separator; move a
     damaged chunk away, so that it reads as fill value (only on explicit request: data is given up); remove hidden
-    temporary files."""
+    temporary files; fill what an append reserved and did not store."""
     key: str = ""
     """The store key concerned; for consolidate and create_group the path of the group."""
     detail: str = ""
@@ -99,6 +107,7 @@ class Action:
             "consolidate": f"consolidate /{self.key} again",
             "create_group": f"create the group /{self.key}",
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
+            "end_appends": f"fill what was reserved in {self.key} and not stored",
             "leftovers": "remove hidden temporary files that stopped writers left",
             "quarantine": f"move the damaged {self.key} away; its values become the fill value",
         }

@@ -1,0 +1,238 @@
+"""Where the reservations of an array are stored, and how they are changed by compare-and-swap.
+
+Zarr v3: in ``zarr.json`` itself, so that one update changes reservations and shape.
+
+Zarr v2: documents have no room for more members. The reservations are in an object of their own beside ``.zarray``, called
+``.tessarr_append``, which other readers do not look at. Two objects cannot be changed at once, so the order matters: a region
+is taken off the reservations first, the shape follows them, and only when the shape has followed are they empty again. Whoever
+finds a shape that is behind (its writer died in between) makes it follow. The object stays when it is empty, as a counter, so
+that no version of it comes back.
+
+Both look the same from here: one document that has a shape and, while something is pending, the member
+`tessarr.metadata.reservations.MEMBER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tessarr.core import metadata_io
+from tessarr.core.asynchronous.clock import Attempt
+from tessarr.core.asynchronous.sans_io import Steps, ask
+from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.metadata import formats, reservations
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.reservations import MEMBER
+from tessarr.stores.path import prefix_of
+from tessarr.types import Buffer
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+BESIDE = ".tessarr_append"
+"""The object of Zarr v2, relative to the node."""
+_EPOCH = "epoch"
+_DOCUMENT = ".zarray"
+
+Document = dict[str, Any]
+Change = Callable[[Document], Document | None]
+"""Makes the new document; ``None``: all stays as it is. May be called several times."""
+
+
+class _UnchangedError(Exception):
+    """Ends an update that has nothing to change."""
+
+
+class _StaleError(Exception):
+    """Ends an update that began from reservations which are not the stored ones any more."""
+
+
+def changing(array: Array, change: Change, *, publish: bool = False, attempt: Attempt | None = None) -> Steps[Document]:
+    """Change the reservations of `array` in one update; returns the document that is stored then.
+
+    With `publish` the change may concern the shape, and consolidated metadata above follows. The update is a call of
+    `attempt`, which goes on to its end when the caller is cancelled.
+    """
+    attempt = attempt or Attempt()
+
+    def wanted(document: Document) -> Document | None:
+        new = change(document)
+        if new is not None:
+            attempt.begin()
+        return new
+
+    if array._metadata.zarr_format == 3:
+        return (yield from _changing_document(array, wanted, publish, attempt))
+    yield from _catching_up(array)
+    document = yield from _changing_beside(array, wanted, attempt)
+    return (yield from _catching_up(array)) if publish else document
+
+
+def reading(array: Array) -> Steps[Document]:
+    """Read the document with the reservations; ``{}`` when there is none."""
+    if array._metadata.zarr_format != 3:
+        return (yield from _catching_up(array))
+    key = f"{prefix_of(array.path)}zarr.json"
+    (data,) = yield [ask(array.store, "get", key)]
+    return {} if data is None else _loads("zarr.json", data, key)
+
+
+def refuse_format_1(array: Array) -> None:
+    """Raise `UnsupportedOperationError` for Zarr v1, which nobody makes any more and which has one reader too many."""
+    if array._metadata.zarr_format == 1:
+        raise UnsupportedOperationError(
+            "appends to Zarr v1 arrays are not safe in a store whose locks do not reach other machines",
+            store=array.store.url,
+            path=array.name,
+            hint="Rewrite the metadata as Zarr v3 first (tessarr migrate), or resize and write the new rows from one process",
+        )
+
+
+def metadata_of(array: Array, document: Document) -> ArrayMetadata:
+    """The metadata of the array that `document` describes. Raises `ConflictError` when that is another kind of node."""
+    if array._metadata.zarr_format == 3:
+        node = formats.parse_node(3, {"zarr.json": document}).node
+    else:
+        rest = {name: value for name, value in document.items() if name != MEMBER}
+        node = formats.parse_node(2, {_DOCUMENT: rest}).node
+    if not isinstance(node, ArrayMetadata):
+        raise ConflictError("the array was replaced by a group", store=array.store.url, path=array.name)
+    if node.zarr_format == 3:
+        return node
+    if node.dtype != array._metadata.dtype:
+        return node
+    return array._metadata.with_(shape=node.shape)
+
+
+# -- Zarr v3 -----------------------------------------------------------------------------------------------------------
+
+
+def _changing_document(array: Array, change: Change, publish: bool, attempt: Attempt) -> Steps[Document]:
+    found: list[Document] = []
+
+    def rewrite(document: Document) -> Document:
+        new = change(document)
+        found[:] = [document if new is None else new]
+        if new is None:
+            raise _UnchangedError
+        return new
+
+    place = (array.store, array.path)
+    try:
+        yield from metadata_io.rewriting_document(
+            *place, array._metadata, rewrite, follow=publish, sent=attempt.uninterrupted
+        )
+    except _UnchangedError:
+        if publish:
+            yield from metadata_io.following_change(*place)
+    return found[0]
+
+
+# -- Zarr v2 -----------------------------------------------------------------------------------------------------------
+
+
+def _loads(name: str, data: Buffer, key: str) -> Document:
+    document = formats.loads(name, data, key=key)
+    return document if isinstance(document, dict) else {}
+
+
+def _record(data: Buffer | None, key: str) -> Document:
+    return {_EPOCH: 0} if data is None else {_EPOCH: 0, **_loads("zarr.json", data, key)}
+
+
+def _joined(document: Document, record: Document) -> Document:
+    member = {name: value for name, value in record.items() if name != _EPOCH}
+    return {**document, MEMBER: member} if member and document else document
+
+
+def _reading_both(array: Array) -> Steps[Document]:
+    prefix = prefix_of(array.path)
+    # The reservations first: what they say was published before is in the shape that is read behind them.
+    (beside,) = yield [ask(array.store, "get", prefix + BESIDE)]
+    while True:
+        (data,) = yield [ask(array.store, "get", prefix + _DOCUMENT)]
+        document = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
+        joined = _joined(document, _record(beside, prefix + BESIDE))
+        if not _is_ahead(joined):
+            return joined
+        before = beside
+        (beside,) = yield [ask(array.store, "get", prefix + BESIDE)]
+        if _same(before, beside):
+            return joined
+
+
+def _changing_beside(array: Array, change: Change, attempt: Attempt) -> Steps[Document]:
+    """Change the object beside the document; a shape that `change` gives is not stored, but what it has to become."""
+    store, prefix = array.store, prefix_of(array.path)
+    found: list[Document] = []
+
+    def rewrite(old: Buffer | None) -> bytes:
+        record = _record(old, prefix + BESIDE)
+        data = store.get(prefix + _DOCUMENT)  # behind the reservations, see `_reading_both`
+        document = _joined({} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT), record)
+        if _is_ahead(document) and not _same(old, store.get(prefix + BESIDE)):
+            raise _StaleError
+        new = change(document)
+        found[:] = [document if new is None else new]
+        if new is None:
+            raise _UnchangedError
+        member = dict(new.get(MEMBER) or {})
+        for axis, (before, after) in enumerate(zip(document["shape"], new["shape"], strict=True)):
+            if before != after and "stop" not in member:
+                member |= {"axis": axis, "stop": after}
+        return formats.dumps({BESIDE: {**member, _EPOCH: record[_EPOCH] + 1}})[BESIDE]
+
+    while True:
+        try:
+            yield [attempt.uninterrupted(ask(store, "update", prefix + BESIDE, rewrite))]
+        except _StaleError:
+            continue
+        except _UnchangedError:
+            return found[0]
+        else:
+            return found[0]
+
+
+def _is_ahead(document: Document) -> bool:
+    """Whether the shape is one that the reservations do not know of: they were read too early, or others changed it."""
+    pending = reservations.parse(document)
+    return pending is not None and document["shape"][pending.axis] > pending.published()
+
+
+def _same(a: Buffer | None, b: Buffer | None) -> bool:
+    return (a is None) == (b is None) and (a is None or b is None or bytes(a) == bytes(b))
+
+
+def _catching_up(array: Array) -> Steps[Document]:
+    """Make the shape follow the reservations, and forget those that it has followed to their end."""
+    store, prefix = array.store, prefix_of(array.path)
+    document = yield from _reading_both(array)
+    pending = reservations.parse(document)
+    if pending is None or document["shape"][pending.axis] >= pending.published():
+        if pending is None or pending.reserved or "stop" not in document[MEMBER]:
+            return document
+    else:
+
+        def follow(stored: Document) -> Document:
+            now = reservations.parse(_joined(stored, _record(store.get(prefix + BESIDE), prefix + BESIDE)))
+            shape = list(stored["shape"])
+            if now is not None:
+                shape[now.axis] = max(shape[now.axis], now.published())
+            return {**stored, "shape": shape}
+
+        yield from metadata_io.rewriting_document(store, array.path, array._metadata, follow)
+
+    def forget(old: Buffer | None) -> bytes:
+        record = _record(old, prefix + BESIDE)
+        data = store.get(prefix + _DOCUMENT)
+        stored = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
+        now = reservations.parse(_joined(stored, record))
+        if now is None or now.reserved or "stop" not in record or stored["shape"][now.axis] < now.stop:
+            raise _UnchangedError
+        return formats.dumps({BESIDE: {**(now.to_json(now.stop) or {}), _EPOCH: record[_EPOCH] + 1}})[BESIDE]
+
+    with suppress(_UnchangedError):
+        yield [ask(store, "update", prefix + BESIDE, forget)]
+    return (yield from _reading_both(array))

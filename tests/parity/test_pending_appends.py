@@ -1,0 +1,167 @@
+"""Other libraries read an array while appends are pending: complete rows only, of v2 and v3."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.core.array_parts.append import appending
+from tessarr.errors import ConflictError
+from tests.simulation.simulator import Bucket, Client
+
+CHUNKS = 4
+ROWS = 6
+
+
+def read_by_tessarr(place: Path, zarr_format: int) -> Any:
+    return tessarr.open_array(place, mode="r")[...]
+
+
+def read_by_zarr_python(place: Path, zarr_format: int) -> Any:
+    zarr = pytest.importorskip("zarr")
+    return zarr.open_array(str(place), mode="r")[...]
+
+
+def read_by_tensorstore(place: Path, zarr_format: int) -> Any:
+    tensorstore = pytest.importorskip("tensorstore")
+    driver = "zarr3" if zarr_format == 3 else "zarr"
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": f"{place}/"}}
+    return tensorstore.open(spec, read=True, open=True).result().read().result()
+
+
+def read_by_zarrs(place: Path, zarr_format: int) -> Any:
+    zarr = pytest.importorskip("zarr")
+    pytest.importorskip("zarrs")
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}):
+        return zarr.open_array(str(place), mode="r")[...]
+
+
+READERS = [read_by_tessarr, read_by_zarr_python, read_by_tensorstore, read_by_zarrs]
+
+
+class Halted:
+    """An append that stopped when its rows were stored, before they are published."""
+
+    def __init__(self, store: Client, values: Any) -> None:
+        self.steps = appending(tessarr.open_array(store, mode="r+"), values, 0)
+        before = set(store.bucket.values)
+        self.at = next(self.steps)
+        while True:
+            self.answers = [call.now() for call in self.at]
+            if any(key.rpartition("/")[2] not in ("zarr.json", ".tessarr_append") for key in {*store.list()} - before):
+                return
+            self.at = self.steps.send(self.answers)
+
+    def go_on(self) -> Any:
+        """Publish."""
+        try:
+            self.at = self.steps.send(self.answers)
+            while True:
+                try:
+                    answers = [call.now() for call in self.at]
+                except Exception as error:
+                    self.at = self.steps.throw(error)
+                else:
+                    self.at = self.steps.send(answers)
+        except StopIteration as end:
+            return end.value
+
+
+def put_in(directory: Path, bucket: Bucket) -> Path:
+    """What is in the bucket, as files."""
+    for key, value in bucket.values.items():
+        (directory / key).parent.mkdir(parents=True, exist_ok=True)
+        (directory / key).write_bytes(value)
+    return directory
+
+
+@pytest.fixture(params=[2, 3])
+def array(request: pytest.FixtureRequest) -> tuple[Client, int]:
+    store = Client("a", Bucket())
+    data = 1 + np.arange(ROWS, dtype="i4")
+    tessarr.create_array(store, data=data, chunks=(CHUNKS,), zarr_format=request.param, fill_value=0)
+    return store, request.param
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.filterwarnings("ignore:Object at:UserWarning")
+def test_readers_see_complete_rows_only_while_appends_are_pending(
+    array: tuple[Client, int], read: Callable[[Path, int], Any], tmp_path: Path
+) -> None:
+    store, zarr_format = array
+    first = Halted(store, np.full(5, 50, "i4"))
+    second = Halted(Client("b", store.bucket), np.full(7, 70, "i4"))
+    before = [*range(1, 1 + ROWS)]
+    assert read(put_in(tmp_path / "pending", store.bucket), zarr_format).tolist() == before
+    assert first.go_on() == (ROWS + 5,)
+    assert read(put_in(tmp_path / "one", store.bucket), zarr_format).tolist() == [*before, *[50] * 5]
+    assert second.go_on() == (ROWS + 12,)
+    assert read(put_in(tmp_path / "both", store.bucket), zarr_format).tolist() == [*before, *[50] * 5, *[70] * 7]
+
+
+def test_the_document_is_as_before_when_nothing_is_pending(array: tuple[Client, int]) -> None:
+    store, zarr_format = array
+    name = "zarr.json" if zarr_format == 3 else ".zarray"
+    before = json.loads(store.bucket.values[name])
+    halted = Halted(store, np.full(5, 50, "i4"))
+    pending = json.loads(store.bucket.values[name])
+    member = pending.pop("tessarr_append", None)
+    assert (member is not None) == (zarr_format == 3)
+    assert pending == before
+    assert halted.go_on() == (ROWS + 5,)
+    assert json.loads(store.bucket.values[name]) == {**before, "shape": [ROWS + 5]}
+
+
+def test_a_foreign_writer_that_grows_the_array_is_noticed(array: tuple[Client, int]) -> None:
+    store, zarr_format = array
+    name = "zarr.json" if zarr_format == 3 else ".zarray"
+    halted = Halted(store, np.full(5, 50, "i4"))
+    document = json.loads(store.bucket.values[name])
+    store.set(name, json.dumps({**document, "shape": [ROWS + 3]}).encode())
+    with pytest.raises(ConflictError, match="knows nothing of pending appends"):
+        halted.go_on()
+    with pytest.raises(ConflictError, match="knows nothing of pending appends"):
+        tessarr.open_array(Client("b", store.bucket), mode="r+").append([1])
+
+
+def test_a_foreign_writer_that_drops_the_reservation_is_noticed() -> None:
+    store = Client("a", Bucket())
+    tessarr.create_array(store, data=np.arange(ROWS), chunks=(CHUNKS,))
+    halted = Halted(store, np.full(5, 50))
+    document = json.loads(store.bucket.values["zarr.json"])
+    del document["tessarr_append"]
+    store.set("zarr.json", json.dumps({**document, "shape": [100]}).encode())
+    with pytest.raises(ConflictError, match="knows nothing of pending appends"):
+        halted.go_on()
+
+
+def test_zarr_python_s_own_append_while_one_is_pending_is_noticed(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    store = Client("a", Bucket())
+    tessarr.create_array(store, data=np.arange(ROWS), chunks=(CHUNKS,))
+    halted = Halted(store, np.full(5, 50))
+    memory = zarr.storage.MemoryStore()
+    for key, value in store.bucket.values.items():
+        asyncio.run(memory.set(key, zarr.core.buffer.cpu.Buffer.from_bytes(value)))
+    zarr.open_array(memory, mode="r+").append(np.arange(3))
+    written = asyncio.run(memory.get("zarr.json", zarr.core.buffer.default_buffer_prototype()))
+    store.set("zarr.json", written.to_bytes())
+    with pytest.raises(ConflictError, match="knows nothing of pending appends"):
+        halted.go_on()
+
+
+def test_copies_and_models_of_the_array_have_no_reservations(array: tuple[Client, int]) -> None:
+    store, _ = array
+    halted = Halted(store, np.full(5, 50, "i4"))
+    copy = tessarr.from_array({}, data=tessarr.open_array(store, mode="r"))
+    assert copy[...].tolist() == [*range(1, 1 + ROWS)]
+    for document in tessarr.open_array(store, mode="r")._metadata.documents().values():
+        assert "tessarr_append" not in document
+    halted.go_on()
