@@ -107,6 +107,13 @@ def parse_dtype(
     return from_numpy(dtype_spec, object_codec=object_codec)  # type: ignore[arg-type]
 
 
+def parse_data_type(
+    dtype_spec: DTypeLike | JSON, *, zarr_format: ZarrFormat, object_codec: str | None = None
+) -> DataType:
+    """`parse_dtype`, under the name that zarr-python has for it."""
+    return parse_dtype(dtype_spec, zarr_format=zarr_format, object_codec=object_codec)
+
+
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
@@ -153,5 +160,6 @@ __all__ = [
     "VariableLengthUTF8",
     "ZDType",
     "data_type_registry",
+    "parse_data_type",
     "parse_dtype",
 ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from ast import literal_eval
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from threading import RLock
 from typing import Any
 
@@ -26,6 +26,11 @@ from tessarr.errors import UnsupportedOperationError
 DEFAULTS: dict[str, Any] = {
     "default_zarr_format": 3,  # format of new arrays and groups
     "engine": "auto",  # "auto" (native where it can), "reference" or "native"
+    "attributes": {
+        "allow_nan": False,  # write NaN and infinity as tokens that are no JSON, as zarr-python does
+        "write_empty": False,  # write the .zattrs of v2 arrays that have no attributes, as zarr-python 3 does
+    },
+    "names": {"warn_reserved": True},  # warn of new names that begin with "__", which Zarr v3 reserves
     "strict": False,  # refuse what the specifications forbid and tessarr otherwise reads with a warning
     "json_indent": 2,  # indentation of metadata documents; None for one line
     "array": {
@@ -135,6 +140,18 @@ class Config:
             self._tree = tree
         return Restore(self, before)
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """A copy of the whole tree, under the name that donfig has for it."""
+        return _copy(self._tree)
+
+    def __getitem__(self, name: str) -> Any:
+        """`get`, in brackets."""
+        return self.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and _lookup(self._tree, name.split(".")) is not _ABSENT
+
     def reset(self) -> None:
         """Back to the defaults and the environment."""
         tree = _copy(self.defaults[0])
@@ -148,6 +165,21 @@ class Config:
             self._tree = tree
 
     refresh = reset
+
+    def set_defaults(self, values: Mapping[str, Any]) -> Callable[[], None]:
+        """Set names to values that `reset` keeps; call what is returned to undo it, with all that was set meanwhile."""
+        before = self.defaults[0]
+        tree = before
+        for parts, value in _leaves(values):
+            tree = _replaced(tree, parts, value)
+        self.defaults[0] = tree
+        restore = self.set(values)
+
+        def undo() -> None:
+            self.defaults[0] = before
+            restore.__exit__()
+
+        return undo
 
     def update(self, values: Mapping[str, Any]) -> None:
         """`set`, without a way back."""

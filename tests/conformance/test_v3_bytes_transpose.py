@@ -63,6 +63,18 @@ def test_the_byte_order_of_wider_elements_is_required(data_type: str) -> None:
 
 
 @pytest.mark.spec("V3-BYTES-02")
+def test_text_without_byte_order_is_little_with_a_warning_and_refused_when_strict(place: Place) -> None:
+    text = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 4}}
+    for codec in (PLAIN, "bytes"):
+        document = array_document((2,), data_type=text, fill_value="", codecs=[codec])
+        with pytest.warns(ZarrRuntimeWarning, match="byte order"):
+            z = place.open(document, {"c/0": "ab".encode("utf-32-le")})
+        assert z[...].tolist() == ["a", "b"]
+        with tessarr.config.set({"strict": True}), pytest.raises(MetadataValidationError, match="byte order"):
+            tessarr.open(place.store, mode="r")
+
+
+@pytest.mark.spec("V3-BYTES-02")
 @pytest.mark.parametrize("endian", ["native", "<", "Little", 1, True, ["little"]])
 def test_the_byte_order_is_little_or_big(endian: Any) -> None:
     with pytest.raises(MetadataValidationError, match="endian"):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tessarr
-from tests.conformance.documents import LITTLE, Place, array_document, stored_json
+from tessarr.errors import MetadataValidationError, ZarrRuntimeWarning
+from tests.conformance.documents import LITTLE, Place, array_document, opened, stored_json
 
 FILLS: list[tuple[Any, Any, bytes]] = [
     ("bool", True, b"\1"),
@@ -36,6 +37,24 @@ FILLS: list[tuple[Any, Any, bytes]] = [
     ("r16", [1, 2], b"\1\2"),
     ("r24", [0, 255, 7], b"\0\xff\7"),
 ]
+
+
+@pytest.mark.spec("V3-FILL-01")
+@pytest.mark.parametrize("fill", [0, 1])
+def test_a_boolean_fill_value_of_0_or_1_is_read_with_a_warning_and_refused_when_strict(place: Place, fill: int) -> None:
+    document = array_document((3,), (2,), "bool", fill_value=fill, codecs=["bytes"])
+    with pytest.warns(ZarrRuntimeWarning, match="true or false"):
+        z = place.open(document)
+    assert z[...].tolist() == [bool(fill)] * 3
+    with tessarr.config.set({"strict": True}), pytest.raises(MetadataValidationError, match="fill_value"):
+        tessarr.open(place.store, mode="r")
+
+
+@pytest.mark.spec("V3-FILL-01")
+@pytest.mark.parametrize("fill", [2, -1, 0.0, "false", None])
+def test_any_other_fill_value_of_booleans_is_refused(fill: Any) -> None:
+    with pytest.raises(MetadataValidationError, match="fill_value"):
+        opened(array_document((3,), (2,), "bool", fill_value=fill, codecs=["bytes"]))
 
 
 @pytest.mark.spec("V3-FILL-03", "V3-FILL-08", "V3-FILL-10", "V3-FILL-12", "V3-FILL-15", "V3-DTYPE-01")

@@ -19,8 +19,10 @@ from tessarr.errors import (
     NodeNameError,
     NodeNotFoundError,
     ZarrRuntimeWarning,
+    ZarrUserWarning,
 )
 from tessarr.stores.path import is_recommended_name
+from tessarr.tools.check import check
 from tests.conformance.documents import GROUP, array_document, opened, regular, store_of, stored_json
 
 
@@ -140,7 +142,7 @@ def test_an_array_cannot_get_children(path: str, kind: str) -> None:
     assert store == before
 
 
-FORBIDDEN = [".", "..", "...", "....", "__foo", "__", "__zarr", "zarr.json"]
+FORBIDDEN = [".", "..", "...", "....", "__zarr", "__zarr_x", "zarr.json"]
 
 
 @pytest.mark.spec("V3-NAME-04", "V3-NAME-05", "V3-NAME-06", "V3-NAME-11")
@@ -155,6 +157,24 @@ def test_reserved_names_are_refused_before_anything_is_written(name: str, below:
     with pytest.raises(NodeNameError):
         root.create_array(name + below, shape=2, dtype="i1")
     assert store == before
+
+
+@pytest.mark.spec("V3-NAME-05")
+@pytest.mark.parametrize("name", ["__foo", "__", "__xarray_dataarray_variable__"])
+def test_names_with_two_underscores_work_with_a_warning_and_are_refused_when_strict(name: str) -> None:
+    store: dict[str, bytes] = {}
+    root = tessarr.group(store)
+    with pytest.warns(ZarrUserWarning, match="reserves"):
+        root.create_array(name, shape=2, dtype="i1")[...] = 1
+    assert list(root) == [name]
+    assert tessarr.open_group(store, mode="r")[name][...].tolist() == [1, 1]
+    findings = [finding for finding in check(store).findings if finding.rule == "DOC-NAME"]
+    assert [finding.path for finding in findings] == [name]
+    with tessarr.config.set({"strict": True}):
+        assert list(tessarr.open_group(store, mode="r")) == []
+        for other in (name, "__other"):
+            with pytest.raises(NodeNameError, match="reserved"):
+                root.create_group(other)
 
 
 @pytest.mark.spec("V3-NAME-04", "V3-NAME-05", "V3-NAME-07")

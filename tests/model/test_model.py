@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tessarr
 from tessarr import model
 from tessarr.errors import ContainsArrayError, MetadataValidationError, NodeNameError, NodeNotFoundError
 from tessarr.model.flat import consolidated
@@ -109,10 +110,13 @@ def test_what_is_neither_group_nor_array_is_refused(obj: Any) -> None:
 
 @pytest.mark.spec("ZOM-06")
 def test_a_member_name_is_one_node_name() -> None:
-    for name in ("", "a/b", ".", "..", "...", "__x", "zarr.json"):
+    for name in ("", "a/b", ".", "..", "...", "__zarr", "zarr.json"):
         with pytest.raises(NodeNameError):
             model.GroupSpec(members={name: v3_array()})
     check_member_name("__x", 2)
+    check_member_name("__x", 3)  # with a warning where it is written
+    with tessarr.config.set({"strict": True}), pytest.raises(NodeNameError):
+        check_member_name("__x", 3)
     for name in (".zarray", ".zgroup", ".."):
         with pytest.raises(NodeNameError):
             check_member_name(name, 2)

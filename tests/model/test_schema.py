@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+import tessarr
 from tessarr import model, registry
 from tessarr.common import strict_json
 from tessarr.errors import TessarrError
@@ -172,6 +173,11 @@ FILLS: dict[str, tuple[list[Any], list[Any]]] = {
 }
 
 
+def meant(name: str, value: Any) -> bool:
+    """Whether a fill value that breaks the specification is read as what its writer meant."""
+    return name == "bool" and type(value) is int and value in (0, 1)
+
+
 @pytest.mark.spec("ZOM-16")
 @pytest.mark.parametrize("name", FILLS)
 def test_schema_and_parser_agree_on_fill_values(name: str) -> None:
@@ -180,8 +186,11 @@ def test_schema_and_parser_agree_on_fill_values(name: str) -> None:
     good, bad = FILLS[name]
     for value in (*good, *bad):
         document = {**V3, "data_type": name, "fill_value": value, "codecs": codecs}
-        assert (complaint(document) is None) is (value in good and type(value) in map(type, good)), value
-        assert VALIDATORS[3].is_valid(document) is (complaint(document) is None), value
+        with tessarr.config.set({"strict": True}):  # otherwise 0 and 1 are read as booleans, with a warning
+            assert VALIDATORS[3].is_valid(document) is (complaint(document) is None), value
+        assert (complaint(document) is None) is (
+            (value in good and type(value) in map(type, good)) or meant(name, value)
+        ), value
 
 
 @pytest.mark.spec("ZOM-16")

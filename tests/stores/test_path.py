@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.errors import KeyValidationError, NodeNameError, ZarrUserWarning
+from tessarr.settings import config
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import (
     StorePath,
@@ -122,10 +123,19 @@ def test_paths_become_prefixes_and_keys() -> None:
 
 @pytest.mark.spec("V3-NAME-02", "V3-NAME-03", "V3-NAME-04", "V3-NAME-05", "V3-NAME-06")
 @pytest.mark.parametrize(
-    "name", ["", "a/b", "/", ".", "..", "...", "__foo", "__", "zarr.json", "a\0", "\ud800"], ids=ascii
+    "name", ["", "a/b", "/", ".", "..", "...", "__zarr", "__zarr_x", "zarr.json", "a\0", "\ud800"], ids=ascii
 )
 def test_names_that_v3_forbids_are_refused(name: str) -> None:
     with pytest.raises(NodeNameError, match="not allowed"):
+        check_node_name(name, 3)
+
+
+@pytest.mark.spec("V3-NAME-05")
+@pytest.mark.parametrize("name", ["__foo", "__"])
+def test_names_that_begin_with_two_underscores_are_warned_about_and_refused_when_strict(name: str) -> None:
+    with pytest.warns(ZarrUserWarning, match="reserves"):
+        check_node_name(name, 3)
+    with config.set({"strict": True}), pytest.raises(NodeNameError, match="not allowed"):
         check_node_name(name, 3)
 
 

@@ -329,6 +329,7 @@ V2 = {
     "order": "C",
     "filters": None,
 }
+TEXT = {"name": "fixed_length_utf32", "configuration": {"length_bytes": 4}}
 CODECS: list[Any] = V3["codecs"]  # type: ignore[assignment]
 BLOSC = {"cname": "zstd", "clevel": 1, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
 START = {"padding_encoding": "start_byte"}
@@ -411,6 +412,18 @@ DOCUMENTS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "zarr.json",
         {"data_type": "float32", "codecs": [cast("+Infinity"), {"name": "bytes"}]},
         {"data_type": "float32", "codecs": [cast("Infinity"), {"name": "bytes"}]},
+    ),
+    (
+        "LEGACY-BOOLFILL",
+        "zarr.json",
+        {"data_type": "bool", "fill_value": 1, "codecs": [{"name": "bytes"}]},
+        {"data_type": "bool", "fill_value": True, "codecs": [{"name": "bytes"}]},
+    ),
+    (
+        "LEGACY-TEXTORDER",
+        "zarr.json",
+        {"data_type": TEXT, "fill_value": "", "codecs": [{"name": "bytes"}]},
+        {"data_type": TEXT, "fill_value": "", "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]},
     ),
     (
         "LEGACY-STRUCT",

@@ -154,15 +154,15 @@ def _default(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON serialisable")
 
 
-def dumps(document: Any, *, indent: int | None = 2, sort_keys: bool = False) -> bytes:
+def dumps(document: Any, *, indent: int | None = 2, sort_keys: bool = False, allow_nan: bool = False) -> bytes:
     """Serialise to UTF-8 JSON that any parser accepts: no NaN or Infinity tokens, no byte-order mark.
 
-    NumPy scalars and arrays are written as the plain values they hold.
+    NumPy scalars and arrays are written as the plain values they hold. `allow_nan` writes the tokens, which are no JSON.
 
     Raises `ValueError` for NaN or infinity, `TypeError` for what JSON cannot hold.
     """
     text = json.dumps(
-        document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=False, default=_default
+        document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=allow_nan, default=_default
     )
     return text.encode()
 

@@ -411,7 +411,7 @@ class Array(Node, Selecting, Layout):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order")
-        return {name: self.__dict__[name] for name in kept}
+        return {**{name: self.__dict__[name] for name in kept}, "given": self._store.given}
 
     # -- zarr-python's names -------------------------------------------------------------------------------------------
 

@@ -112,24 +112,26 @@ def _live(value: Any, save: Save) -> Any:
 
 
 class _LiveDict(dict[str, Any]):
-    def __init__(self, value: Mapping[str, Any], save: Save) -> None:
+    def __init__(self, value: Mapping[str, Any] = {}, save: Save | None = None) -> None:
         super().__init__({name: _live(item, self._save) for name, item in value.items()})
         self._save_whole = save
 
     def _save(self, _: Any = None) -> None:
-        self._save_whole(self)
+        if self._save_whole is not None:  # one that was made of this by its type is nobody's
+            self._save_whole(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (strict_json.plain(self),)
 
 
 class _LiveList(list[Any]):
-    def __init__(self, value: Iterable[Any], save: Save) -> None:
+    def __init__(self, value: Iterable[Any] = (), save: Save | None = None) -> None:
         super().__init__(_live(item, self._save) for item in value)
         self._save_whole = save
 
     def _save(self, _: Any = None) -> None:
-        self._save_whole(self)
+        if self._save_whole is not None:  # one that was made of this by its type is nobody's
+            self._save_whole(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (strict_json.plain(self),)

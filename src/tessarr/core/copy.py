@@ -133,7 +133,7 @@ def _copy_array(
         if without_attrs:
             arguments["attributes"] = {}
         path = join(dest.path, name)
-        from_array(dest.store, data=source, name=path, overwrite=present is not None, **arguments)
+        from_array(dest._store, data=source, name=path, overwrite=present is not None, **arguments)
     return CopyCounts(1, 0, source.nbytes)
 
 

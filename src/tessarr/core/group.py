@@ -315,7 +315,8 @@ class Group(Node, Making, Grouping):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
+        return {**kept, "given": self._store.given}
 
     @stepwise
     def create_group(

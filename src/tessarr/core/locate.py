@@ -23,8 +23,8 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
     """
     if mode is not None and mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
-    if _is_place(store):
-        base, here = store.store, normalize_path(store.path)
+    if _is_node(store):
+        base, here = store._store, normalize_path(store.path)
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
     base = synchronous(base)
@@ -35,9 +35,9 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
     return base, whole, "w-" if mode == "x" else mode
 
 
-def _is_place(given: Any) -> bool:
-    """Whether `given` is in a store: an array, a group, a `StorePath`."""
-    return not isinstance(given, Store) and isinstance(getattr(given, "store", None), Store)
+def _is_node(given: Any) -> bool:
+    """Whether `given` is an array or a group; its store, not the object that users are shown for it, is used."""
+    return not isinstance(given, Store) and isinstance(getattr(given, "_store", None), Store)
 
 
 def synchronous(store: Store) -> Store:

@@ -213,7 +213,7 @@ def expecting(
     if other is not None:
         hint = f"There is a Zarr v{other.zarr_format} node; leave out zarr_format, or give {other.zarr_format}"
         raise missing(f"no Zarr v{zarr_format} {wanted} here", hint=hint, **place)
-    raise missing(f"no {wanted} here", hint="Check the path, or create it with mode='a' or 'w'", **place)
+    raise missing(f"No {wanted} found in store", hint="Check the path, or create it with mode='a' or 'w'", **place)
 
 
 def check_path(path: str, zarr_format: ZarrFormat) -> None:

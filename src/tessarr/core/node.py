@@ -11,6 +11,7 @@ from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, twin
 from tessarr.stores.base import Store
 from tessarr.stores.locks import Moment
+from tessarr.stores.shown import shown
 
 if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
@@ -64,17 +65,26 @@ class Node:
                 self._metadata = self._metadata.with_attributes(changed.attributes)
                 self._attributes_order, self._state = order, object()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = state.pop("given", None)
+        self.__dict__.update(state)
+        if given is not None and self._store.given is None:  # a store whose pickle holds nothing but its place
+            self._store = given.__tessarr_place__()[0]
+
     @property
     def store(self) -> Store:
-        """The store the node is in."""
-        return self._store
+        """The store the node is in: the object that was given, where one was."""
+        store: Store = shown(self._store)
+        return store
 
     @property
     def store_path(self) -> StorePath:
         """The store and the path in it."""
         from tessarr.stores.path import StorePath
 
-        return StorePath(self._store, self._path)
+        given = shown(self._store)
+        at = getattr(given, "__tessarr_path__", None)
+        return StorePath(given, self._path) if at is None else at(self._path)
 
     @property
     def path(self) -> str:
@@ -94,7 +104,7 @@ class Node:
     @property
     def chunk_store(self) -> Store:
         """The store that chunks are in: always `store`."""
-        return self._store
+        return self.store
 
     synchronizer = None
     """Locks are the store's affair; here for code that asks."""

@@ -301,7 +301,7 @@ def refuse_aliasing(source: Array, store: Store, path: str) -> None:
     """Replacing a node by data that is read from it, or from below or above it, would destroy the data."""
     from tessarr.stores.url import overlaps
 
-    if overlaps(store, path, source.store, source.path):
+    if overlaps(store, path, source._store, source.path):
         raise BaseZarrError(
             "an array cannot overwrite the data it is made from",
             store=store.url,

@@ -15,7 +15,7 @@ from tessarr.core.asynchronous.sans_io import Steps, ask, finish
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.path import prefix_of
+from tessarr.stores.path import is_reserved_name, prefix_of
 from tessarr.types import Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
@@ -116,14 +116,16 @@ def walking_below(
     depth = 0
     while level and (max_depth is None or depth <= max_depth):
         yield from _listing(store, level, blocks)
-        hidden = "__" if zarr_format == 3 else "\0"
         below = [
-            entry.prefix + name for entry in level for name in entry.children if name and not name.startswith(hidden)
+            entry.prefix + name
+            for entry in level
+            for name in entry.children
+            if name and not (zarr_format == 3 and is_reserved_name(name))
         ]
         entries = yield from reading_entries(store, below, names, v1=False)
         level = []
         for entry in entries:
-            if not entry.formats:
+            if not entry.formats or (zarr_format == 3 and _is_of_an_extension(entry)):
                 continue
             if zarr_format is not None and zarr_format not in entry.formats:
                 found += [entry] if others else []
@@ -133,6 +135,16 @@ def walking_below(
                 level.append(entry)
         depth += 1
     return found
+
+
+def _is_of_an_extension(entry: Entry) -> bool:
+    """Whether the name begins with ``__`` and the document describes no node: extensions may keep files there."""
+    if not entry.path.rpartition("/")[2].startswith("__"):
+        return False
+    try:
+        return entry.json("zarr.json").get("node_type") not in ("array", "group")
+    except (TessarrError, AttributeError):
+        return True
 
 
 def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAMES) -> list[Entry]:

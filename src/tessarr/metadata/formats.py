@@ -50,10 +50,13 @@ def loads(name: str, data: Buffer, *, key: str, duplicates: list[strict_json.Loc
 
 def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
     """Serialise documents as their format does: v3 in its order, v1 and v2 sorted and indented by four."""
+    from tessarr.settings import config
+
+    allow_nan = bool(config.get("attributes.allow_nan"))  # fill values are never NaN here, but the text "NaN"
     return {
-        name: strict_json.dumps(document, indent=_indent(), sort_keys=False)
+        name: strict_json.dumps(document, indent=_indent(), sort_keys=False, allow_nan=allow_nan)
         if name == "zarr.json"
-        else strict_json.dumps(document, indent=4, sort_keys=True)
+        else strict_json.dumps(document, indent=4, sort_keys=True, allow_nan=allow_nan)
         for name, document in documents.items()
     }
 

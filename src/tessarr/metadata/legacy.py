@@ -130,6 +130,28 @@ def object_codec(document: Document) -> Document | None:
     return {**document, "filters": [compressor], "compressor": None}
 
 
+def boolean_fill(document: Document) -> Document | None:
+    """The fill value of booleans, written as 0 or 1."""
+    if document.get("data_type") != "bool" or type(document.get("fill_value")) is not int:
+        return None
+    return {**document, "fill_value": bool(document["fill_value"])} if document["fill_value"] in (0, 1) else None
+
+
+def order_of_text(document: Document) -> Document | None:
+    """The ``bytes`` codec of text of fixed length, which names no byte order; it was written as little-endian."""
+    kind = document.get("data_type")
+    if not isinstance(kind, dict) or kind.get("name") != "fixed_length_utf32":
+        return None
+    new = copied(document, "codecs")
+    for codecs in codec_lists(new):
+        for at, codec in enumerate(codecs):
+            if codec == "bytes" or (
+                isinstance(codec, dict) and codec.get("name") == "bytes" and not codec.get("configuration")
+            ):
+                codecs[at] = {"name": "bytes", "configuration": {"endian": "little"}}
+    return changed(document, new)
+
+
 def codec_words(document: Document) -> Document | None:
     """Members and values of codecs as faulty schemas and examples of the registry have them."""
     new = copied(document, "codecs")
@@ -182,6 +204,8 @@ RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
     "LEGACY-GRID": (("zarr.json",), "a regular grid with lists of lengths is a rectilinear one", mixed_grid),
     "LEGACY-CHUNK0": (("zarr.json", ".zarray"), "chunk lengths are positive integers", chunk_lengths),
     "LEGACY-WORDS": (("zarr.json",), "words of codecs that only a faulty schema, example or writer has", codec_words),
+    "LEGACY-BOOLFILL": (("zarr.json",), "the fill value of booleans is true or false", boolean_fill),
+    "LEGACY-TEXTORDER": (("zarr.json",), "text of fixed length has a byte order", order_of_text),
     "LEGACY-STRINGS": ((".zarray",), "the codec of objects belongs to the filters", object_codec),
 }
 """Rule id → the documents it is about, what it says, and the mending function."""

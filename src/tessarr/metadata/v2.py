@@ -22,7 +22,7 @@ from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata, misstated_dimensions, stated_dimensions
 from tessarr.metadata.field import Document, Parsed, check_attributes
 from tessarr.metadata.group import GroupMetadata
-from tessarr.settings import is_strict
+from tessarr.settings import config, is_strict
 from tessarr.types import JSONObject, Shape, ZarrFormat
 
 ARRAY_KEY = ".zarray"
@@ -190,6 +190,8 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     }
     if array.dimension_separator == "/":
         document["dimension_separator"] = "/"
+    if not array.attributes and config.get("attributes.write_empty"):
+        return {ARRAY_KEY: document, ATTRIBUTES_KEY: {}}
     return {ARRAY_KEY: document, **_attributes(array.attributes)}
 
 

@@ -24,6 +24,7 @@ from tessarr.common.strict_json import plain
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem
 from tessarr.model.comparison import equal
 from tessarr.model.fields import attributes_json, rename_members
+from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, Shape
 
 TAttrs = TypeVar("TAttrs", covariant=True)
@@ -309,7 +310,7 @@ def check_member_name(name: object, zarr_format: int) -> None:
         wrong = "a member is a direct child; a name holds no slash"
     elif set(name) == {"."}:
         wrong = "a name may not consist of periods only"
-    elif zarr_format == 3 and name.startswith("__"):
+    elif zarr_format == 3 and name.startswith("__" if is_strict() else "__zarr"):
         wrong = 'names beginning with "__" are reserved'
     elif name in ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"):
         wrong = "this is the name of a metadata document"

@@ -89,6 +89,7 @@ class Store(AsMapping):
 
     read_only: bool = False
     """Writes raise `ReadOnlyError`."""
+    given: Any = None  # what `Array.store` shows in its place: `tessarr.stores.shown`
     is_remote: bool = False
     """A request is a round trip that waits (a network): engines then batch requests through `fetch`."""
     requests_at_once: int = 16

@@ -10,8 +10,9 @@ r"""Keys, prefixes, paths and names: what is allowed, and how one becomes the ot
 >>> prefix_of("foo/bar"), join("foo", "bar", "zarr.json"), join("", "zarr.json")
 ('foo/bar/', 'foo/bar/zarr.json', 'zarr.json')
 
-Differences: Zarr v2 forbids the names ``.`` and ``..`` only; v3 also every other name of periods alone, names that
-begin with ``__`` and the name ``zarr.json``. Windows adds rules of its own (`windows_name_problem`).
+Differences: Zarr v2 forbids the names ``.`` and ``..`` only; v3 also every other name of periods alone, the name
+``zarr.json``, and names that begin with ``__``. The last are only warned about, but for ``__zarr…``, unless the setting
+``strict`` is on. Windows adds rules of its own (`windows_name_problem`).
 
 Source: Zarr v2, "Logical storage paths"; Zarr v3.1 core, "Node names" and "Abstract store interface".
 """
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, final
 
 from tessarr.common.warn import warn
 from tessarr.errors import KeyValidationError, NodeNameError, ZarrUserWarning
+from tessarr.settings import config, is_strict
 from tessarr.types import ZarrFormat
 
 if TYPE_CHECKING:
@@ -147,7 +149,8 @@ def join(*parts: str) -> str:
 def check_node_name(name: str, zarr_format: ZarrFormat = 3) -> None:
     """Raises `NodeNameError` unless a new node of that format may have this name (not the root, whose name is "").
 
-    Warns (`ZarrUserWarning`) for a v1 or v2 name that is not ASCII, which these formats do not provide for.
+    Warns (`ZarrUserWarning`) for a v1 or v2 name that is not ASCII, which these formats do not provide for, and for a v3
+    name that begins with ``__``, which is an error with the setting ``strict``, and always for ``__zarr…``.
 
     >>> check_node_name("temperature"); check_node_name("...", 2)
     >>> check_node_name("...", 3)
@@ -159,6 +162,11 @@ def check_node_name(name: str, zarr_format: ZarrFormat = 3) -> None:
     problem = _name_problem(name) or (_v3_name_problem(name) if zarr_format == 3 else _v2_name_problem(name))
     if problem is not None:
         raise NodeNameError(f"node name {_short(name)!r} is not allowed: {problem} (Zarr v{zarr_format})")
+    if zarr_format == 3 and name.startswith("__") and config.get("names.warn_reserved"):
+        warn(
+            f'node name {name!r} begins with "__", which Zarr v3 reserves; other readers may not find it',
+            ZarrUserWarning,
+        )
     if zarr_format != 3 and not name.isascii():
         warn(
             f"node name {name!r} is not ASCII, as Zarr v{zarr_format} keys should be; other readers may not find it",
@@ -178,10 +186,18 @@ def _name_problem(name: str) -> str | None:
     return None if is_unicode(name) else "it cannot be written as UTF-8"
 
 
+def is_reserved_name(name: str) -> bool:
+    """Whether no node of v3 may have this name: ``__zarr…``, and with the setting ``strict`` all that begin with ``__``.
+
+    xarray names a variable ``__xarray_dataarray_variable__``.
+    """
+    return name.startswith("__") and (name.startswith("__zarr") or is_strict())
+
+
 def _v3_name_problem(name: str) -> str | None:
     if not name.strip("."):
         return "it is only periods"
-    if name.startswith("__"):
+    if is_reserved_name(name):
         return 'it begins with "__", which is reserved'
     if name == "zarr.json":
         return "it is the name of the metadata document"

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, join, path_of_file_url
+from tessarr.stores.shown import shaped
 
 if TYPE_CHECKING:
     StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
@@ -68,11 +69,21 @@ def store_from(
     >>> store_from("memory://place/a/b")
     (ManagedMemoryStore('memory://place'), 'a/b')
     """
-    read_only = read_only or mode == "r"
     if isinstance(store_like, Store):
         return store_like, ""
     if isinstance(store_like, StorePath):
         return store_like.store, store_like.path
+    if hasattr(type(store_like), "__tessarr_place__"):
+        place: tuple[Store, str] = store_like.__tessarr_place__()
+        return place
+    store, path = _make(store_like, mode, read_only or mode == "r", storage_options)
+    return shaped(store), path
+
+
+def _make(
+    store_like: Any, mode: str | None, read_only: bool, storage_options: Mapping[str, Any] | None
+) -> tuple[Store, str]:
+    """A store for what is none yet, and the path in it."""
     if isinstance(store_like, str):
         return _from_string(store_like, mode, read_only, storage_options)
     if storage_options and not hasattr(store_like, "__fspath__"):

@@ -73,7 +73,7 @@ def verify(
         if not identical(values, stored):
             raise BaseZarrError(
                 "the values read back differ from the source",
-                store=target.store.url,
+                store=target._store.url,
                 path=target.name,
                 got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
                 hint="A lossy codec changes values by intent: verify=False (--no-verify) then skips this comparison",

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             if names
             else "It holds no array directly; see: tessarr tree"
         )
-        raise ArrayNotFoundError("a group has no values", store=node.store.url, path=node.name, hint=hint)
+        raise ArrayNotFoundError("a group has no values", store=node._store.url, path=node.name, hint=hint)
     axes = parse_selection(arguments.slice, node.shape)
     if arguments.raw:
         _print_raw(node, axes, arguments.field)

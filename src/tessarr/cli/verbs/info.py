@@ -38,7 +38,7 @@ tessarr info s3://bucket/data.zarr --storage skip_signature=true --no-sizes
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary."""
     node = open_node(arguments.place, arguments.path, storage=arguments.storage)
-    sizes = node.store.supports_listing and not arguments.no_sizes
+    sizes = node._store.supports_listing and not arguments.no_sizes
     described = describe_array(node, sizes=sizes) if isinstance(node, Array) else describe_group(node, sizes=sizes)
     if arguments.json:
         print_json(described)
@@ -54,7 +54,7 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
     regular = metadata.chunk_grid.chunk_shape is not None
     described: dict[str, Any] = {
         "kind": "array",
-        "store": array.store.url,
+        "store": array._store.url,
         "path": array.name,
         "zarr_format": array.zarr_format,
         "shape": list(array.shape),
@@ -101,7 +101,7 @@ def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
     """Everything about a group, as plain values; what is below it only with `sizes`."""
     described: dict[str, Any] = {
         "kind": "group",
-        "store": group.store.url,
+        "store": group._store.url,
         "path": group.name,
         "zarr_format": group.zarr_format,
         "consolidated": group._metadata.consolidated_metadata is not None,
@@ -115,7 +115,7 @@ def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
             "arrays": len(arrays),
             "groups": len(below) - len(arrays),
             "nbytes": sum(array.nbytes for array in arrays if array._metadata.data_type.itemsize is not None),
-            "nbytes_stored": group.store.getsize_prefix(prefix_of(group.path)),
+            "nbytes_stored": group._store.getsize_prefix(prefix_of(group.path)),
         }
     return described
 

@@ -62,7 +62,7 @@ def _label(node: Array | Group, sizes: bool) -> str:
     label = f"{lengths(node.shape, node.dimension_names)} {_type_name(node)}"
     if sizes:
         label += f"  {human(node.nbytes)}" if node._metadata.data_type.itemsize is not None else ""
-        if node.store.supports_listing:
+        if node._store.supports_listing:
             label += f", stored {human(node.nbytes_stored())}"
     return label
 
@@ -84,7 +84,7 @@ def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, Any
             "dimension_names": None if names is None else list(names),
         }
         if sizes:
-            stored = node.nbytes_stored() if node.store.supports_listing else None
+            stored = node.nbytes_stored() if node._store.supports_listing else None
             described |= {"nbytes": node.nbytes, "nbytes_stored": stored}
         return described
     described = {"kind": "group", "zarr_format": node.zarr_format}

@@ -96,6 +96,9 @@ class BloscCodec(BytesToBytes):
         for name in ("cname", "shuffle"):
             object.__setattr__(self, name, plain_value(getattr(self, name)))
         check_members(self.name, {name: getattr(self, name) for name in _CHECKS}, _CHECKS)
+        object.__setattr__(self, "cname", BloscCname(self.cname))
+        if self.shuffle is not None:
+            object.__setattr__(self, "shuffle", BloscShuffle(self.shuffle))
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
@@ -115,12 +118,12 @@ class BloscCodec(BytesToBytes):
                 codec=self.name,
             )
         typesize: JSONObject = {} if self.typesize is None else {"typesize": self.typesize}
-        rest: JSONObject = {"cname": self.cname, "clevel": self.clevel, "shuffle": self.shuffle}
+        rest: JSONObject = {"cname": str(self.cname), "clevel": self.clevel, "shuffle": str(self.shuffle)}
         return {"name": self.name, "configuration": {**typesize, **rest, "blocksize": self.blocksize}}
 
     def to_dict(self) -> JSONObject:
         """`to_json`, without what is not decided yet."""
-        members = {name: getattr(self, name) for name in _CHECKS}
+        members = {name: plain_value(getattr(self, name)) for name in _CHECKS}
         return {"name": self.name, "configuration": {name: v for name, v in members.items() if v is not None}}
 
     @classmethod

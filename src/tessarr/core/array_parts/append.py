@@ -100,7 +100,7 @@ def _alone(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Steps[
     new_shape = _longer(old_shape, axis, start + values.shape[axis])
     metadata = with_shape(array._metadata, new_shape)
     if values.size:
-        bound = bind(array.store, array.path, metadata, array._options)
+        bound = bind(array._store, array.path, metadata, array._options)
         yield [writing(array, bound, _rows(new_shape, axis, start), values)]
     yield from changing_shape(array, metadata, old_shape)
     yield from array._becoming(metadata, state)
@@ -173,7 +173,7 @@ def _sharing(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Step
             raise
         raise PendingAppendError(
             "the data is stored; while earlier appends were waited for, the store failed",
-            store=array.store.url,
+            store=array._store.url,
             path=array.name,
             got=str(error),
             hint="Do not append it again; it is seen once the earlier appends have ended",
@@ -226,7 +226,7 @@ def _pending(array: Array, document: Document, axis: int) -> Reservations:
     """The reservations in the array's document; none: those that a first append along `axis` starts from."""
     shape = document.get("shape")
     if not isinstance(shape, list):
-        raise ConflictError("the array is not there any more", store=array.store.url, path=array.name)
+        raise ConflictError("the array is not there any more", store=array._store.url, path=array.name)
     pending = reservations.parse(document)
     if pending is None:
         return Reservations(axis=axis, stop=shape[axis])
@@ -242,7 +242,7 @@ def _pending(array: Array, document: Document, axis: int) -> Reservations:
 def _foreign(array: Array, expected: str, got: object) -> ConflictError:
     return ConflictError(
         "a writer that knows nothing of pending appends changed the array",
-        store=array.store.url,
+        store=array._store.url,
         path=array.name,
         expected=expected,
         got=got,
@@ -256,7 +256,7 @@ def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis:
     if metadata.dtype != values.dtype or metadata.not_writable:
         raise ConflictError(
             "the array was replaced by another one",
-            store=array.store.url,
+            store=array._store.url,
             path=array.name,
             expected=f"elements of {values.dtype}",
             got=str(metadata.dtype),
@@ -286,7 +286,7 @@ def _storing(array: Array, metadata: ArrayMetadata, axis: int, region: Region, v
     last = metadata.chunk_grid.axes(shape)[axis]
     index = last.find(region.stop - 1)
     whole = _longer(shape, axis, max(region.stop, last.start(index) + last.size(index)))
-    bound = bind(array.store, array.path, metadata.with_(shape=whole), array._options)
+    bound = bind(array._store, array.path, metadata.with_(shape=whole), array._options)
     yield [writing(array, bound, _rows(shape, axis, region.start), values)]
 
 
@@ -319,7 +319,7 @@ def _publishing(
 def _voided(array: Array, region: Region) -> ConflictError:
     return ConflictError(
         "the append took so long that another writer gave it up; its rows are not in the array",
-        store=array.store.url,
+        store=array._store.url,
         path=array.name,
         got=f"the region {region.start} to {region.stop} was filled with fill value",
         hint="Append the data again, with a larger expire where appends take long",

@@ -75,7 +75,7 @@ def reading(array: Array) -> Steps[Document]:
     if array._metadata.zarr_format != 3:
         return (yield from _catching_up(array))
     key = f"{prefix_of(array.path)}zarr.json"
-    (data,) = yield [ask(array.store, "get", key)]
+    (data,) = yield [ask(array._store, "get", key)]
     return {} if data is None else _loads("zarr.json", data, key)
 
 
@@ -84,7 +84,7 @@ def refuse_format_1(array: Array) -> None:
     if array._metadata.zarr_format == 1:
         raise UnsupportedOperationError(
             "appends to Zarr v1 arrays are not safe in a store whose locks do not reach other machines",
-            store=array.store.url,
+            store=array._store.url,
             path=array.name,
             hint="Rewrite the metadata as Zarr v3 first (tessarr migrate), or resize and write the new rows from one process",
         )
@@ -98,7 +98,7 @@ def metadata_of(array: Array, document: Document) -> ArrayMetadata:
         rest = {name: value for name, value in document.items() if name != MEMBER}
         node = formats.parse_node(2, {_DOCUMENT: rest}).node
     if not isinstance(node, ArrayMetadata):
-        raise ConflictError("the array was replaced by a group", store=array.store.url, path=array.name)
+        raise ConflictError("the array was replaced by a group", store=array._store.url, path=array.name)
     if node.zarr_format == 3:
         return node
     if node.dtype != array._metadata.dtype:
@@ -119,7 +119,7 @@ def _changing_document(array: Array, change: Change, publish: bool, attempt: Att
             raise _UnchangedError
         return new
 
-    place = (array.store, array.path)
+    place = (array._store, array.path)
     try:
         yield from metadata_io.rewriting_document(
             *place, array._metadata, rewrite, follow=publish, sent=attempt.uninterrupted
@@ -150,22 +150,22 @@ def _joined(document: Document, record: Document) -> Document:
 def _reading_both(array: Array) -> Steps[Document]:
     prefix = prefix_of(array.path)
     # The reservations first: what they say was published before is in the shape that is read behind them.
-    (beside,) = yield [ask(array.store, "get", prefix + BESIDE)]
+    (beside,) = yield [ask(array._store, "get", prefix + BESIDE)]
     while True:
-        (data,) = yield [ask(array.store, "get", prefix + _DOCUMENT)]
+        (data,) = yield [ask(array._store, "get", prefix + _DOCUMENT)]
         document = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
         joined = _joined(document, _record(beside, prefix + BESIDE))
         if not _is_ahead(joined):
             return joined
         before = beside
-        (beside,) = yield [ask(array.store, "get", prefix + BESIDE)]
+        (beside,) = yield [ask(array._store, "get", prefix + BESIDE)]
         if _same(before, beside):
             return joined
 
 
 def _changing_beside(array: Array, change: Change, attempt: Attempt) -> Steps[Document]:
     """Change the object beside the document; a shape that `change` gives is not stored, but what it has to become."""
-    store, prefix = array.store, prefix_of(array.path)
+    store, prefix = array._store, prefix_of(array.path)
     found: list[Document] = []
 
     def rewrite(old: Buffer | None) -> bytes:
@@ -207,7 +207,7 @@ def _same(a: Buffer | None, b: Buffer | None) -> bool:
 
 def _catching_up(array: Array) -> Steps[Document]:
     """Make the shape follow the reservations, and forget those that it has followed to their end."""
-    store, prefix = array.store, prefix_of(array.path)
+    store, prefix = array._store, prefix_of(array.path)
     document = yield from _reading_both(array)
     pending = reservations.parse(document)
     if pending is None or document["shape"][pending.axis] >= pending.published():

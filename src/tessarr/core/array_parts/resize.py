@@ -62,14 +62,14 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
 
 def holding_shape(array: Array, steps: Steps[T]) -> Steps[T]:
     """Run `steps` while the lock of the array's shape is held."""
-    place = (array.store.url, array.path)
-    lock = array.store.lock(prefix_of(array.path) + "shape")
-    taken = held(lock, array.store)
+    place = (array._store.url, array.path)
+    lock = array._store.lock(prefix_of(array.path) + "shape")
+    taken = held(lock, array._store)
 
     def take() -> None:
         if _HOLDERS.get(place) == threading.get_ident():
             raise ConflictError(
-                "this thread is changing the shape of the array already", store=array.store.url, path=array.name
+                "this thread is changing the shape of the array already", store=array._store.url, path=array.name
             )
         taken.now()
         _HOLDERS[place] = threading.get_ident()
@@ -140,7 +140,7 @@ def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
 
 def reserves(array: Array) -> bool:
     """Whether writers of the array's shape share no lock, so that what they do is written in its document first."""
-    return array.store.update_reaches_all and not array.store.lock_reaches_all
+    return array._store.update_reaches_all and not array._store.lock_reaches_all
 
 
 def changing_shape(
@@ -179,19 +179,19 @@ def changing_shape(
 
     if closing is None or metadata.zarr_format == 3:
         sent = attempt.uninterrupted if attempt and closing else None
-        yield from metadata_io.rewriting_document(array.store, array.path, metadata, closed, sent=sent)
+        yield from metadata_io.rewriting_document(array._store, array.path, metadata, closed, sent=sent)
         return
     # The reservations are in another object, which is closed first.
     yield from changing(array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt)
     attempts = 0
-    yield from metadata_io.rewriting_document(array.store, array.path, metadata, change)
+    yield from metadata_io.rewriting_document(array._store, array.path, metadata, change)
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
     if pending is not None and (pending.reserved or (pending.closed and pending.closed != closing)):
         raise ConflictError(
             "another writer is changing the shape of the array",
-            store=array.store.url,
+            store=array._store.url,
             path=array.name,
             got="pending appends" if pending.reserved else "a resize",
             hint="Wait until it has ended. If no process works on it any more, `tessarr repair` ends it",
@@ -230,7 +230,7 @@ def opening(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
 
 
 def _comparing(array: Array, shape: Shape) -> Steps[None]:
-    (stored,) = yield from metadata_io.reading(array.store, [array.path], array._metadata.zarr_format, ArrayMetadata)
+    (stored,) = yield from metadata_io.reading(array._store, [array.path], array._metadata.zarr_format, ArrayMetadata)
     _compare(array, None if stored is None else getattr(stored, "shape", None), shape)
 
 
@@ -238,7 +238,7 @@ def _compare(array: Array, stored: Any, shape: Shape) -> None:
     if stored is None or tuple(stored) != shape:
         raise ConflictError(
             "another writer changed the shape of the array",
-            store=array.store.url,
+            store=array._store.url,
             path=array.name,
             expected=f"the shape {shape} that this array last saw",
             got="no array" if stored is None else tuple(stored),

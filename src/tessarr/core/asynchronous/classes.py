@@ -47,13 +47,26 @@ def _same(kind: type[Any], names: str) -> dict[str, property]:
     return {name: one(name) for name in names.split()}
 
 
-class _AsyncIndex:
-    def __init__(self, get: Any) -> None:
-        self._get = get
+class AsyncOIndex:
+    """``array.oindex`` of an `AsyncArray`."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
 
     async def getitem(self, selection: Any) -> Any:
-        """Read asynchronously."""
-        return await self._get(selection)
+        """Read the outer product of the selections, asynchronously."""
+        return await self._array.get_orthogonal_selection(selection)
+
+
+class AsyncVIndex:
+    """``array.vindex`` of an `AsyncArray`."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    async def getitem(self, selection: Any) -> Any:
+        """Read points, asynchronously."""
+        return await self._array._node.get_point_selection_async(selection)
 
 
 class _AsyncNode:
@@ -104,14 +117,14 @@ class AsyncArray(_AsyncNode):
         return AsyncArray(self._node.with_config(config))
 
     @property
-    def oindex(self) -> _AsyncIndex:
+    def oindex(self) -> AsyncOIndex:
         """Orthogonal indexing."""
-        return _AsyncIndex(self._node.get_orthogonal_selection_async)
+        return AsyncOIndex(self)
 
     @property
-    def vindex(self) -> _AsyncIndex:
+    def vindex(self) -> AsyncVIndex:
         """Point indexing."""
-        return _AsyncIndex(self._node.get_point_selection_async)
+        return AsyncVIndex(self)
 
     async def getitem(self, selection: Any, *, prototype: Any = None) -> Any:
         """Call ``array[selection]`` asynchronously."""

@@ -41,7 +41,8 @@ class CoroutineStore(ZarrPythonStore):
 
     @property
     def url(self) -> str:
-        own = str(self.store.url) if type(self.store).url is not Store.url else str(self.store)
+        states_url = getattr(type(self.store), "url", Store.url) is not Store.url
+        own = str(self.store.url if states_url else self.store)
         return own if "://" in own and " " not in own else f"{type(self.store).__name__.lower()}://{id(self.store):x}"
 
     def _run(self, key: str, call: Coroutine[Any, Any, T]) -> T:
@@ -93,6 +94,9 @@ class CoroutineStore(ZarrPythonStore):
 def _rebuilt(make: Any, arguments: tuple[Any, ...], state: dict[str, Any], read_only: bool) -> CoroutineStore:
     store = make(*arguments)
     store.__dict__.update(state)
+    if hasattr(type(store), "__tessarr_place__"):
+        place: CoroutineStore = store.__tessarr_place__()[0]
+        return place
     return CoroutineStore(store, read_only=read_only)
 
 

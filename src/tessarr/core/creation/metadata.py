@@ -340,6 +340,8 @@ def _dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str
     if names is None:
         return None
     given = tuple(names)
+    if not given:
+        return None
     if len(given) != ndim or not all(name is None or isinstance(name, str) for name in given):
         raise BaseZarrError("invalid dimension names", expected=f"{ndim} strings or None", got=given)
     named = [name for name in given if name is not None]

@@ -267,7 +267,7 @@ def load(store: Any, path: str | None = None, zarr_format: int | None = None, za
 
     node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
     values = _load(node)
-    _close_own(store, node.store)
+    _close_own(store, node._store)
     return values
 
 

@@ -56,7 +56,7 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
         assert isinstance(found, ArrayMetadata)
         metadata = found
     closed = array._read_only if read_only is None else read_only
-    made = type(array)._make(array.store, array.path, metadata, array._options, read_only=closed, order=array.order)
+    made = type(array)._make(array._store, array.path, metadata, array._options, read_only=closed, order=array.order)
     made.is_view = True
     return made
 
@@ -71,7 +71,7 @@ def set_fill_value(array: Array, value: Any) -> None:
     state = array._state
     metadata = array._metadata.with_(fill_value=fill_from(array._metadata.data_type, value, array.zarr_format))
     document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
-    metadata_io.change_document(array.store, array.path, metadata, {"fill_value": document["fill_value"]})
+    metadata_io.change_document(array._store, array.path, metadata, {"fill_value": document["fill_value"]})
     finish(array._becoming(metadata, state))
 
 

@@ -52,11 +52,16 @@ def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Findin
 
 
 def _name(entry: Entry, zarr_format: ZarrFormat) -> Iterator[Finding]:
-    if entry.path:
-        try:
-            check_member_name(entry.path.rpartition("/")[2], zarr_format)
-        except NodeNameError as error:
-            yield Finding("DOC-NAME", str(error), entry.path, fix="Move the node to another name")
+    if not entry.path:
+        return
+    name = entry.path.rpartition("/")[2]
+    try:
+        check_member_name(name, zarr_format)
+        wrong = 'names beginning with "__" are reserved' if zarr_format == 3 and name.startswith("__") else None
+    except NodeNameError as error:
+        wrong = str(error)
+    if wrong is not None:
+        yield Finding("DOC-NAME", wrong, entry.path, fix="Move the node to another name")
 
 
 def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:

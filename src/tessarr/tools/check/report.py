@@ -39,6 +39,8 @@ RULES: dict[str, tuple[Severity, str]] = {
     "LEGACY-FILL": ("warning", "a fill value is written in a form that only some readers know"),
     "LEGACY-BYTEORDER": ("warning", "a type of one byte is written with a byte order"),
     "LEGACY-FILTERS": ("warning", "an empty list of filters is written where null must be"),
+    "LEGACY-BOOLFILL": ("warning", "the fill value of booleans is written as 0 or 1"),
+    "LEGACY-TEXTORDER": ("warning", "text of fixed length is stored without a byte order"),
     "LEGACY-STRINGS": ("warning", "the codec of objects is written as the compressor"),
     "LEGACY-CODEC": ("warning", "a v2 compressor has members that older readers refuse"),
     "LEGACY-NAN": ("warning", "a document holds a bare NaN or Infinity"),

@@ -84,7 +84,7 @@ def build_pyramid(
     where = _opened(group)
     base = where.get(array)
     if not isinstance(base, Array):
-        raise ArrayNotFoundError("no array to make levels of", store=where.store.url, path=f"/{where._join(array)}")
+        raise ArrayNotFoundError("no array to make levels of", store=where._store.url, path=f"/{where._join(array)}")
     chosen: Method = method or ("mode" if labels else "mean")
     check_method(chosen, base.dtype, labels=labels)
     check_missing(missing, base.dtype)
@@ -129,7 +129,7 @@ def _opened(group: Any) -> Group:
     assert isinstance(group, Group)
     if group.read_only:
         raise ReadOnlyError(
-            "the group is read-only", store=group.store.url, path=group.name, hint="Open it with mode='r+'"
+            "the group is read-only", store=group._store.url, path=group.name, hint="Open it with mode='r+'"
         )
     return group
 
@@ -138,10 +138,10 @@ def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
     """Raise when something is where a level would be, unless a stopped run made it."""
     for level in levels[1:]:
         path = group._join(level.name)
-        found = read_entries(group.store, [path])[0].kind
+        found = read_entries(group._store, [path])[0].kind
         if found is not None and path not in own:
             raise metadata_io._in_the_way(found)(
-                "something is where a level would be", store=group.store.url, path=f"/{path}",
+                "something is where a level would be", store=group._store.url, path=f"/{path}",
                 hint="Replace it with overwrite=True, or choose other names",
             )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, 
     group._will_change()
     note.begin()
     for path, document in metadata.items():
-        metadata_io.create_node(group.store, path, document, overwrite=True)
+        metadata_io.create_node(group._store, path, document, overwrite=True)
 
 
 def _fill(
@@ -186,6 +186,6 @@ def _list_label(group: Group, labels: bool, convention: str) -> None:
     above, _, own = group.path.rpartition("/")
     if not labels or convention not in ("ome-0.4", "ome-0.5") or above.rpartition("/")[2] != "labels":
         return
-    parent = Group(group.store, above)
+    parent = Group(group._store, above)
     version: Literal["0.4", "0.5"] = "0.4" if convention == "ome-0.4" else "0.5"
     parent.update_attributes(list_label(parent.attrs.asdict(), own, version))

@@ -30,10 +30,10 @@ def aside(group: Group, base: Array) -> Iterator[Group]:
 
     The directory is removed when the block ends without an error; else it is kept, if the next run can find it.
     """
-    if group.store.supports_deletes:
+    if group._store.supports_deletes:
         yield group
         return
-    file = group.store.path if isinstance(group.store, ZipStore) else None
+    file = group._store.path if isinstance(group._store, ZipStore) else None
     if file is None:
         place = tempfile.mkdtemp(suffix=".pyramid.partial")
     else:
@@ -62,17 +62,17 @@ def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
         path = group._join(level.name)
         array = built[level.name]
         assert isinstance(array, Array)
-        metadata_io.create_node(group.store, path, array._metadata, overwrite=True)
+        metadata_io.create_node(group._store, path, array._metadata, overwrite=True)
         documents = set(array._metadata.documents())
         prefix = prefix_of(path)
-        for key in built.store.list_prefix(prefix):
+        for key in built._store.list_prefix(prefix):
             if key.removeprefix(prefix) not in documents:
-                value = built.store.get(key)
+                value = built._store.get(key)
                 assert value is not None
-                group.store.set(key, value)
+                group._store.set(key, value)
 
 
 def publish(group: Group, built: Group) -> None:
     """Make what was put into an archive last: the directory beside it can go then."""
-    if built is not group and isinstance(group.store, ZipStore):
-        group.store.flush()
+    if built is not group and isinstance(group._store, ZipStore):
+        group._store.flush()

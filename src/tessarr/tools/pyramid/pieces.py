@@ -67,7 +67,7 @@ class Note:
         work = json.dumps(parts, sort_keys=True, default=str)
         digest = hashlib.sha256(work.encode()).hexdigest()
         paths = [group._join(level.name) for level in levels[1:]]
-        return cls(group.store, f"{prefix_of(place)}.{last}.pyramid.partial", digest, paths)
+        return cls(group._store, f"{prefix_of(place)}.{last}.pyramid.partial", digest, paths)
 
     def _read(self) -> dict[str, Any]:
         found = self.store.get(self.key)
@@ -125,7 +125,7 @@ def state_of(array: Array, jobs: int = 1) -> str:
 
     Where a store knows no versions the values themselves are read for it, which costs about as much as a level does.
     """
-    store = array.store
+    store = array._store
     entries = store._archive.entries() if isinstance(store, ZipStore) else None
 
     def stamp(key: str) -> bytes:

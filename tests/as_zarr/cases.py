@@ -1,38 +1,14 @@
 """Run in a process of its own: ``import zarr`` gives tessarr, and xarray and dask, unchanged, work with it.
 
-python as_zarr.py CASE DIRECTORY
+python cases.py CASE DIRECTORY
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.abc
-import importlib.machinery
 import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
-
-
-class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds tessarr's modules under the name ``zarr``."""
-
-    def __init__(self) -> None:
-        self.specs: dict[str, Any] = {}
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname == "zarr" or fullname.startswith("zarr."):
-            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
-        return None
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module(f"tessarr{spec.name.removeprefix('zarr')}")
-        self.specs[module.__name__] = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.specs[module.__name__]
 
 
 def dataset() -> Any:
@@ -53,14 +29,6 @@ def dataset() -> Any:
     )
 
 
-def without_dimensions(data: Any) -> Any:
-    """xarray hides the attribute that names dimensions only where metadata has no ``dimension_names``, as zarr's v2 has
-    not; tessarr's metadata of every format has it."""
-    for variable in data.variables.values():
-        variable.attrs.pop("_ARRAY_DIMENSIONS", None)
-    return data
-
-
 def xarray(place: str, zarr_format: int, consolidated: bool) -> None:
     import xarray as xr
 
@@ -71,20 +39,20 @@ def xarray(place: str, zarr_format: int, consolidated: bool) -> None:
     part.to_zarr(place, region={"time": slice(0, 2)}, zarr_format=zarr_format, consolidated=consolidated)
     twice = xr.concat([data, data], "time", data_vars="minimal", coords="minimal", compat="override")
     with xr.open_zarr(place, consolidated=consolidated) as back:
-        xr.testing.assert_identical(without_dimensions(back.load()), twice)
+        xr.testing.assert_identical(back.load(), twice)
     with xr.open_dataset(place, engine="zarr", chunks=None, consolidated=consolidated) as lazy:
         xr.testing.assert_equal(lazy.isel(x=[0, 2], y=[1, 3]).load(), twice.isel(x=[0, 2], y=[1, 3]))
         xr.testing.assert_equal(lazy.isel(time=slice(None, None, -1)).load(), twice.isel(time=slice(None, None, -1)))
         points = {"x": xr.DataArray([0, 3], dims="p"), "y": xr.DataArray([1, 4], dims="p")}
         xr.testing.assert_equal(lazy.isel(points).load(), twice.isel(points))
-    again = without_dimensions(xr.open_zarr(place, consolidated=consolidated).load())
+    again = xr.open_zarr(place, consolidated=consolidated).load()
     again.to_zarr(f"{place}.again", zarr_format=zarr_format, consolidated=consolidated)  # with the encoding read
     reread = xr.open_zarr(f"{place}.again", consolidated=consolidated).load()
-    xr.testing.assert_identical(without_dimensions(reread), twice)
+    xr.testing.assert_identical(reread, twice)
     tree = xr.DataTree.from_dict({"/": data, "/a/b": data})
     tree.to_zarr(f"{place}.tree", zarr_format=zarr_format, consolidated=consolidated)
     read = xr.open_datatree(f"{place}.tree", engine="zarr", consolidated=consolidated)
-    xr.testing.assert_identical(without_dimensions(read["/a/b"].to_dataset().load()), data)
+    xr.testing.assert_identical(read["/a/b"].to_dataset().load(), data)
 
 
 def dask(place: str, zarr_format: int) -> None:
@@ -116,7 +84,12 @@ CASES = {
 }
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Alias())
-    assert importlib.import_module("zarr") is importlib.import_module("tessarr")
+    import tessarr
+    import tessarr.as_zarr
+
+    tessarr.as_zarr.install()
+    import zarr
+
+    assert zarr.Array is tessarr.Array
     CASES[sys.argv[1]](sys.argv[2])
     print("done")

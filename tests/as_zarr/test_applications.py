@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import tessarr
-from tests.compat.as_zarr import CASES
+from tests.as_zarr.cases import CASES
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_released_library_works_with_tessarr_in_place_of_zarr(case: str, tmp_path: Path) -> None:
-    script = Path(__file__).with_name("as_zarr.py")
+    script = Path(__file__).with_name("cases.py")
     source = str(Path(tessarr.__file__).parents[1])
     path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
     run = subprocess.run(

@@ -1,0 +1,57 @@
+"""Answer ``import zarr`` with tessarr, so that xarray, dask, anndata and whatever else imports zarr use it unchanged.
+
+>>> import tessarr.as_zarr
+>>> tessarr.as_zarr.status().installed
+False
+
+Call `install` before anything imports ``zarr``; or run ``python -m tessarr.as_zarr SCRIPT`` or ``python -m tessarr.as_zarr -m
+MODULE``; in a notebook ``%load_ext tessarr.as_zarr``; for dask's workers ``dask worker --preload tessarr.as_zarr``. Child
+processes that are spawned inherit the alias through the environment variable ``TESSARR_AS_ZARR`` where they run ``install``
+or import this module with that variable set (see `install_from_environment`).
+
+``zarr.Array`` is `tessarr.Array`, and so with every class that both have. What zarr-python shows differently lies in the
+modules of `tessarr.as_zarr.facade`, one for each module of zarr-python: stores whose methods are coroutines, for example.
+Pickles name tessarr's modules, so a process that loads them needs tessarr, not the alias.
+"""
+
+from __future__ import annotations
+
+from tessarr.as_zarr._alias import AliasError, Status, install, status, uninstall
+
+__all__ = [
+    "AliasError",
+    "Status",
+    "dask_setup",
+    "install",
+    "install_from_environment",
+    "load_ipython_extension",
+    "status",
+    "uninstall",
+    "unload_ipython_extension",
+]
+
+
+def install_from_environment() -> bool:
+    """Install the alias if the environment variable ``TESSARR_AS_ZARR`` asks for it (``1`` or ``3``; ``2`` for the names of
+    zarr-python 2); say whether it is installed."""
+    import os
+
+    wish = os.environ.get("TESSARR_AS_ZARR", "").strip().lower()
+    if wish not in ("", "0", "false", "no"):
+        install(version=2 if wish == "2" else 3)
+    return status().installed
+
+
+def load_ipython_extension(ipython: object) -> None:  # noqa: ARG001 - the name of the argument is theirs
+    """Install the alias in a notebook: ``%load_ext tessarr.as_zarr`` in its first cell."""
+    install()
+
+
+def unload_ipython_extension(ipython: object) -> None:  # noqa: ARG001 - the name of the argument is theirs
+    """Remove the alias: ``%unload_ext tessarr.as_zarr``."""
+    uninstall()
+
+
+def dask_setup(worker: object) -> None:  # noqa: ARG001 - the name of the argument is theirs
+    """Install the alias in a process of dask: ``--preload tessarr.as_zarr``, or ``distributed.worker.preload``."""
+    install()

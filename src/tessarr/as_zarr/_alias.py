@@ -1,0 +1,260 @@
+"""The importer behind `tessarr.as_zarr`: finds the facade's modules under the name ``zarr``, and names their version.
+
+A module ``zarr.x`` is an object of its own that forwards to `tessarr.as_zarr.facade.x` (`AliasModule`). Its ``__path__`` is a
+word that no other importer knows. So ``zarr.x.y`` cannot be loaded a second time from the facade's directory, nor from an
+installed zarr-python, even by an importer that was put before this one, as pytest's is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import tessarr
+
+_FACADES: dict[int, str] = {3: "tessarr.as_zarr.facade", 2: "tessarr.as_zarr.facade2"}
+_VERSIONS: dict[int, str] = {3: tessarr.__version__, 2: "2.18.7"}
+_SPAWNED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawned")
+"""The directory of the ``sitecustomize`` that installs the alias as an interpreter starts."""
+_NOWHERE = "tessarr.as_zarr:"
+"""The beginning of the ``__path__`` of alias modules."""
+
+
+class AliasError(RuntimeError):
+    """The alias cannot be installed or removed in this process as it is."""
+
+
+class Status(NamedTuple):
+    """What `status` answers."""
+
+    installed: bool
+    """Whether ``import zarr`` gives tessarr."""
+    version: str | None
+    """The version of zarr-python whose names are shown; ``None`` when the alias is not installed."""
+    modules: tuple[str, ...]
+    """The modules under the name ``zarr`` that were imported, sorted."""
+    zarr_python: str | None
+    """The version of an installed zarr-python, which the alias hides; ``None`` when there is none."""
+
+    def __str__(self) -> str:
+        hidden = f"; zarr-python {self.zarr_python} is installed and hidden" if self.zarr_python else ""
+        if self.installed:
+            return f"`import zarr` gives tessarr {tessarr.__version__}, as zarr {self.version}{hidden}"
+        return (
+            "`import zarr` is not answered by tessarr; call tessarr.as_zarr.install() before the first import of zarr"
+        )
+
+
+class AliasModule(types.ModuleType):
+    """A module under the name ``zarr``. What is set in it stays in it; all else is the facade's."""
+
+    __facade__: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__facade__":
+            raise AttributeError(name)
+        try:
+            return getattr(self.__facade__, name)
+        except AttributeError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self.__facade__), *self.__dict__})
+
+    def __repr__(self) -> str:
+        return f"<module {self.__name__!r} of tessarr, {self.__facade__.__file__!r}>"
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What ``importlib.metadata`` says of ``zarr`` while the alias is installed."""
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: zarr\nVersion: {self._version}\nSummary: tessarr under the name zarr\n"
+
+    def locate_file(self, path: Any) -> Any:
+        import pathlib
+
+        return pathlib.Path(__file__).parent / path
+
+
+class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules of a facade under the name ``zarr``."""
+
+    def __init__(self, version: Literal[2, 3]) -> None:
+        self.version = _VERSIONS[version]
+        self.facade = _FACADES[version]
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """The spec of a module under the name ``zarr``; ``None`` for any other name, and for what the facade lacks."""
+        if fullname != "zarr" and not fullname.startswith("zarr."):
+            return None
+        try:
+            found = importlib.util.find_spec(self._home(fullname))
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r} (`zarr` is tessarr here: tessarr.as_zarr)", name=fullname
+            )
+        spec = importlib.machinery.ModuleSpec(fullname, self, origin=found.origin)
+        spec.has_location = True
+        # Every one is a package: so its submodules are looked for here, and nowhere else.
+        spec.submodule_search_locations = [_NOWHERE + fullname]
+        return spec
+
+    def _home(self, fullname: str) -> str:
+        return self.facade + fullname.removeprefix("zarr")
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
+        """A module that forwards to the facade's."""
+        module = AliasModule(spec.name)
+        module.__facade__ = importlib.import_module(self._home(spec.name))
+        module.__doc__ = module.__facade__.__doc__
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        """Name the version, where the whole package is meant."""
+        if module.__name__ == "zarr":
+            module.__version__ = self.version
+
+    def get_code(self, fullname: str) -> Any:
+        """The facade module's code, for ``runpy``."""
+        spec = importlib.util.find_spec(self._home(fullname))
+        return None if spec is None or spec.loader is None else spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
+
+    def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
+        """The distribution ``zarr``, when it or all are asked for."""
+        name = getattr(context, "name", None)
+        return [_Distribution(self.version)] if name is None or name.lower() == "zarr" else []
+
+
+_installed: Alias | None = None
+_SETTINGS: dict[int, dict[str, Any]] = {
+    3: {"attributes.allow_nan": True, "attributes.write_empty": True, "names.warn_reserved": False},
+    2: {"attributes.allow_nan": True, "names.warn_reserved": False, "default_zarr_format": 2},
+}
+"""What tessarr does as zarr-python does while it answers in its place."""
+_settings: list[Callable[[], None]] = []
+"""What gives the settings their values before `install` back."""
+
+
+def install(version: Literal[2, 3] = 3) -> None:
+    """Answer ``import zarr`` with tessarr from now on, in this process and in those that it spawns.
+
+    ``version=2`` shows the names of zarr-python 2 and its version, and makes Zarr v2 the default format of new arrays and
+    groups; 3 hides them, as code asks by names which of the two it talks to.
+
+    Does nothing when the same version is installed already.
+
+    Raises `AliasError` when zarr-python was imported already, since its objects are in use then, and when the alias is
+    installed with another version.
+    """
+    global _installed
+    if version not in _FACADES:
+        raise ValueError(f"version is 2 or 3, not {version!r}")
+    if _installed is not None:
+        if _installed.version != _VERSIONS[version]:
+            raise AliasError(
+                f"tessarr already answers as zarr {_installed.version}; call tessarr.as_zarr.uninstall() first"
+            )
+        if sys.meta_path[:1] != [_installed]:
+            sys.meta_path[:] = [_installed, *(finder for finder in sys.meta_path if finder is not _installed)]
+        return
+    loaded = sys.modules.get("zarr")
+    if loaded is not None:
+        raise AliasError(
+            f"zarr-python is imported already, from {getattr(loaded, '__file__', None)}. Call tessarr.as_zarr.install() before "
+            "anything imports zarr; in a notebook restart the kernel first. Under pytest, switch zarr-python's plugin off "
+            "with -p no:zarr, or run python -m tessarr.as_zarr -m pytest"
+        )
+    _installed = Alias(version)
+    sys.meta_path.insert(0, _installed)
+    importlib.invalidate_caches()
+    try:
+        importlib.import_module("zarr")
+        _switch(version)
+    except BaseException:
+        uninstall()
+        raise
+    os.environ["TESSARR_AS_ZARR"] = str(version)
+    _change_python_path([_SPAWNED])
+
+
+def _change_python_path(first: list[str]) -> None:
+    """Put `first` at the beginning of ``PYTHONPATH``, which processes that this one starts inherit, or take it away."""
+    rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != _SPAWNED]
+    if first or rest:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*first, *rest])
+    else:
+        os.environ.pop("PYTHONPATH", None)
+
+
+def _switch(version: Literal[2, 3] | None) -> None:
+    """Change what tessarr itself does differently under the alias, or change it back (``None``)."""
+    from tessarr.settings import config
+    from tessarr.stores.shown import shape_with
+
+    if version == 3:
+        shape_with(_shape)
+    else:
+        shape_with(None)
+    if _settings:
+        _settings.pop()()
+    if version is not None:
+        _settings.append(config.set_defaults(_SETTINGS[version]))
+
+
+def _shape(store: Any) -> Any:
+    from tessarr.as_zarr import facade
+    from tessarr.as_zarr._stores import shaped
+
+    getattr(facade.storage, type(store).__name__, None)  # its class is known once it is imported
+    return shaped(store)
+
+
+def uninstall() -> None:
+    """Leave ``import zarr`` to whoever answers it without tessarr. Does nothing when the alias is not installed.
+
+    What was imported under the name ``zarr`` keeps working where it is in use.
+    """
+    global _installed
+    if _installed is None:
+        return
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _installed]
+    for name in [name for name, module in sys.modules.items() if isinstance(module, AliasModule)]:
+        del sys.modules[name]
+    _installed = None
+    _switch(None)
+    importlib.invalidate_caches()
+    os.environ.pop("TESSARR_AS_ZARR", None)
+    _change_python_path([])
+
+
+def status() -> Status:
+    """Whether the alias is installed, as which version, and what it hides."""
+    modules = sorted(name for name, module in sys.modules.items() if isinstance(module, AliasModule))
+    return Status(
+        _installed is not None,
+        None if _installed is None else _installed.version,
+        tuple(modules),
+        _zarr_python(sys.path),
+    )
+
+
+def _zarr_python(paths: Sequence[str]) -> str | None:
+    context = importlib.metadata.DistributionFinder.Context(name="zarr", path=list(paths))
+    found = next(iter(importlib.metadata.MetadataPathFinder.find_distributions(context)), None)
+    return None if found is None else found.version

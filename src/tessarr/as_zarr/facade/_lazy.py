@@ -1,0 +1,22 @@
+"""Give a package its submodules as attributes, imported when they are first asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+
+def submodules(package: str, names: str, homes: dict[str, str] | None = None) -> Callable[[str], Any]:
+    """Make a module's ``__getattr__``: `names` are its submodules, `homes` says where other names live."""
+    known = frozenset(names.split())
+
+    def getattribute(name: str) -> Any:
+        if name in known:
+            return importlib.import_module(f"{package}.{name}")
+        home = (homes or {}).get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(home), name)
+
+    return getattribute

@@ -1,0 +1,3 @@
+"""zarr-python's ``zarr.abc.metadata``."""
+
+from tessarr.abc.metadata import *  # noqa: F403

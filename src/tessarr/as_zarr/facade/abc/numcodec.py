@@ -1,0 +1,3 @@
+"""zarr-python's ``zarr.abc.numcodec``."""
+
+from tessarr.abc.numcodec import *  # noqa: F403

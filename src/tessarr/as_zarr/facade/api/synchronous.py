@@ -1,0 +1,3 @@
+"""zarr-python's ``zarr.api.synchronous``."""
+
+from tessarr.api.synchronous import *  # noqa: F403

@@ -1,0 +1,5 @@
+"""zarr-python's ``zarr.codecs.transpose``."""
+
+from tessarr.codecs import TransposeCodec
+
+__all__ = ["TransposeCodec"]

@@ -1,0 +1,8 @@
+"""zarr-python's ``zarr.core.array``."""
+
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.classes import AsyncArray
+from tessarr.core.creation.shorthands import from_array
+from tessarr.core.open import create_array
+
+__all__ = ["Array", "AsyncArray", "create_array", "from_array"]

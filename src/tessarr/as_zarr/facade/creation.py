@@ -1,0 +1,3 @@
+"""zarr-python's ``zarr.creation``."""
+
+from tessarr.creation import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""zarr-python's ``zarr.errors``."""
+
+from tessarr.errors import *  # noqa: F403

@@ -1,0 +1,13 @@
+"""zarr-python's ``zarr.types``."""
+
+from typing import Any, TypeAlias
+
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.classes import AsyncArray
+
+AnyArray: TypeAlias = Array
+AnyAsyncArray: TypeAlias = AsyncArray
+ArrayV2: TypeAlias = Any
+ArrayV3: TypeAlias = Any
+
+__all__ = ["AnyArray", "AnyAsyncArray", "ArrayV2", "ArrayV3"]

@@ -1,0 +1,3 @@
+"""zarr-python 2's ``zarr.attrs``."""
+
+from tessarr.attrs import *  # noqa: F403

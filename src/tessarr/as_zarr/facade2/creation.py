@@ -1,0 +1,3 @@
+"""zarr-python 2's ``zarr.creation``."""
+
+from tessarr.creation import *  # noqa: F403

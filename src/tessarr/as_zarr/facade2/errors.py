@@ -1,0 +1,3 @@
+"""zarr-python 2's ``zarr.errors``."""
+
+from tessarr.errors import *  # noqa: F403

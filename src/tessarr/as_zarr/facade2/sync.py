@@ -1,0 +1,3 @@
+"""zarr-python 2's ``zarr.sync``."""
+
+from tessarr.sync import *  # noqa: F403

@@ -1,0 +1,220 @@
+"""Stores under the alias: zarr-python's shape around tessarr's work, and the object that was given comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.as_zarr._stores import shaped
+from tessarr.as_zarr.facade.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from tessarr.as_zarr.facade.core.sync import SyncMixin, collect_aiterator, sync
+from tessarr.as_zarr.facade.storage import (
+    LocalStore,
+    LoggingStore,
+    MemoryStore,
+    StorePath,
+    WrapperStore,
+    ZipStore,
+)
+from tessarr.as_zarr.facade.storage._common import make_store_path
+from tessarr.buffer import default_buffer_prototype
+from tessarr.buffer.cpu import Buffer
+from tessarr.errors import ReadOnlyError
+from tessarr.stores.shown import shape_with
+
+PROTOTYPE = default_buffer_prototype()
+
+
+@pytest.fixture(params=["local", "memory", "zip", "wrapper", "logging", "own"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    makers: dict[str, Any] = {
+        "local": lambda: LocalStore(tmp_path / "x"),
+        "memory": MemoryStore,
+        "zip": lambda: ZipStore(tmp_path / "x.zip", mode="w"),
+        "wrapper": lambda: WrapperStore[MemoryStore](MemoryStore()),
+        "logging": lambda: LoggingStore(MemoryStore(), log_level="ERROR"),
+        "own": Upper,
+    }
+    return makers[request.param]()
+
+
+class Upper(WrapperStore):
+    """A store of one's own, which sets ``_store`` without calling ``__init__``."""
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+
+    def with_read_only(self, read_only: bool = False) -> Store:
+        twin = Upper()
+        twin._store = self._store.with_read_only(read_only)
+        return twin
+
+
+def test_nodes_give_back_the_store_that_was_given(store: Any) -> None:
+    group = tessarr.group(store)
+    z = group.create_array("a", shape=(4,), chunks=(2,), dtype="i4")
+    z[...] = [1, 2, 3, 4]
+    assert group.store is store
+    assert z.store is store
+    assert tessarr.open_group(store, mode="r+")["a"].store is store
+    assert z.store_path == StorePath(store, "a")
+    assert isinstance(z.store_path, StorePath)
+    assert z[...].tolist() == [1, 2, 3, 4]
+    assert tessarr.open_group(store, mode="r").store.read_only
+    assert z.async_array.store is store
+
+
+def test_methods_are_coroutines_over_buffers(store: Any) -> None:
+    async def use() -> list[Any]:
+        await store.set("a/b", Buffer.from_bytes(b"0123456789"))
+        await store.set_if_not_exists("a/b", Buffer.from_bytes(b"other"))
+        await store.set("a/c", Buffer.from_bytes(b"x"))
+        found = [
+            (await store.get("a/b", PROTOTYPE)).to_bytes(),
+            (await store.get("a/b", PROTOTYPE, RangeByteRequest(2, 4))).to_bytes(),
+            (await store.get("a/b", PROTOTYPE, OffsetByteRequest(8))).to_bytes(),
+            (await store.get("a/b", PROTOTYPE, byte_range=SuffixByteRequest(1))).to_bytes(),
+            await store.get("nothing", PROTOTYPE),
+            await store.exists("a/b"),
+            await store.exists("nothing"),
+            await store.getsize("a/b"),
+            sorted([key async for key in store.list()]),
+            sorted([key async for key in store.list_prefix("a/")]),
+            sorted([name async for name in store.list_dir("a")]),
+            await store.is_empty("nowhere"),
+        ]
+        if store.supports_deletes:
+            await store.delete("a/c")
+            found.append([key async for key in store.list()])
+        return found
+
+    assert asyncio.run(use()) == [
+        b"0123456789", b"23", b"89", b"9", None, True, False, 10, ["a/b", "a/c"], ["a/b", "a/c"], ["b", "c"], True,
+        *([["a/b"]] if store.supports_deletes else []),
+    ]  # fmt: skip
+
+
+def test_a_read_only_store_refuses_writes_with_the_known_words(store: Any) -> None:
+    closed = store.with_read_only(True)
+    assert (closed.read_only, store.read_only) == (True, False)
+    with pytest.raises(ValueError, match="store was opened in read-only mode and does not support writing"):
+        sync(closed.set("a", Buffer.from_bytes(b"1")))
+    tessarr.group(store)
+    with pytest.raises(ReadOnlyError):
+        tessarr.open_group(closed, mode="r").attrs["a"] = 1
+
+
+def test_a_method_that_somebody_replaced_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    original = MemoryStore.get
+
+    async def get(self: Any, key: str, *args: Any, **kwargs: Any) -> Any:
+        asked.append(key)
+        return await original(self, key, *args, **kwargs)
+
+    store = MemoryStore()
+    tessarr.group(store)
+    assert asked == []
+    monkeypatch.setattr(MemoryStore, "get", get)
+    assert tessarr.open_group(store, mode="r").store == store.with_read_only(True)
+    assert "zarr.json" in asked
+
+
+def test_the_engine_is_that_of_the_store_within(tmp_path: Path) -> None:
+    for store in (LocalStore(tmp_path / "x"), MemoryStore()):
+        z = tessarr.create_array(store, name="x", shape=(4,), chunks=(2,), dtype="i4")
+        inner = tessarr.create_array(z._store, name="y", shape=(4,), chunks=(2,), dtype="i4")
+        assert z.engine.name == inner.engine.name
+
+
+def test_a_users_dictionary_holds_buffers() -> None:
+    values: dict[str, Any] = {}
+    store = MemoryStore(values)
+    group = tessarr.group(store, attributes={"a": 1})
+    group.attrs["b"] = 2
+    assert isinstance(values["zarr.json"], Buffer)
+    assert tessarr.open_group(MemoryStore(values), mode="r").attrs.asdict() == {"a": 1, "b": 2}
+    assert store == MemoryStore(values)
+    assert store != MemoryStore()
+    assert store._store_dict is values
+    tessarr.group(own := MemoryStore())
+    assert own._store_dict["zarr.json"].to_bytes().startswith(b"{")
+
+
+def test_a_zip_archive_is_opened_at_its_first_use(tmp_path: Path) -> None:
+    import zipfile
+
+    missing, no_zip = ZipStore(tmp_path / "x.zip"), tmp_path / "y.zip"
+    no_zip.write_bytes(b"no zip at all")
+    with pytest.raises(FileNotFoundError):
+        sync(missing.get("zarr.json", PROTOTYPE))
+    with pytest.raises(zipfile.BadZipFile):
+        sync(ZipStore(no_zip).get("zarr.json", PROTOTYPE))
+    with ZipStore(tmp_path / "x.zip", mode="w") as store:
+        tessarr.create_array(store, shape=(3,), dtype="i4")[:] = 1
+    assert tessarr.open(ZipStore(tmp_path / "x.zip"), mode="r")[:].tolist() == [1, 1, 1]
+
+
+def test_stores_survive_pickling(tmp_path: Path) -> None:
+    with ZipStore(tmp_path / "z.zip", mode="w") as archive:
+        tessarr.create_array(archive, shape=(3,), dtype="i4")[:] = 5
+    for store in (LocalStore(tmp_path / "x"), WrapperStore(LocalStore(tmp_path / "y")), ZipStore(tmp_path / "z.zip")):
+        if not store.read_only:
+            tessarr.create_array(store, shape=(3,), dtype="i4")[:] = 5
+        again = pickle.loads(pickle.dumps(tessarr.open_array(store)))
+        assert again[:].tolist() == [5, 5, 5]
+        assert type(again.store) is type(store)
+
+
+@pytest.fixture
+def shapes() -> Iterator[None]:
+    shape_with(shaped)
+    yield
+    shape_with(None)
+
+
+@pytest.mark.usefixtures("shapes")
+def test_stores_made_of_paths_have_the_shape_too(tmp_path: Path) -> None:
+    z = tessarr.create_array(str(tmp_path / "x.zarr"), shape=(3,), dtype="i4")
+    assert isinstance(z.store, LocalStore)
+    assert asyncio.run(z.store.get("zarr.json", PROTOTYPE)).to_bytes().startswith(b"{")
+    assert isinstance(tessarr.group({}).store, MemoryStore)
+    own = tessarr.storage.MemoryStore()
+    assert tessarr.group(own).store is own  # an object of tessarr's, which was given
+    assert np.array_equal(tessarr.open_array(tmp_path / "x.zarr", mode="r")[:], np.zeros(3))
+
+
+def test_places_are_made_of_what_users_give(tmp_path: Path) -> None:
+    store = MemoryStore()
+    place = sync(make_store_path(store, path="a"))
+    assert (place.store, place.path) == (store, "a")
+    assert isinstance(sync(make_store_path(str(tmp_path))).store, LocalStore)
+    closed = sync(make_store_path(store, mode="r"))
+    assert closed.store.read_only
+
+    async def use() -> list[Any]:
+        value = StorePath(store, "x")
+        await value.set(Buffer.from_bytes(b"1"))
+        found = [(await value.get()).to_bytes(), await value.exists()]
+        await value.delete()
+        return [*found, await value.exists(), str(value / "y")]
+
+    assert asyncio.run(use()) == [b"1", True, False, f"{store}/x/y"]
+
+
+def test_coroutines_are_waited_for() -> None:
+    class Own(SyncMixin):
+        def size(self, store: Any) -> int:
+            return int(self._sync(store.getsize("a")))
+
+    store = MemoryStore({"a": Buffer.from_bytes(b"123")})
+    assert Own().size(store) == 3
+    assert collect_aiterator(store.list()) == ("a",)
+    assert [*Own()._sync_iter(store.list())] == ["a"]
