@@ -35,6 +35,7 @@ _HOME = {
         "full_like_async open_like_async from_array_async save_async save_array_async save_group_async load_async "
         "tree_async create_hierarchy_async consolidate_metadata_async"
     ),
+    "core.n5": "open_n5 create_n5 open_n5_async create_n5_async",
     "core.copy": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
     "core.read_many": "read_many read_many_async",
     "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
@@ -92,6 +93,10 @@ if TYPE_CHECKING:
     from tessarr.core.diagnostics import print_debug_info as print_debug_info
     from tessarr.core.diagnostics import set_format as set_format
     from tessarr.core.group import Group as Group
+    from tessarr.core.n5 import create_n5 as create_n5
+    from tessarr.core.n5 import create_n5_async as create_n5_async
+    from tessarr.core.n5 import open_n5 as open_n5
+    from tessarr.core.n5 import open_n5_async as open_n5_async
     from tessarr.core.open import *  # noqa: F403
     from tessarr.core.read_many import read_many as read_many
     from tessarr.core.read_many import read_many_async as read_many_async

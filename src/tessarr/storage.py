@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from tessarr.stores.remote.fsspec import FsspecStore
     from tessarr.stores.remote.obstore.store import ObjectStore
     from tessarr.stores.url import StoreLike, same_place, store_from
+    from tessarr.stores.virtual.n5 import N5FSStore, N5Store
     from tessarr.stores.virtual.reference import ReferenceStore
-    from tessarr.stores.virtual.unsupported import GpuMemoryStore, N5FSStore, N5Store
+    from tessarr.stores.virtual.unsupported import GpuMemoryStore
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
     from tessarr.stores.wrappers.cache import CacheStore, LRUStoreCache
     from tessarr.stores.wrappers.consolidated import ConsolidatedMetadataStore
@@ -83,7 +84,8 @@ _HOMES = {
     "stores.database.redis": "RedisStore",
     "stores.database.mongodb": "MongoDBStore",
     "stores.wrappers.consolidated": "ConsolidatedMetadataStore",
-    "stores.virtual.unsupported": "GpuMemoryStore N5FSStore N5Store",
+    "stores.virtual.unsupported": "GpuMemoryStore",
+    "stores.virtual.n5": "N5FSStore N5Store",
     "core.zarr2": "listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -5,8 +5,9 @@
 
 The root is any URL that tessarr opens; adapters read from left to right. Of those that the proposal names tessarr does
 ``zip:`` (and ``zip`` nested in ``zip``), ``zarr2: zarr3: zarr:`` (which format to expect, and a path), ``icechunk:``
-(branches, tags and snapshots, through the icechunk package), ``byte-range:`` of zips, and ``..:`` (out of the adapter
-before it). A trailing ``:`` may be left away. fsspec's chains (``zip://inner::s3://…``) read the other way round.
+(branches, tags and snapshots, through the icechunk package), ``n5:`` (axes in C order), ``byte-range:`` of zips, and
+``..:`` (out of the adapter before it). A trailing ``:`` may be left away. fsspec's chains (``zip://inner::s3://…``) read the
+other way round.
 
 >>> join("gs://bucket/path/to/outer.zip|zip:path/to/inner.zip", "|..:other/zarr/hierarchy|zarr3:path/to/array")
 'gs://bucket/path/to/other/zarr/hierarchy/|zarr3:path/to/array'
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)|\.\.(?=:)")
 _FORMATS: dict[str, ZarrFormat | None] = {"zarr2": 2, "zarr3": 3, "zarr": None}
-_CONTAINERS = ("zip", *_FORMATS, "icechunk")
+_CONTAINERS = ("zip", *_FORMATS, "icechunk", "n5")
 """Adapters whose path lies inside something that holds many names."""
 
 
@@ -175,13 +176,25 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, Any] | None = None,
     for step in steps:
         if step.scheme not in _CONTAINERS:
             raise UnsupportedOperationError(f"the adapter {step.scheme}: is not supported", store=scrub_url(url))
+    container = steps.pop() if steps and steps[-1].scheme == "n5" else None
+    if any(step.scheme == "n5" for step in steps) or (container is not None and formats):
+        raise StoreError("n5: is the last adapter", got=scrub_url(url))
     if steps and steps[0].scheme == "icechunk":
         store, path = _open_icechunk(pipeline.root, steps, storage_options, read_only)
     else:
         store, path = _open_zips(pipeline.root, steps, storage_options, read_only)
+    if container is not None:
+        store, path = _open_n5(store, path, read_only), unquote(container.path).strip("/")
     if formats:
         path = "/".join(part for part in (path, unquote(formats[0].path).strip("/")) if part)
     return Opened(store, path, _FORMATS[formats[0].scheme] if formats else None)
+
+
+def _open_n5(store: Store, path: str, read_only: bool) -> Store:
+    from tessarr.stores.path import StorePath
+    from tessarr.stores.virtual.n5 import N5Store
+
+    return N5Store(StorePath(store, path), read_only=read_only)
 
 
 def _open_zips(

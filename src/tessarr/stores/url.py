@@ -44,7 +44,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
 CHAIN = re.compile(r"(?<!//\[)::(?![^\[]*\])")
 """What stands between the links of fsspec's chains. Hosts in brackets have colons of their own."""
 _SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
-_STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk):").match
+_STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5):").match
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
 """Methods of obspec's protocols that `ObjectStore` uses, and nothing else has together."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")

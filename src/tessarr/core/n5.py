@@ -1,0 +1,129 @@
+"""N5 containers: opened as groups and arrays, and datasets created in them.
+
+Source: N5 4.0; `tessarr.stores.virtual.n5` says how a container becomes a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessarr.codecs.array_to_array.transpose import TransposeCodec
+from tessarr.codecs.array_to_bytes.bytes import BytesCodec
+from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
+from tessarr.codecs.base import Codec
+from tessarr.codecs.parse import codec_from
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.group import Group
+from tessarr.core.open import create_array, open
+from tessarr.metadata import n5
+from tessarr.metadata.n5 import AxisOrder
+from tessarr.stores.virtual.n5 import N5Store
+
+
+def _container(store: Any, axis_order: AxisOrder, mode: str, options: Mapping[str, Any] | None) -> N5Store:
+    from tessarr.stores.path import StorePath
+    from tessarr.stores.url import store_from
+
+    if isinstance(store, N5Store):
+        return store
+    opened, path = store_from(store, mode=mode, storage_options=options)
+    if isinstance(opened, N5Store):
+        return opened
+    return N5Store(StorePath(opened, path), axis_order=axis_order, read_only=mode == "r")
+
+
+@stepwise
+def open_n5(
+    store: Any,
+    mode: str = "r",
+    *,
+    path: str | None = None,
+    axis_order: AxisOrder = "C",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Steps[Array | Group]:
+    """Open an N5 container, or the group or dataset at `path` in it.
+
+    `store` is a path, a URL, a mapping or a store. `axis_order` is ``"C"`` for arrays whose slowest axis comes first, as
+    zarr-python 2 and z5py show them, or ``"F"`` for N5's own order, as Java, TensorStore and Neuroglancer do. `mode` as in
+    `tessarr.open`. A URL that ends in ``|n5:`` opens the same with `tessarr.open`, in C order.
+
+    Raises `NodeNotFoundError`, and `MetadataValidationError` for a dataset that is not of numbers, or is malformed.
+
+    >>> import tessarr
+    >>> container = {"a/attributes.json": b'{"dimensions": [4, 6], "blockSize": [2, 3], "dataType": "uint8",'
+    ...     b' "compression": {"type": "raw"}}', "a/0/0": bytes.fromhex("000000020000000200000003") + bytes(range(6))}
+    >>> z = tessarr.open_n5(container)["a"]
+    >>> z.shape, z[:3, :2].tolist()
+    ((6, 4), [[0, 1], [2, 3], [4, 5]])
+    """
+    return (yield from steps_of(open)(_container(store, axis_order, mode, storage_options), mode, path=path))
+
+
+@stepwise
+def create_n5(
+    store: Any,
+    *,
+    shape: Sequence[int],
+    chunks: Sequence[int],
+    dtype: Any,
+    path: str = "",
+    compressor: Any = "zstd",
+    axis_order: AxisOrder = "C",
+    attributes: Mapping[str, Any] | None = None,
+    dimension_names: Sequence[str] | None = None,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Steps[Array]:
+    """Create a dataset of an N5 container, with groups above it.
+
+    `shape` and `chunks` are in `axis_order` (see `open_n5`). `dtype` is an integer type, float32 or float64. `compressor` is
+    ``None``, or gzip, zlib, bz2, lzma, zstd, blosc or ``tessarr.lz4java`` (N5's lz4), as an object, a name or JSON. Blocks at
+    the edge are stored whole. `dimension_names` become the attribute ``axes``, in N5's order.
+
+    Raises `MetadataValidationError` for what N5 cannot say, `ContainsArrayError`, `ContainsGroupError`.
+
+    >>> import tessarr
+    >>> values = {}
+    >>> z = tessarr.create_n5(values, path="s0", shape=(6, 4), chunks=(3, 2), dtype="uint16", compressor=None)
+    >>> z[...] = 1
+    >>> sorted(values), values["s0/0/0"][:12].hex()
+    (['attributes.json', 's0/0/0', 's0/0/1', 's0/1/0', 's0/1/1', 's0/attributes.json'], '000000020000000200000003')
+    """
+    where = _container(store, axis_order, "a", storage_options)
+    order = where.axis_order
+    reverse = TransposeCodec(tuple(reversed(range(len(shape)))))
+    single = str(dtype).endswith(("int8", "|u1", "|i1", "u1", "i1"))
+    codecs: list[Codec] = [reverse, BytesCodec(None if single else "big")]
+    if compressor is not None:
+        named = (
+            {"name": compressor, "configuration": _USUAL.get(compressor, {})}
+            if isinstance(compressor, str)
+            else compressor
+        )
+        codecs.append(codec_from(named))
+    return (
+        yield from steps_of(create_array)(
+            where,
+            name=path or None,
+            shape=tuple(shape),
+            chunks=tuple(chunks),
+            dtype=dtype,
+            fill_value=0,
+            filters=[reverse] if order == "C" else None,
+            serializer=N5DefaultCodec(tuple(codecs)),
+            compressors=None,
+            chunk_key_encoding=n5.keys(len(shape), order),
+            attributes=attributes,
+            dimension_names=dimension_names,
+            overwrite=overwrite,
+            zarr_format=3,
+        )
+    )
+
+
+_USUAL: dict[str, dict[str, Any]] = {"gzip": {"level": 5}, "zstd": {"level": 3}}
+
+open_n5_async = twin(open_n5)
+create_n5_async = twin(create_n5)

@@ -1,0 +1,276 @@
+"""N5's ``attributes.json`` as documents of Zarr v3, and back.
+
+Source: N5 4.0, "file-system specification" and its Java source; zarr-extensions, "n5_default".
+
+>>> document = to_zarr({"dimensions": [4, 6], "blockSize": [2, 3], "dataType": "uint8", "compression": {"type": "raw"}}, "C")
+>>> document["shape"], document["chunk_key_encoding"]["configuration"]
+([6, 4], {'template': '{1}/{0}'})
+>>> to_n5(document, "C", {})
+{'dimensions': [4, 6], 'blockSize': [2, 3], 'dataType': 'uint8', 'compression': {'type': 'raw'}}
+
+A dataset is a directory whose attributes have ``dimensions``, ``blockSize``, ``dataType`` and ``compression`` (or, before
+N5 2.0, ``compressionType``); every other directory is a group. N5 names axes with the fastest first. With axis order
+``"C"`` arrays have them the other way round, as zarr-python 2 and z5py do; with ``"F"`` as Java, TensorStore and
+Neuroglancer do. The fill value is 0. All other members are attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from tessarr.errors import MetadataValidationError, Problem
+from tessarr.types import JSON, JSONObject
+
+AxisOrder: TypeAlias = Literal["C", "F"]
+
+VERSION = "4.0.0"
+"""What a new container says of itself, under ``n5`` in its root."""
+DOCUMENT = "attributes.json"
+_DATASET = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
+_TYPES = frozenset(
+    (*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64")
+)  # fmt: skip
+_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+
+
+def is_dataset(attributes: Mapping[str, Any]) -> bool:
+    """Whether the attributes of a directory make it a dataset."""
+    return all(name in attributes for name in _DATASET[:3])
+
+
+def to_zarr(attributes: Mapping[str, Any], order: AxisOrder) -> JSONObject:
+    """The v3 document of a directory with these attributes. Raises `MetadataValidationError` listing every problem."""
+    if not is_dataset(attributes):
+        kept = {name: value for name, value in attributes.items() if name != "n5"}
+        return {"zarr_format": 3, "node_type": "group", "attributes": kept}
+    problems: list[Problem] = []
+    sizes = {name: _sizes(attributes[name], name, problems) for name in ("dimensions", "blockSize")}
+    ndim = len(sizes["dimensions"])
+    if ndim != len(sizes["blockSize"]) or ndim == 0:
+        problems.append(Problem(("blockSize",), "value", f"must have as many axes as dimensions, {ndim}, at least one"))
+    data_type = attributes["dataType"]
+    if data_type not in _TYPES:
+        problems.append(Problem(("dataType",), "unsupported", f"tessarr reads numbers, not {data_type!r}"))
+    compressor = _compressor(attributes, str(data_type), problems)
+    if problems:
+        raise MetadataValidationError("invalid N5 dataset", problems)
+    shape, chunks = sizes["dimensions"], sizes["blockSize"]
+    turned = order == "C"
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape[::-1] if turned else shape,
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks[::-1] if turned else chunks}},
+        "chunk_key_encoding": keys(ndim, order),
+        "fill_value": 0,
+        "codecs": codecs(ndim, str(data_type), order, compressor),
+        "attributes": {name: value for name, value in attributes.items() if name not in (*_DATASET, "n5")},
+    }
+
+
+def keys(ndim: int, order: AxisOrder) -> JSONObject:
+    """The chunk key encoding of a dataset."""
+    if order == "F":
+        return {"name": "v2", "configuration": {"separator": "/"}}
+    template = "/".join(f"{{{axis}}}" for axis in reversed(range(ndim)))
+    return {"name": "template", "configuration": {"template": template}}
+
+
+def codecs(ndim: int, data_type: str, order: AxisOrder, compressor: JSONObject | None) -> list[JSON]:
+    """The codecs of a dataset."""
+    reverse: JSONObject = {"name": "transpose", "configuration": {"order": list(reversed(range(ndim)))}}
+    raw: JSONObject = {"name": "bytes"}
+    if not data_type.endswith("int8"):
+        raw["configuration"] = {"endian": "big"}
+    inner: list[JSON] = [reverse, raw, *([] if compressor is None else [compressor])]
+    block: JSONObject = {"name": "n5_default", "configuration": {"codecs": inner}}
+    return [reverse, block] if order == "C" else [block]
+
+
+def _sizes(value: Any, name: str, problems: list[Problem]) -> list[int]:
+    least = 1 if name == "blockSize" else 0
+    if not isinstance(value, Sequence) or not all(type(n) is int and n >= least for n in value):
+        problems.append(Problem((name,), "value", f"must be a list of integers of at least {least}, got {value!r}"))
+        return []
+    return list(value)
+
+
+# -- compressions --------------------------------------------------------------------------------------------------------
+
+
+def _compressor(attributes: Mapping[str, Any], data_type: str, problems: list[Problem]) -> JSONObject | None:
+    """The codec of a dataset's compression; ``None`` for raw."""
+    given = attributes.get("compression")
+    if given is None and isinstance(attributes.get("compressionType"), str):
+        given = {"type": attributes["compressionType"]}
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or not isinstance(kind, str):
+        problems.append(Problem(("compression",), "value", f"must be an object with a type, got {given!r}"))
+        return None
+    if kind == "raw":
+        return None
+    made = _MAKERS.get(kind)
+    if made is None:
+        known = ", ".join(sorted(("raw", *_MAKERS)))
+        problems.append(Problem(("compression", "type"), "unsupported", f"unknown {kind!r}; known: {known}"))
+        return None
+    try:
+        found: JSONObject = made(given, data_type)
+    except (TypeError, ValueError, IndexError) as error:
+        problems.append(Problem(("compression",), "value", f"{given!r}: {error}"))
+        return None
+    return found
+
+
+def _integer(given: Mapping[str, Any], name: str, default: int) -> int:
+    value = given.get(name, default)
+    if type(value) is not int:
+        raise ValueError(f"{name} must be an integer")
+    return value
+
+
+def _gzip(given: Mapping[str, Any], _: str) -> JSONObject:
+    level = _integer(given, "level", -1)
+    if given.get("useZlib", False):
+        return {"name": "numcodecs.zlib", "configuration": {"level": level}}
+    return {"name": "gzip", "configuration": {"level": 6 if level < 0 else level}}
+
+
+def _blosc(given: Mapping[str, Any], data_type: str) -> JSONObject:
+    bits = int(data_type.strip("abcdefghijklmnopqrstuvwxyz") or 8)
+    return {
+        "name": "blosc",
+        "configuration": {
+            "typesize": bits // 8,
+            "cname": given.get("cname", "blosclz"),
+            "clevel": _integer(given, "clevel", 6),
+            "shuffle": _SHUFFLES[_integer(given, "shuffle", 0)],
+            "blocksize": _integer(given, "blocksize", 0),
+        },
+    }
+
+
+_MAKERS: dict[str, Any] = {
+    "gzip": _gzip,
+    "bzip2": lambda given, _: {"name": "numcodecs.bz2", "configuration": {"level": _integer(given, "blockSize", 9)}},
+    "xz": lambda given, _: {"name": "numcodecs.lzma", "configuration": {"preset": _integer(given, "preset", 6)}},
+    "lz4": lambda given, _: {
+        "name": "tessarr.lz4java",
+        "configuration": {"block_size": _integer(given, "blockSize", 1 << 16)},
+    },
+    "zstd": lambda given, _: {
+        "name": "zstd",
+        "configuration": {"level": _integer(given, "level", 3), "checksum": False},
+    },
+    "blosc": _blosc,
+}
+
+
+def compression(codec: Mapping[str, Any] | None) -> JSONObject | None:
+    """The compression that a codec object stands for; ``None`` when N5 has none such.
+
+    >>> compression({"name": "gzip", "configuration": {"level": 1}})
+    {'type': 'gzip', 'level': 1}
+    """
+    if codec is None:
+        return {"type": "raw"}
+    options = dict(codec.get("configuration") or {})
+    match codec.get("name"):
+        case "gzip":
+            return {"type": "gzip", "level": options["level"]}
+        case "numcodecs.zlib":
+            return {"type": "gzip", "level": options.get("level", 1), "useZlib": True}
+        case "numcodecs.bz2":
+            return {"type": "bzip2", "blockSize": options.get("level", 1)}
+        case "numcodecs.lzma" if options.get("format", 1) == 1 and not options.get("filters"):
+            preset = options.get("preset")
+            return {"type": "xz", "preset": 6 if preset is None else preset}
+        case "tessarr.lz4java":
+            return {"type": "lz4", "blockSize": options["block_size"]}
+        case "zstd" if not options.get("checksum", False):
+            return {"type": "zstd", "level": options["level"]}
+        case "blosc":
+            shuffle = _SHUFFLES.index(options["shuffle"])
+            known = {name: options[name] for name in ("cname", "clevel")}
+            return {"type": "blosc", **known, "shuffle": shuffle, "blocksize": options["blocksize"]}
+    return None
+
+
+# -- the way back --------------------------------------------------------------------------------------------------------
+
+
+def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, Any]) -> JSONObject:
+    """The attributes that say what a v3 document says; `old` are those that it replaces.
+
+    Members of `old` that describe a dataset stay as they are spelled where they say the same.
+    Raises `MetadataValidationError` for what N5 has no words for.
+    """
+    version: JSONObject = {"n5": old["n5"]} if "n5" in old else {}
+    own = dict(document.get("attributes") or {})
+    reserved = [name for name in own if name in (*_DATASET, "n5")]
+    if reserved:
+        problems = [Problem(("attributes", name), "value", "is a name of N5's own") for name in reserved]
+        raise MetadataValidationError("attributes that N5 cannot hold", problems)
+    if document.get("node_type") != "array":
+        return {**version, **own}
+    if is_dataset(old) and _same(document, to_zarr(old, order)):
+        return {**version, **{name: old[name] for name in _DATASET if name in old}, **own}
+    return {**version, **_dataset(document, order), **own}
+
+
+def _same(document: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(document.get(name) == other[name] for name in other if name != "attributes")
+
+
+def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
+    shape = list(document["shape"])
+    grid = document["chunk_grid"]
+    chunks = list(grid.get("configuration", {}).get("chunk_shape", [])) if grid.get("name") == "regular" else []
+    data_type = document["data_type"]
+    block = next((codec for codec in document["codecs"] if codec.get("name") == "n5_default"), None)
+    inner = block["configuration"]["codecs"] if block is not None else []
+    compressor = inner[2] if len(inner) > 2 else None
+    found = compression(compressor)
+    expected = codecs(len(shape), str(data_type), order, compressor)
+    checks = (
+        ("chunk_grid", len(chunks) == len(shape) > 0, "regular, of one axis or more"),
+        ("data_type", data_type in _TYPES, "integers, float32 or float64"),
+        ("fill_value", document.get("fill_value") == 0, "0"),
+        ("chunk_key_encoding", document["chunk_key_encoding"] == keys(len(shape), order), keys(len(shape), order)),
+        ("codecs", _plain(document["codecs"]) == _plain(expected), expected),
+        ("codecs", found is not None, "a compression of N5"),
+        ("storage_transformers", not document.get("storage_transformers"), "none"),
+    )
+    problems = [
+        Problem((name,), "value", f"N5 has {wanted}; got {document.get(name)!r}")
+        for name, fine, wanted in checks
+        if not fine
+    ]
+    if problems:
+        hint = "Create datasets with tessarr.create_n5"
+        raise MetadataValidationError("this array is no N5 dataset", problems, hint=hint)
+    turned = order == "C"
+    dataset: JSONObject = {
+        "dimensions": shape[::-1] if turned else shape,
+        "blockSize": chunks[::-1] if turned else chunks,
+        "dataType": data_type,
+        "compression": found,
+    }
+    names = document.get("dimension_names")
+    if names and all(isinstance(name, str) for name in names):
+        dataset["axes"] = list(names)[::-1] if turned else list(names)
+    return dataset
+
+
+def _plain(value: Any) -> Any:
+    """JSON without configurations that say nothing."""
+    if isinstance(value, Mapping):
+        kept = {name: _plain(item) for name, item in value.items()}
+        return {
+            name: item
+            for name, item in kept.items()
+            if not (name == "configuration" and item in ({}, {"endian": None}))
+        }
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
