@@ -8,6 +8,7 @@ Needs obstore (the extra ``cloud``).
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -32,17 +33,17 @@ class CountedStore(ObjectStore):
         self.requests = 0
         self.nbytes = 0
 
-    def _send(self, key: str, operation: str, call: Callable[[], Any]) -> Any:
-        def late() -> Any:
-            time.sleep(self.latency_s)
+    async def _send(self, key: str, operation: str, call: Callable[[], Any]) -> Any:
+        async def late() -> Any:
+            await asyncio.sleep(self.latency_s)
             with _guard:
                 self.requests += 1  # a key that is missing costs a request, too
-            answer = call()
+            answer = await call()
             with _guard:
                 self.nbytes += memoryview(answer.body).nbytes if hasattr(answer, "body") else 0
             return answer
 
-        return super()._send(key, operation, late)
+        return await super()._send(key, operation, late)
 
     latency_s = 0.0
 

@@ -1,39 +1,37 @@
-//! Stores that Python serves. Those behind a network are driven by Python, which hands over what came as it comes
-//! (`Reading`, `Waves`, `Writing`); near ones are called from here (`read_near`, `write_near`).
+//! Stores that Python serves: Python sends the requests of chunk reads and hands over the responses (`ReadPlan`,
+//! `ChunkReads`), and stores the new values of chunks (`WritePlan`). Nothing here calls Python.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex};
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::array::Array;
+use crate::chunk_reads::{self, Range, Response};
 use crate::encode::{self, merge, stored_order};
-use crate::error::{Error, Result};
-use crate::leaves::Request;
-use crate::part::{Part, Plan};
-use crate::pool;
+use crate::error::Result;
+use crate::leaves::Job;
+use crate::part::Plan;
 use crate::python::poll;
 use crate::region::{Exported, Memory};
 use crate::store::{Object, OwnedBytes, Source};
-use crate::waves::{self, Answer, Range};
 
 /// A request with the caller's memory.
-pub struct Begun {
+pub struct Planned {
     pub array: Arc<Array>,
     pub plan: Arc<Plan>,
     pub buffer: PyUntypedBuffer,
 }
 
-/// A selection that is being read: its parts, one per chunk, are read in any number of `Waves`.
+/// A selection that is being read: its parts, one per chunk, are read in any number of `ChunkReads`.
 #[pyclass(frozen, module = "tessarr._native")]
-pub struct Reading(pub Begun);
+pub struct ReadPlan(pub Planned);
 
 #[pymethods]
-impl Reading {
+impl ReadPlan {
     fn __len__(&self) -> usize {
         self.0.plan.len()
     }
@@ -41,72 +39,72 @@ impl Reading {
     /// Decoded bytes that are fetched for a part; the first stands for all.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
-        Ok(if self.0.plan.len() == 0 { 0 } else { waves::part_nbytes(&self.0.array, &self.0.plan)? })
+        Ok(if self.0.plan.len() == 0 { 0 } else { chunk_reads::part_nbytes(&self.0.array, &self.0.plan)? })
     }
 
-    /// Begins to read parts `first..stop`. Shards of at most `small` decoded bytes are fetched whole.
-    fn start(slf: &Bound<'_, Self>, first: usize, stop: usize, small: usize) -> PyResult<Waves> {
-        let Begun { array, plan, buffer } = &slf.get().0;
+    /// Begins to read parts `first..stop`. Shards of at most `whole_below` decoded bytes are requested whole.
+    fn start(slf: &Bound<'_, Self>, first: usize, stop: usize, whole_below: usize) -> PyResult<ChunkReads> {
+        let Planned { array, plan, buffer } = &slf.get().0;
         if first > stop || stop > plan.len() {
             return Err(PyIndexError::new_err("no such parts"));
         }
-        // `Waves` keeps `slf`, and with it the buffer.
-        let request = Request { array: array.clone(), plan: plan.clone(), out: Memory::of_buffer(buffer) };
-        let waves = slf.py().detach(|| waves::Waves::start(request, (first, stop), small))?;
-        Ok(Waves { waves: Mutex::new(waves), _reading: slf.clone().unbind() })
+        // `ChunkReads` keeps `slf`, and with it the buffer.
+        let job = Job { array: array.clone(), plan: plan.clone(), out: Memory::of_buffer(buffer) };
+        let reads = slf.py().detach(|| chunk_reads::ChunkReads::start(job, (first, stop), whole_below))?;
+        Ok(ChunkReads { reads: Mutex::new(reads), _plan: slf.clone().unbind() })
     }
 }
 
-/// See `crate::waves`.
+/// See `crate::chunk_reads`.
 #[pyclass(frozen, module = "tessarr._native")]
-pub struct Waves {
-    waves: Mutex<waves::Waves>,
-    _reading: Py<Reading>,
+pub struct ChunkReads {
+    reads: Mutex<chunk_reads::ChunkReads>,
+    _plan: Py<ReadPlan>,
 }
 
-type Asked = (usize, String, Option<Vec<Range>>);
+type Requested = (usize, String, Option<Vec<Range>>);
 type Given<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
 
-impl Waves {
-    fn with<T>(&self, work: impl FnOnce(&mut waves::Waves) -> Result<T>) -> PyResult<T> {
-        let taken = self.waves.try_lock();
-        let mut waves = taken.map_err(|_| PyRuntimeError::new_err("waves belong to one thread at a time"))?;
-        Ok(work(&mut waves)?)
+impl ChunkReads {
+    fn with<T>(&self, work: impl FnOnce(&mut chunk_reads::ChunkReads) -> Result<T>) -> PyResult<T> {
+        let taken = self.reads.try_lock();
+        let mut reads = taken.map_err(|_| PyRuntimeError::new_err("chunk reads belong to one thread at a time"))?;
+        Ok(work(&mut reads)?)
     }
 }
 
 #[pymethods]
-impl Waves {
-    /// What to fetch now: (id, key, ranges or `None` for the whole value).
-    fn asks(&self, py: Python<'_>) -> PyResult<Vec<Asked>> {
-        let asks = py.detach(|| self.with(waves::Waves::asks))?;
-        Ok(asks.into_iter().map(|ask| (ask.id, ask.key, ask.ranges)).collect())
+impl ChunkReads {
+    /// What is needed now: (id, key, ranges or `None` for the whole value).
+    fn requests(&self, py: Python<'_>) -> PyResult<Vec<Requested>> {
+        let requests = py.detach(|| self.with(chunk_reads::ChunkReads::requests))?;
+        Ok(requests.into_iter().map(|request| (request.id, request.key, request.ranges)).collect())
     }
 
-    /// Takes what came: (id, a buffer per range or `None` for a missing key, version or `None`).
-    fn answer(&self, py: Python<'_>, answers: Vec<Given<'_>>) -> PyResult<()> {
-        let taken = answers.into_iter().map(|(id, parts, version)| {
+    /// Takes responses: (id, a buffer per range or `None` for a missing key, version or `None`).
+    fn receive(&self, py: Python<'_>, responses: Vec<Given<'_>>) -> PyResult<()> {
+        let taken = responses.into_iter().map(|(id, parts, version)| {
             let parts = parts.map(|parts| buffers(&parts)).transpose()?;
-            Ok(Answer { id, parts, version: version.map(Arc::from) })
+            Ok(Response { id, parts, version: version.map(Arc::from) })
         });
-        let answers = taken.collect::<PyResult<Vec<_>>>()?;
-        py.detach(|| self.with(|waves| waves.answer(answers, &mut poll())))
+        let responses = taken.collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.with(|reads| reads.receive(responses, &mut poll())))
     }
 }
 
 /// A selection that is being written, chunk by chunk.
 #[pyclass(frozen, module = "tessarr._native")]
-pub struct Writing(pub Begun);
+pub struct WritePlan(pub Planned);
 
 #[pymethods]
-impl Writing {
+impl WritePlan {
     fn __len__(&self) -> usize {
         self.0.plan.len()
     }
 
     /// Of part `number`: the chunk's index in the grid, its key, and whether it is covered.
     fn part<'py>(&self, py: Python<'py>, number: usize) -> PyResult<(Bound<'py, PyTuple>, String, bool)> {
-        let Begun { array, plan, .. } = &self.0;
+        let Planned { array, plan, .. } = &self.0;
         if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }
@@ -121,7 +119,7 @@ impl Writing {
         number: usize,
         old: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let Begun { array, plan, buffer } = &self.0;
+        let Planned { array, plan, buffer } = &self.0;
         if number >= plan.len() {
             return Err(PyIndexError::new_err("no such part"));
         }
@@ -159,131 +157,6 @@ fn encode(
     match merge(&chain, old.map(Source::whole), &part, &inside, how, &mut out) {
         Ok(any) => Ok(any.then_some(out)),
         Err(error) => Err(error.at(&coords, &array.key(&coords))),
-    }
-}
-
-/// Values asked of a near store at once,
-const MOST_VALUES: usize = 512;
-/// and at most so much of them, decoded.
-const MOST_BYTES: usize = 64 << 20;
-
-/// Parts that go together.
-fn at_once(nbytes: usize) -> usize {
-    (MOST_BYTES / nbytes.max(1)).clamp(1, MOST_VALUES)
-}
-
-/// Reads `part` from `store`, of which shards of at most `whole` decoded bytes are fetched whole:
-/// `fetch([(key, ranges or None)]) -> [a buffer per range, or None]`.
-pub fn read_near(
-    py: Python<'_>,
-    array: &Arc<Array>,
-    store: &Bound<'_, PyAny>,
-    part: &Part,
-    out: Memory<'static>,
-    whole: usize,
-) -> PyResult<()> {
-    let plan = Arc::new(py.detach(|| Plan::new(part, &array.grid_axes)));
-    let many = at_once(waves::part_nbytes(array, &plan)?);
-    for first in (0..plan.len()).step_by(many) {
-        let request = Request { array: array.clone(), plan: plan.clone(), out };
-        let range = (first, (first + many).min(plan.len()));
-        let mut waves = py.detach(|| waves::Waves::start(request, range, whole))?;
-        loop {
-            let asks = waves.asks()?;
-            if asks.is_empty() {
-                break;
-            }
-            let (ids, requests): (Vec<_>, Vec<_>) = asks.into_iter().map(|ask| (ask.id, (ask.key, ask.ranges))).unzip();
-            let values = store.call_method1(intern!(py, "fetch"), (requests,))?;
-            let values = values.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-            if values.len() != ids.len() {
-                let error = Error::new("store", "fetch returned another number of values than it was asked for");
-                return Err(error.expected(ids.len().to_string()).got(values.len().to_string()).into());
-            }
-            let answers = ids.into_iter().zip(values).map(|(id, value)| {
-                let parts = if value.is_none() { None } else { Some(buffers(&value)?) };
-                Ok(Answer { id, parts, version: None })
-            });
-            let answers = answers.collect::<PyResult<Vec<_>>>()?;
-            py.detach(|| waves.answer(answers, &mut poll()))?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes to `store`: covered chunks in batches, the others one by one under its lock (`update`).
-pub fn write_near(
-    py: Python<'_>,
-    array: &Arc<Array>,
-    store: &Bound<'_, PyAny>,
-    part: &Part,
-    value: Memory<'static>,
-) -> PyResult<()> {
-    let plan = Arc::new(py.detach(|| Plan::new(part, &array.grid_axes)));
-    let many = at_once(array.chain_at(&plan.get(0).0)?.nbytes);
-    let mut covered = Vec::with_capacity(many);
-    for number in 0..plan.len() {
-        let (coords, part) = plan.get(number);
-        if part.covers(&array.inside(&coords)) {
-            covered.push(number);
-        } else {
-            let alive = Arc::new(RwLock::new(true));
-            let change = Change { array: array.clone(), plan: plan.clone(), number, value, alive: alive.clone() };
-            let done = store.call_method1(intern!(py, "update"), (array.key(&coords), change));
-            // Waits for a thread that is still at it, whatever became of the update.
-            py.detach(|| *alive.write().unwrap_or_else(PoisonError::into_inner) = false);
-            done?;
-        }
-        if covered.len() == many || number + 1 == plan.len() {
-            for (number, data) in encode_all(py, array, &plan, &covered, value)? {
-                let key = array.key(&plan.get(number).0);
-                store.call_method1(intern!(py, "put"), (key, data.map(|data| PyBytes::new(py, &data))))?;
-            }
-            covered.clear();
-        }
-    }
-    Ok(())
-}
-
-/// The encoded chunks of parts that cover them.
-fn encode_all(
-    py: Python<'_>,
-    array: &Array,
-    plan: &Plan,
-    numbers: &[usize],
-    value: Memory<'static>,
-) -> PyResult<Vec<(usize, Option<Vec<u8>>)>> {
-    let encoded = Mutex::new(Vec::with_capacity(numbers.len()));
-    let helpers = pool::threads().min(numbers.len()).saturating_sub(1);
-    py.detach(|| {
-        pool::each(numbers.len(), helpers, &mut poll(), &|i| {
-            let new = encode(array, plan, numbers[i], value, None)?;
-            encoded.lock().unwrap_or_else(PoisonError::into_inner).push((numbers[i], new));
-            Ok(())
-        })
-    })?;
-    Ok(encoded.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// What `Store.update` is given: old value → new value. Only called while `write_near` holds the memory.
-#[pyclass(frozen, module = "tessarr._native")]
-struct Change {
-    array: Arc<Array>,
-    plan: Arc<Plan>,
-    number: usize,
-    value: Memory<'static>,
-    /// Whether the value's memory is still held; it is as long as a reader holds this.
-    alive: Arc<RwLock<bool>>,
-}
-
-#[pymethods]
-impl Change {
-    fn __call__<'py>(&self, py: Python<'py>, old: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let alive = self.alive.try_read().ok();
-        if !alive.as_deref().is_some_and(|alive| *alive) {
-            return Err(PyValueError::new_err("a change was kept beyond the update that it was made for"));
-        }
-        changed(py, &self.array, &self.plan, self.number, self.value, old)
     }
 }
 

@@ -18,7 +18,7 @@ pub type Value = Arc<Vec<u8>>;
 
 /// What is read, and where it goes.
 #[derive(Clone)]
-pub struct Request {
+pub struct Job {
     pub array: Arc<Array>,
     pub plan: Arc<Plan>,
     pub out: Memory<'static>,
@@ -62,7 +62,7 @@ pub fn at_depth(chain: &Chain, depth: usize) -> &Chain {
     })
 }
 
-impl Request {
+impl Job {
     pub fn chain(&self, number: usize) -> Result<Arc<Chain>> {
         self.array.chain_at(&self.plan.get(number).0)
     }

@@ -9,6 +9,7 @@ pub mod array;
 mod cache;
 pub mod chain;
 mod chunk_job;
+mod chunk_reads;
 pub mod codecs;
 pub mod decode;
 mod driven;
@@ -28,7 +29,6 @@ mod scratch;
 mod steps;
 pub mod store;
 pub mod vlen;
-mod waves;
 mod write;
 
 pub use python::_native;

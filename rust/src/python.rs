@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
-use crate::driven::{Begun, Reading, Writing, read_near, write_near};
+use crate::driven::{Planned, ReadPlan, WritePlan};
 use crate::element;
 use crate::error::{NativeError, Result};
 use crate::part::{AxisSelection, Part, Plan};
@@ -27,9 +27,6 @@ use crate::write;
 #[pyclass(frozen, name = "Array", module = "tessarr._native")]
 struct PyArray {
     array: Arc<Array>,
-    /// A near store that Python serves, with `fetch`, `put`, `update`; and below how many decoded bytes shards
-    /// are fetched whole.
-    near: Option<(Py<PyAny>, usize)>,
     /// An array of one element, into which single elements are read.
     scratch: Option<Mutex<Scratch>>,
 }
@@ -42,9 +39,9 @@ struct Scratch {
 #[pymethods]
 impl PyArray {
     #[new]
-    #[pyo3(signature = (binding, near=None, scratch=None))]
-    fn new(binding: &str, near: Option<(Py<PyAny>, usize)>, scratch: Option<Bound<'_, PyAny>>) -> PyResult<PyArray> {
-        let mut made = PyArray { array: Arc::new(Array::from_json(binding)?), near, scratch: None };
+    #[pyo3(signature = (binding, scratch=None))]
+    fn new(binding: &str, scratch: Option<Bound<'_, PyAny>>) -> PyResult<PyArray> {
+        let mut made = PyArray { array: Arc::new(Array::from_json(binding)?), scratch: None };
         if let Some(array) = scratch {
             let buffer = made.buffer(&array, true)?;
             made.scratch = Some(Mutex::new(Scratch { array: array.unbind(), buffer }));
@@ -60,22 +57,22 @@ impl PyArray {
         self.read_part(py, &part, &buffer)
     }
 
-    /// `read` from a store that is far, for Python to drive.
-    fn reading(
+    /// Plans a `read` from a store that Python serves.
+    fn plan_read(
         &self,
         py: Python<'_>,
         at: &Bound<'_, PyTuple>,
         points: bool,
         out: &Bound<'_, PyAny>,
-    ) -> PyResult<Reading> {
-        Ok(Reading(self.begun(py, at, points, self.buffer(out, true)?)?))
+    ) -> PyResult<ReadPlan> {
+        Ok(ReadPlan(self.planned(py, at, points, self.buffer(out, true)?)?))
     }
 
     /// The element at `index` as a scalar; `None`, having done nothing, when `index` is not one `int` inside the array
-    /// per axis, or another thread is asking for one, or the store is far.
+    /// per axis, or another thread is asking for one, or Python serves the store.
     fn element(&self, py: Python<'_>, index: &Bound<'_, PyTuple>) -> PyResult<Option<Py<PyAny>>> {
         let shape = &self.array.shape;
-        if self.is_far() || index.len() != shape.len() || shape.is_empty() {
+        if matches!(self.array.store, Store::Python(_)) || index.len() != shape.len() || shape.is_empty() {
             return Ok(None);
         }
         let mut at = Vec::with_capacity(shape.len());
@@ -104,15 +101,15 @@ impl PyArray {
         self.write_part(py, &part, &buffer)
     }
 
-    /// `write` to a store that is far, for Python to drive.
-    fn writing(
+    /// Plans a `write` to a store that Python serves.
+    fn plan_write(
         &self,
         py: Python<'_>,
         at: &Bound<'_, PyTuple>,
         points: bool,
         value: &Bound<'_, PyAny>,
-    ) -> PyResult<Writing> {
-        Ok(Writing(self.begun(py, at, points, self.buffer(value, false)?)?))
+    ) -> PyResult<WritePlan> {
+        Ok(WritePlan(self.planned(py, at, points, self.buffer(value, false)?)?))
     }
 
     /// Forgets what the cache has of the value of `key`, which was written.
@@ -126,11 +123,6 @@ impl PyArray {
 }
 
 impl PyArray {
-    /// Whether the array is driven from Python.
-    fn is_far(&self) -> bool {
-        self.near.is_none() && matches!(self.array.store, Store::Python(_))
-    }
-
     fn write_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {
         let selected = part.len() * self.array.item;
         if selected == 0 {
@@ -138,9 +130,6 @@ impl PyArray {
         }
         // As in `read_part`: the buffer outlives every use of this.
         let value = Memory::of_buffer(buffer);
-        if let Some((store, _)) = &self.near {
-            return write_near(py, &self.array, store.bind(py), part, value);
-        }
         Ok(py.detach(|| write::write(&self.array, part, value, selected, &mut poll()))?)
     }
 
@@ -216,10 +205,16 @@ impl PyArray {
     }
 
     /// What the binding side drives where it serves the store: see `tessarr.engine.remote_read`.
-    fn begun(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, buffer: PyUntypedBuffer) -> PyResult<Begun> {
+    fn planned(
+        &self,
+        py: Python<'_>,
+        at: &Bound<'_, PyTuple>,
+        points: bool,
+        buffer: PyUntypedBuffer,
+    ) -> PyResult<Planned> {
         let part = self.part(py, at, points, &buffer)?;
         let plan = py.detach(|| Arc::new(Plan::new(&part, &self.array.grid_axes)));
-        Ok(Begun { array: self.array.clone(), plan, buffer })
+        Ok(Planned { array: self.array.clone(), plan, buffer })
     }
 
     fn read_part(&self, py: Python<'_>, part: &Part, buffer: &PyUntypedBuffer) -> PyResult<()> {
@@ -230,9 +225,6 @@ impl PyArray {
         // `buffer` lives until this function returns, and `read::read` leaves no thread behind.
         let out = Memory::of_buffer(buffer);
         let array = &self.array;
-        if let Some((store, whole)) = &self.near {
-            return read_near(py, array, store.bind(py), part, out, *whole);
-        }
         Ok(py.detach(|| read::read(array, Plan::new(part, &array.grid_axes), out, selected, &mut poll()))?)
     }
 }
@@ -332,8 +324,8 @@ pub fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         register.call((), Some(&arguments))?;
     }
     module.add_class::<PyArray>()?;
-    module.add_class::<Reading>()?;
-    module.add_class::<Writing>()?;
+    module.add_class::<ReadPlan>()?;
+    module.add_class::<WritePlan>()?;
     module.add("NativeError", module.py().get_type::<NativeError>())?;
     module.add("DEFAULT_CACHE_BYTES", cache::DEFAULT_BYTES)?;
     module.add_function(wrap_pyfunction!(threads, module)?)?;

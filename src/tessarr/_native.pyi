@@ -20,14 +20,12 @@ _At: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
 class Array:
     """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
-    def __new__(
-        cls, binding: str, near: tuple[Any, int] | None = None, scratch: npt.NDArray[Any] | None = None
-    ) -> Self:
-        """`near`: a store that is neither local nor far, and below how many decoded bytes its shards are fetched whole;
-        `scratch` is an array of one element that belongs to the new object from now on."""
+    def __new__(cls, binding: str, scratch: npt.NDArray[Any] | None = None) -> Self:
+        """`scratch` is an array of one element that belongs to the new object from now on."""
 
     def element(self, index: tuple[object, ...]) -> np.generic | None:
-        """The element at `index`; `None` unless that is one `int` inside per axis, `scratch` is free and the store near."""
+        """The element at `index`; `None` unless that is one `int` inside per axis, `scratch` is free and the store is
+        local files."""
 
     def read(self, at: _At, points: bool, out: npt.NDArray[Any]) -> None:
         """Fill `out` with the selection `at`: with `points` the positions name points together, and `out` is
@@ -36,36 +34,36 @@ class Array:
     def write(self, at: _At, points: bool, value: npt.NDArray[Any]) -> None:
         """Store `value`, whose shape is that of the selection `at`."""
 
-    def reading(self, at: _At, points: bool, out: npt.NDArray[Any]) -> Reading:
-        """`read` from a store that is far, for Python to drive."""
+    def plan_read(self, at: _At, points: bool, out: npt.NDArray[Any]) -> ReadPlan:
+        """Plan a `read` from a store that Python serves."""
 
-    def writing(self, at: _At, points: bool, value: npt.NDArray[Any]) -> Writing:
-        """`write` to a store that is far."""
+    def plan_write(self, at: _At, points: bool, value: npt.NDArray[Any]) -> WritePlan:
+        """Plan a `write` to a store that Python serves."""
 
     def forget(self, key: str) -> None:
         """Drop what the cache has of the value of `key`, which was written."""
 
-class Reading:
-    """A selection and the memory it is read into; its parts, one per chunk, are read in any number of `Waves`."""
+class ReadPlan:
+    """A selection and the memory it is read into; its parts, one per chunk, are read in any number of `ChunkReads`."""
 
     def __len__(self) -> int: ...
     @property
     def nbytes(self) -> int:
         """Decoded bytes that are fetched for a part; the first stands for all."""
 
-    def start(self, first: int, stop: int, small: int) -> Waves:
-        """Begin to read parts ``first:stop``; shards of at most `small` decoded bytes are fetched whole."""
+    def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
+        """Begin to read parts ``first:stop``; shards of at most `whole_below` decoded bytes are requested whole."""
 
-class Waves:
-    """Parts of a `Reading` on their way."""
+class ChunkReads:
+    """Parts of a `ReadPlan` in progress."""
 
-    def asks(self) -> list[tuple[int, str, list[tuple[int, int | None]] | None]]:
-        """What to fetch now: id, key, and ranges (or `None` for the whole value)."""
+    def requests(self) -> list[tuple[int, str, list[tuple[int, int | None]] | None]]:
+        """What is needed now: id, key, and ranges (or `None` for the whole value)."""
 
-    def answer(self, answers: Sequence[tuple[Any, list[Buffer] | None, str | None]]) -> None:
-        """Take and decode what came: id, a buffer per range (`None`: no such key), version (where it is known)."""
+    def receive(self, responses: Sequence[tuple[Any, list[Buffer] | None, str | None]]) -> None:
+        """Take and decode responses: id, a buffer per range (`None`: no such key), version (where it is known)."""
 
-class Writing:
+class WritePlan:
     """A selection and the values to write there."""
 
     def __len__(self) -> int: ...

@@ -18,10 +18,13 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.storage import MemoryStore, ZipStore
+from tests.native.far import FarStore
 
 PACKAGE = Path(str(tessarr.__file__)).resolve().parent.as_posix() + "/"
-FRAMES = {"unsharded": 5, "sharded": 7}
-WRITE_FRAMES = {"unsharded": 6, "sharded": 9}
+FRAMES = {"unsharded": 12, "sharded": 16}
+"""The driver and the generators of a chunk read are hops too, although each waits for the next."""
+WRITE_FRAMES = {"unsharded": 7, "sharded": 10}
 """A write passes through merging, and for a shard through the store's locked update, too."""
 FILES = {"unsharded": 6, "sharded": 7}
 PARTS_OF_THE_PATH = {"base", "chain", "sharding"}
@@ -129,3 +132,56 @@ def test_a_read_makes_no_event_loop_and_no_thread_for_one_chunk(array: Any) -> N
     before = threading.active_count()
     array[8:16, 8:16]
     assert threading.active_count() == before
+
+
+class Walk(NamedTuple):
+    """What a read goes through in Python, from the first call to the last, all threads together."""
+
+    calls: int
+    files: int
+    depth: int
+
+
+BUDGETS = {
+    ("auto", "local"): Walk(calls=15, files=6, depth=4),
+    ("auto", "in-process"): Walk(calls=42, files=10, depth=7),
+    ("auto", "zip"): Walk(calls=55, files=13, depth=10),
+    ("auto", "remote"): Walk(calls=150, files=17, depth=15),
+    ("reference", "local"): Walk(calls=180, files=27, depth=18),
+    ("reference", "in-process"): Walk(calls=180, files=28, depth=18),
+    ("reference", "zip"): Walk(calls=190, files=31, depth=18),
+    ("reference", "remote"): Walk(calls=280, files=34, depth=21),
+}
+"""For a part of two chunks. Each time a coroutine goes on counts as a call."""
+
+
+def place(kind: str, folder: Path) -> Any:
+    if kind == "local":
+        return str(folder / "b.zarr")
+    if kind == "zip":
+        return ZipStore(folder / "b.zip", mode="w")
+    return FarStore() if kind == "remote" else MemoryStore()
+
+
+@pytest.mark.parametrize("kind", ["local", "in-process", "zip", "remote"])
+def test_a_read_of_two_chunks_stays_within_its_budget(kind: str, engine: str, tmp_path: Path) -> None:
+    array = tessarr.create_array(place(kind, tmp_path), shape=(64, 64), chunks=(16, 16), dtype="i4")
+    array[...] = np.arange(4096).reshape(64, 64)
+    array[10:20, 5]
+    calls: list[list[str]] = []
+
+    def hook(frame: FrameType, event: str, argument: Any) -> None:
+        name = frame.f_code.co_name
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE) and not name.startswith("<"):
+            calls.append(our_stack(frame))
+
+    threading.setprofile(hook)
+    sys.setprofile(hook)
+    try:
+        array[10:20, 5]
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    files = {stack[-1].partition(":")[0] for stack in calls}
+    found = Walk(len(calls), len(files), max(map(len, calls)))
+    assert all(here <= most for here, most in zip(found, BUDGETS[engine, kind], strict=True)), found

@@ -30,7 +30,7 @@ def test_only_one_module_issues_warnings() -> None:
 EXECUTORS = {
     "engine/pool.py": "the threads of the process, for work of the processor",
     "engine/jobs.py": "the threads of one tool, for what the caller allows",
-    "stores/remote/base.py": "requests of clients that block",
+    "stores/remote/loop.py": "calls that block for coroutines of remote stores, and their callers",
     "codecs/bytes_to_bytes/blosc.py": "one thread, because c-blosc's own threads end the process after a fork",
     "core/sync.py": "one thread for an event loop, where the caller's has one already",
 }

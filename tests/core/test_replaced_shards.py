@@ -12,16 +12,17 @@ import pytest
 import tessarr
 from tessarr import codecs
 from tessarr.stores.base import Fetch, Store
+from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.types import ByteRange
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A place that is not remote."""
-    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
+    return LocalStore(tmp_path) if request.param == "local" else SQLiteStore(tmp_path / "a.db")
 
 
 @pytest.mark.parametrize("location", ["start", "end"])
@@ -30,9 +31,10 @@ def test_index_and_data_of_a_shard_are_of_one_version(
     store: Store, monkeypatch: pytest.MonkeyPatch, location: Any, deleted: bool
 ) -> None:
     with tessarr.config.set({"engine": "reference"}):
-        shards = {"shape": (8, 8), "index_location": location}
-        z = tessarr.create_array(store, shape=(8, 8), chunks=(2, 2), shards=shards, dtype="i4", compressors=None)
-        z[4:] = 1  # the inner chunks of the upper half are not stored
+        # Larger than a shard that is requested whole.
+        shards = {"shape": (256, 256), "index_location": location}
+        z = tessarr.create_array(store, shape=(256, 256), chunks=(64, 64), shards=shards, dtype="i4", compressors=None)
+        z[128:] = 1  # the inner chunks of the upper half are not stored
         original = type(store).get_ranges
         done: list[int] = []
 
@@ -40,14 +42,14 @@ def test_index_and_data_of_a_shard_are_of_one_version(
             parts = original(self, key, ranges)
             if not done:
                 done.append(1)
-                z[...] = 0 if deleted else np.arange(64).reshape(8, 8)
+                z[...] = 0 if deleted else np.arange(256 * 256).reshape(256, 256)
             return parts
 
         monkeypatch.setattr(type(store), "get_ranges", get_ranges)
-        got = z[5, 3]
+        got = z[130, 3]
         monkeypatch.undo()
         assert done
-        assert got == (0 if deleted else 43)
+        assert got == (0 if deleted else 130 * 256 + 3)
 
 
 class Busy(WrapperStore):

@@ -17,6 +17,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -31,11 +32,11 @@ from tessarr.common.strict_json import dumps
 from tessarr.conventions import base
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call
-from tessarr.engine.pool import for_each
 from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.remote.loop import run_side_by_side
 from tests.simulation.simulator import Bucket, Client
 
 SOURCE = Path(tessarr.__file__).parent
@@ -467,7 +468,7 @@ def test_a_worker_thread_of_ours_warns_at_the_caller_s_line() -> None:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for_each(_as_ours(work), range(2), waiting=2)
+        run_side_by_side([partial(_as_ours(work), number) for number in range(2)])
     assert [Path(item.filename).name for item in caught] == [Path(__file__).name] * 2
 
 

@@ -7,15 +7,15 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.remote.base import NetworkStore
-from tessarr.stores.remote.course import Answer
+from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.loop import in_thread
 from tessarr.stores.remote.retry import Fault
 from tessarr.types import Buffer, ByteRange
 
@@ -46,7 +46,10 @@ class FarStore(NetworkStore):
     def _version(self, key: str) -> Version | None:
         return hashlib.sha256(self.values[key]).hexdigest() if self.versions else None
 
-    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+        return await in_thread(self._read, key, byte_range)
+
+    def _read(self, key: str, byte_range: ByteRange | None) -> Answer:
         if self.delay_s:
             time.sleep(random.random() * self.delay_s)
         self.before(key, byte_range)
@@ -62,7 +65,7 @@ class FarStore(NetworkStore):
     def _fault(self, error: Exception) -> Fault | None:
         return None
 
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         with self.guard:
             now = self._version(key) if key in self.values else None
             if if_match is not ANY and now != if_match:
@@ -70,15 +73,12 @@ class FarStore(NetworkStore):
             self.values[key] = bytes(byte_view(value))
             return self._version(key)
 
-    def delete(self, key: str) -> None:
+    async def delete_async(self, key: str) -> None:
         with self.guard:
             self.values.pop(key, None)
 
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        return iter(sorted(key for key in self.values if key.startswith(prefix)))
-
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
+    async def list_prefix_async(self, prefix: str) -> list[str]:
+        return sorted(key for key in self.values if key.startswith(prefix))
 
     def cost(self, call: Callable[[], Any]) -> tuple[Any, int, int]:
         """What `call` returns, and how many requests and bytes that took."""

@@ -137,7 +137,7 @@ def without_the_reference_engine() -> Iterator[None]:
         raise AssertionError("the native engine called the reference engine")
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("read", "read_async", "reading", "write", "write_async"):
+        for name in ("read", "read_async", "plan_read", "write", "write_async", "plan_write"):
             patch.setattr(ReferenceEngine, name, refuse)
         yield
 

@@ -89,5 +89,6 @@ def _location(frame: FrameType) -> Location:
 def context_with_caller() -> Context:
     """Copy the present context for another thread, in which `warn` then names the line that `caller` finds here."""
     context = copy_context()
-    context.run(_caller.set, caller())
+    if _caller.get() is None:
+        context.run(_caller.set, caller())
     return context

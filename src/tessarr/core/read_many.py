@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from tessarr.core.array import Array
-from tessarr.engine.base import Reading
+from tessarr.engine.base import ReadPlan
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.remote_read import read_waves, read_waves_async
+from tessarr.engine.run import run, run_async
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 from tessarr.indexing.selection import Selection
@@ -50,19 +50,19 @@ def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     alone, together = _by_store(wanted)
     for one in alone:
         one.array._engine.read(*one.target())
-    for store, readings in together.items():
-        read_waves(store, readings)
+    for store, plans in together.items():
+        run(plans, store)
     return [one.result() for one in wanted]
 
 
 async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     """Call `read_many` asynchronously."""
-    from tessarr.stores.remote.base import gather_or_cancel
+    from tessarr.stores.remote.loop import gather_or_cancel
 
     wanted = [_wanted(array, selection) for array, selection in items]
     alone, together = _by_store(wanted)
     reads = [one.array._engine.read_async(*one.target()) for one in alone]
-    await gather_or_cancel([*reads, *(read_waves_async(store, readings) for store, readings in together.items())])
+    await gather_or_cancel([*reads, *(run_async(plans, store) for store, plans in together.items())])
     return [one.result() for one in wanted]
 
 
@@ -82,14 +82,14 @@ def _wanted(array: Array, selection: Any) -> _Wanted:
     )
 
 
-def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Reading]]]:
+def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[ReadPlan]]]:
     """Those to be read alone, and the others by the store that they share."""
     alone: list[_Wanted] = []
-    together: dict[Store, list[Reading]] = {}
+    together: dict[Store, list[ReadPlan]] = {}
     for one in wanted:
         store = one.bound.store
         if store.is_remote:
-            together.setdefault(store, []).append(one.array._engine.reading(*one.target()))
+            together.setdefault(store, []).append(one.array._engine.plan_read(*one.target()))
         else:
             alone.append(one)
     return alone, together

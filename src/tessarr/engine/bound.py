@@ -14,7 +14,7 @@ import numpy as np
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
 from tessarr.dtypes.base import Scalar
-from tessarr.engine.reference.shard_indexes import ShardIndexes
+from tessarr.engine.reference.versions import ShardIndexes
 from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store

@@ -32,16 +32,12 @@ class Items(Protocol[Item_co]):
 
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
-_waiters: ThreadPoolExecutor | None = None
 _making = Moment()
-
-WAITERS = 64
-"""Threads that wait for a network, in the whole process."""
 
 
 def _forget_pool() -> None:
-    global _pool, _waiters
-    _pool = _waiters = None
+    global _pool
+    _pool = None
     _local.__dict__.clear()
 
 
@@ -59,29 +55,18 @@ def _executor() -> ThreadPoolExecutor:
         return _pool
 
 
-def _waiting_executor() -> ThreadPoolExecutor:
-    global _waiters
-    with _making:
-        if _waiters is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            _waiters = ThreadPoolExecutor(WAITERS, thread_name_prefix="tessarr-waiting")
-        return _waiters
-
-
-def for_each(work: Callable[[Item], object], items: Items[Item], *, waiting: int = 0) -> None:
+def for_each(work: Callable[[Item], object], items: Items[Item]) -> None:
     """Call ``work(item)`` for every item, in parallel, in no particular order.
 
-    `waiting`: so many at once, more than there are processors, for work that mostly waits for a network.
     After the first exception no new item is begun, and it is raised when those under way have ended.
     """
-    helpers = min(len(items), waiting or processors()) - 1
+    helpers = min(len(items), processors()) - 1 if len(items) > 1 else 0
     if helpers < 1 or getattr(_local, "busy", False):
         for item in items:
             work(item)
         return
     batch = _Batch(work, items)
-    executor = _waiting_executor() if waiting else _executor()
+    executor = _executor()
     # Each in what the caller's context says (NumPy's errstate, and filters of warnings from Python 3.14 on): the result
     # does not depend on who took an item. Threads of free-threaded Python would keep that of who began them.
     context = context_with_caller()

@@ -10,88 +10,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from functools import partial
-from threading import Semaphore
-from typing import NamedTuple, Protocol, cast
+from typing import cast
 
 from tessarr.common.segments import Piece, Stored, join
+from tessarr.engine.base import ChunkWrite, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
+from tessarr.engine.run import BATCH_NBYTES
 from tessarr.errors import BaseZarrError, StoreError
 from tessarr.stores.base import Store
 from tessarr.types import Buffer, Coords
 
-WAVE_NBYTES = 256 << 20
-"""Decoded bytes of the chunks that are on their way together: bounds the encoded bytes held at once."""
 
-Change = Callable[[Stored | None], list[Piece] | None]
-
-
-class ChunkWrite(NamedTuple):
-    """What is to happen to one chunk."""
-
-    coords: Coords
-    key: str
-    covers: bool
-    """The chunk is replaced whole."""
-    change: Change
-    """Makes the new value out of the old one; ``None``: nothing but fill value is left."""
-
-
-class Writes(Protocol):
-    """All that is to happen to the chunks of one array."""
-
-    @property
-    def nbytes(self) -> int:
-        """Decoded bytes of a chunk; only asked when there is one."""
-
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[ChunkWrite]: ...
-
-    def forget(self, key: str) -> None:
-        """`key` was written: what is known of its old value is worth nothing any more."""
-
-
-def store_chunks(bound: BoundArray, writes: Writes) -> None:
+def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
     """Carry out `writes`."""
-    waiting = _at_once(bound, writes) if bound.store.is_remote and len(writes) > 1 else 0
-    gate = Semaphore(processors()) if waiting else None
-    for_each(lambda write: store_chunk(bound, write, writes.forget, gate), writes, waiting=waiting)
+    if bound.store.is_remote:
+        from tessarr.stores.remote import loop
+
+        loop.run(store_chunks_async(bound, writes))
+    elif len(writes) == 1:
+        for write in writes:
+            store_chunk(bound, write, writes.forget)
+    else:
+        for_each(lambda write: store_chunk(bound, write, writes.forget), writes)
 
 
-async def store_chunks_async(bound: BoundArray, writes: Writes) -> None:
+async def store_chunks_async(bound: BoundArray, writes: WritePlan) -> None:
     """Call `store_chunks` asynchronously."""
     import asyncio
 
-    from tessarr.stores.remote.base import gather_or_cancel
+    from tessarr.stores.remote.loop import gather_or_cancel
 
-    if not _awaits(bound.store):
+    if not bound.store.is_remote:
         await asyncio.to_thread(store_chunks, bound, writes)
         return
     if not len(writes):
         return
-    gate = asyncio.Semaphore(processors())
+    encoding = asyncio.Semaphore(processors())
     rest = iter(writes)
 
     async def work() -> None:
         for write in rest:
-            await _store_async(bound, write, gate, writes.forget)
+            await _store_async(bound, write, encoding, writes.forget)
 
     await gather_or_cancel([work() for _ in range(_at_once(bound, writes))])
 
 
-def store_chunk(
-    bound: BoundArray, write: ChunkWrite, forget: Callable[[str], object], gate: Semaphore | None = None
-) -> None:
-    """Carry out one write; `gate` bounds how many encode at a time."""
-    change = write.change if gate is None else partial(_gated, gate, write.change)
+def store_chunk(bound: BoundArray, write: ChunkWrite, forget: Callable[[str], object]) -> None:
+    """Carry out one write."""
     with changing(bound, write.coords, write.key, forget):
         if not write.covers:
-            bound.store.splice(write.key, change)
+            bound.store.splice(write.key, write.change)
         else:
-            pieces = change(None)
+            pieces = write.change(None)
             put(bound.store, write.key, None if pieces is None else whole(pieces))
 
 
@@ -104,25 +76,20 @@ def put(store: Store, key: str, value: Buffer | None) -> None:
             store.set(key, value)
 
 
-def _gated(gate: Semaphore, change: Change, old: Stored | None) -> list[Piece] | None:
-    with gate:
-        return change(old)
-
-
 async def _store_async(
-    bound: BoundArray, write: ChunkWrite, gate: AbstractAsyncContextManager[object], forget: Callable[[str], object]
+    bound: BoundArray, write: ChunkWrite, encoding: AbstractAsyncContextManager[object], forget: Callable[[str], object]
 ) -> None:
-    import asyncio
+    from tessarr.stores.remote.loop import in_caller_thread, in_thread
 
     with changing(bound, write.coords, write.key, forget):
         if not write.covers:
             await bound.store.splice_async(write.key, write.change)
             return
-        async with gate:
-            pieces = await asyncio.to_thread(write.change, None)
+        async with encoding:
+            pieces = await in_thread(write.change, None)
         value = None if pieces is None else whole(pieces)
         if not bound.store.update_sees_set:
-            await asyncio.to_thread(put, bound.store, write.key, value)
+            await in_caller_thread(put, bound.store, write.key, value)
         elif value is None:
             await bound.store.delete_async(write.key)
         else:
@@ -146,11 +113,6 @@ def whole(pieces: list[Piece], old: Stored | None = None) -> Buffer:
     return join(pieces, old) if len(pieces) > 1 else cast("Buffer", pieces[0])
 
 
-def _at_once(bound: BoundArray, writes: Writes) -> int:
-    """How many chunks may be on their way to the store together."""
-    return max(1, min(len(writes), bound.store.requests_at_once, WAVE_NBYTES // max(1, writes.nbytes)))
-
-
-def _awaits(store: Store) -> bool:
-    """Whether writing is natively asynchronous; elsewhere threads of our own wait, which are more than a loop's."""
-    return store.is_remote and type(store).set_async is not Store.set_async
+def _at_once(bound: BoundArray, writes: WritePlan) -> int:
+    """How many chunks may be in flight to the store together."""
+    return max(1, min(len(writes), bound.store.requests_at_once, BATCH_NBYTES // max(1, writes.nbytes)))

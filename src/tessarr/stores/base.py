@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
 from tessarr.common.segments import Piece, Stored, StoredBytes, join
 from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
 from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
-from tessarr.stores.fetch import Asker, replies
 from tessarr.stores.fetch import Fetch as Fetch
 from tessarr.stores.fetch import Version as Version
 from tessarr.stores.locks import KEYED_LOCKS
@@ -197,51 +196,14 @@ class Store(AsMapping):
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Several values or parts of them at once: per request a list (one buffer for a whole value), or ``None``.
 
-        A remote store sends them together; this default asks one after another.
+        A store that knows the version of what it read gives a `tessarr.stores.fetch.Fetched`. A remote store sends the
+        requests together; this default sends one after another.
         """
         return [self._fetch_one(request) for request in requests]
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""
         return await _in_thread(self.fetch, requests)
-
-    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
-        """`fetch`, and the version of each value; ``None`` where the answer does not tell it.
-
-        A local store is asked for the versions first: an older version with newer bytes is merely fetched again.
-        """
-        known = {request.key: None if self.is_remote else self.version(request.key) for request in requests}
-        return self.fetch(requests), [known[request.key] for request in requests]
-
-    async def fetch_versioned_async(
-        self, requests: Sequence[Fetch]
-    ) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
-        """Call `fetch_versioned` asynchronously."""
-        if self.is_remote:
-            return await self.fetch_async(requests), [None] * len(requests)
-        return await _in_thread(self.fetch_versioned, requests)
-
-    def serve(self, asker: Asker) -> None:
-        """Answer all that `asker` asks, until it asks no more.
-
-        This default fetches what is wanted at one time together; a network store answers with each value as it comes.
-        """
-        while questions := asker.asks():
-            wanted = [question.fetch for question in questions]
-            if self.is_remote:
-                answers, versions = self.fetch_versioned(wanted)
-            else:
-                answers, versions = self.fetch(wanted), [None] * len(wanted)
-            asker.answer(replies(questions, answers, versions))
-
-    async def serve_async(self, asker: Asker) -> None:
-        """Call `serve` asynchronously; `asker` is called in threads, one at a time."""
-        if not self.is_remote:
-            await _in_thread(self.serve, asker)
-            return
-        while questions := asker.asks():
-            answers, versions = await self.fetch_versioned_async([question.fetch for question in questions])
-            await _in_thread(asker.answer, replies(questions, answers, versions))
 
     def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
         if request.ranges is not None:

@@ -1,9 +1,9 @@
-"""What is asked of a store, and how it answers: one value (`Fetch`), or a conversation (`Asker`)."""
+"""Requests to a store: what is wanted of one value (`Fetch`), and the response (`Fetched`)."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from tessarr.types import Buffer, ByteRange
 
@@ -12,42 +12,33 @@ Version: TypeAlias = str
 
 
 class Fetch(NamedTuple):
-    """One value to fetch, whole (`ranges` is ``None``) or in parts."""
+    """A request for one value, whole (`ranges` is ``None``) or in byte ranges."""
 
     key: str
     ranges: tuple[ByteRange, ...] | None = None
 
 
-class Question(NamedTuple):
-    """A value that an `Asker` wants."""
+class Fetched(list[Buffer]):
+    """The response to a `Fetch` whose key exists: one buffer for a whole value, else one per range."""
 
-    id: Hashable
-    fetch: Fetch
+    __slots__ = ("version",)
 
-
-class Reply(NamedTuple):
-    """What a question was answered with."""
-
-    id: Hashable
-    parts: list[Buffer] | None
-    """One buffer for a whole value, one per range for parts; ``None``: no such key."""
     version: Version | None
-    """Of the value, where the store tells it along."""
+    """The one version that all buffers are of; ``None`` where the store does not know it."""
+
+    def __init__(self, parts: Iterable[Buffer], version: Version | None = None) -> None:
+        super().__init__(parts)
+        self.version = version
 
 
-class Asker(Protocol):
-    """Whoever wants values and takes them as they come, and may find by them what it wants next."""
-
-    def asks(self) -> Sequence[Question]:
-        """What is wanted now and was not asked for before."""
-
-    def answer(self, replies: Sequence[Reply]) -> None:
-        """Take some of what was asked for, in any order."""
+def version_of(found: list[Buffer]) -> Version | None:
+    """The version of a response of `Store.fetch`, where it names one."""
+    return found.version if isinstance(found, Fetched) else None
 
 
-def replies(
-    questions: Sequence[Question], answers: Sequence[list[Buffer] | None], versions: Sequence[Version | None]
-) -> list[Reply]:
-    """The answers of one `Store.fetch_versioned` to `questions`."""
-    triples = zip(questions, answers, versions, strict=True)
-    return [Reply(question.id, parts, version) for question, parts, version in triples]
+@runtime_checkable
+class FetchOne(Protocol):
+    """A store that sends each request by itself, so that each response can be used as soon as it is there."""
+
+    async def fetch_one(self, request: Fetch) -> Fetched | None:
+        """Send one request; ``None``: there is no such key."""

@@ -232,15 +232,15 @@ def test_an_object_that_changes_between_its_parts_is_read_again(s3_proxy: Proxy)
     s3_proxy.latency_s = 0.05
     calls = itertools.count()
     assert isinstance(store, ObjectStore)
-    ask = store._ask
+    send = store._request
 
-    def ask_and_change(key: str, byte_range: ByteRange | None) -> Any:
-        answer = ask(key, byte_range)
+    async def send_and_change(key: str, byte_range: ByteRange | None) -> Any:
+        answer = await send(key, byte_range)
         if next(calls) == 0:
             store.store.put(store._at(key), new)
         return answer
 
-    store._ask = ask_and_change  # type: ignore[method-assign]
+    store._request = send_and_change  # type: ignore[method-assign]
     parts = store.get_ranges("k", [ByteRange(0, 10), ByteRange(2_999_990)])
     assert plain(parts) in ([b"n" * 10, b"n" * 10], [b"o" * 10, b"o" * 10])
 

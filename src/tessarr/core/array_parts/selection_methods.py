@@ -55,8 +55,7 @@ class Selecting:
         bound = self._bound
         if selection.__class__ is tuple and selection and selection[-1].__class__ is int:
             # Single elements are asked for in loops, where planning a request would cost several times the read.
-            element = getattr(self._engine, "element", None)
-            value = None if element is None else element(bound, selection)
+            value = self._engine.element(bound, selection)
             if value is not None:
                 return value
         fields, selection = requests.pop_fields(selection)

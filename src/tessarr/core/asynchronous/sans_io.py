@@ -126,7 +126,7 @@ def finish(steps: Steps[R]) -> R:
 
 async def finish_async(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are awaited."""
-    from tessarr.stores.remote.base import gather_or_cancel
+    from tessarr.stores.remote.loop import gather_or_cancel
 
     at = await _in_thread(_begun, steps)
     while not isinstance(at, _End):
@@ -223,19 +223,9 @@ def _go_on(steps: Steps[R], at: _At) -> R:
 def _made(calls: Sequence[Call]) -> list[Any]:
     if len(calls) == 1 or not all(call.waits for call in calls):
         return [call.now() for call in calls]
-    from tessarr.engine.pool import for_each
+    from tessarr.stores.remote.loop import run_side_by_side
 
-    answers: list[Any] = [None] * len(calls)
-
-    def make(number: int) -> None:
-        answers[number] = calls[number].now()
-
-    for_each(make, range(len(calls)), waiting=min(len(calls), _AT_ONCE))
-    return answers
-
-
-_AT_ONCE = 64
-"""Calls side by side; the request budget of the store may allow fewer."""
+    return run_side_by_side([call.now for call in calls])
 
 
 # -- making twins ----------------------------------------------------------------------------------------------------

@@ -4,9 +4,8 @@ A bound array is described to `tessarr._native` once, as JSON in the vocabulary 
 `tessarr.engine.native.describe`); every read and write is then one call, in which planning, I/O, decoding and scattering
 happen without the GIL. `NativeEngine.supports` says what it leaves to the reference engine: variable-length elements, codecs
 of other packages, and codecs whose results only NumPy defines. What it serves it serves alone: the engine of an array never
-changes after opening. Local files are read and written by Rust itself, near stores are called by it for many values at
-once, and what `tessarr.engine.remote_read` fetches from stores behind a network is decoded as it comes; `bytes` are nowhere
-copied.
+changes after opening. Local files are read and written by Rust itself. For any other store Rust plans what to request and
+decodes the responses, and `tessarr.engine.run` sends the requests; `bytes` are nowhere copied.
 
 Chunks that were decoded to read parts of them are kept in one cache per process (``config["cache.nbytes"]``, 128 MiB unless
 set, 0 switches it off). One is used only while the value it came from is known to be the same: by the device, inode,
@@ -18,8 +17,7 @@ Raises `ImportError` on import where the Rust module was not built.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -28,13 +26,13 @@ import numpy.typing as npt
 
 from tessarr import _native
 from tessarr.common.segments import Piece, Stored
-from tessarr.engine.base import Reading
+from tessarr.engine.base import ChunkReads, ChunkWrite, ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.describe import describe, is_local
 from tessarr.engine.native.step import UnsupportedError
 from tessarr.engine.processors import processors
-from tessarr.engine.remote_read import read_waves, read_waves_async
-from tessarr.engine.write_chunks import ChunkWrite, put, store_chunks, store_chunks_async
+from tessarr.engine.run import run, run_async
+from tessarr.engine.write_chunks import store_chunks, store_chunks_async
 from tessarr.errors import (
     ChecksumError,
     ChunkNotFoundError,
@@ -46,37 +44,30 @@ from tessarr.errors import (
 )
 from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
-from tessarr.stores.base import Fetch, Store
-from tessarr.stores.fetch import Asker, Question, Reply
-from tessarr.stores.memory.store import MemoryStore
-from tessarr.types import Buffer, ByteRange
+from tessarr.stores.fetch import Fetch
+from tessarr.types import ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error
     for error in (CodecError, ChecksumError, ShardIndexError, ChunkNotFoundError, StoreError, DurabilityError)
 }
-_SMALL_SHARD = 64 << 10
-"""In bytes, decoded: less than this is fetched with one call rather than with two."""
 
 
 class _Handle:
     """A bound array and what stands for it in Rust."""
 
-    __slots__ = ("array", "bound", "plain", "view")
+    __slots__ = ("array", "bound", "local", "plain", "view")
 
     def __init__(self, bound: BoundArray) -> None:
         self.bound = bound
+        self.local = is_local(bound.store)
+        """Rust reads and writes the files itself."""
         self.view = _view_dtype(bound.dtype)
         self.plain = self.view is None and bool(bound.shape)
         try:
             description = json.dumps(describe(bound))
             scratch = np.empty(1, bound.dtype) if self.plain else None
-            near = (
-                None
-                if is_local(bound.store) or bound.store.is_remote
-                else (_Near(bound.store), _whole_below(bound.store))
-            )
-            self.array = _native.Array(description, near, scratch)
+            self.array = _native.Array(description, scratch)
         except _native.NativeError as error:
             kind, what, _ = error.args
             raise UnsupportedError(what if kind == "unsupported" else f"{kind}: {what}") from error
@@ -114,13 +105,21 @@ class NativeEngine:
             handle = self._handle = _Handle(bound)
         return handle
 
+    def plan_read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> ReadPlan:
+        """See `Engine.plan_read`."""
+        return _ReadPlan(self._bind(bound), selection, out)
+
+    def plan_write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> WritePlan:
+        """See `Engine.plan_write`."""
+        return _WritePlan(self._bind(bound), selection, value)
+
     def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
-        """See `Engine.read`."""
+        """See `Engine.read`. Local files are read by one call into Rust."""
         handle = self._handle
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
-        if bound.store.is_remote:
-            read_waves(bound.store, [_Reading(handle, selection, out)])
+        if not handle.local:
+            run([_ReadPlan(handle, selection, out)], bound.store)
             return
         buffer = out if handle.plain else handle.buffer(out)
         try:
@@ -128,9 +127,15 @@ class NativeEngine:
         except _native.NativeError as error:
             _raise(error, bound)
 
-    def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
-        """See `Engine.reading`."""
-        return _Reading(self._bind(bound), selection, out)
+    async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+        """See `Engine.read_async`."""
+        handle = self._bind(bound)
+        if handle.local:
+            import asyncio
+
+            await asyncio.to_thread(self.read, bound, selection, out)
+        else:
+            await run_async([_ReadPlan(handle, selection, out)], bound.store)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """The element at `index` as a NumPy scalar; ``None`` unless `index` is one plain `int` inside the array per axis.
@@ -145,41 +150,29 @@ class NativeEngine:
         except _native.NativeError as error:
             _raise(error, bound)
 
-    async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
-        """See `Engine.read_async`."""
-        if bound.store.is_remote:
-            await read_waves_async(bound.store, [self.reading(bound, selection, out)])
-        else:
-            import asyncio
-
-            await asyncio.to_thread(self.read, bound, selection, out)
-
     def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
-        """See `Engine.write`."""
+        """See `Engine.write`. Local files are written by one call into Rust."""
         handle = self._bind(bound)
         bound.store._check_writable(bound.path)
+        if not handle.local:
+            store_chunks(bound, _WritePlan(handle, selection, value))
+            return
+        buffer = handle.buffer(np.broadcast_to(value, selection.shape))
         try:
-            if bound.store.is_remote:
-                store_chunks(bound, _Writes(handle, selection, value))
-                return
-            buffer = handle.buffer(np.broadcast_to(value, selection.shape))
             handle.array.write(*_at(selection), buffer)
         except _native.NativeError as error:
             _raise(error, bound)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
         """See `Engine.write_async`."""
-        if not bound.store.is_remote:
+        handle = self._bind(bound)
+        if handle.local:
             import asyncio
 
             await asyncio.to_thread(self.write, bound, selection, value)
             return
-        handle = self._bind(bound)
         bound.store._check_writable(bound.path)
-        try:
-            await store_chunks_async(bound, _Writes(handle, selection, value))
-        except _native.NativeError as error:
-            _raise(error, bound)
+        await store_chunks_async(bound, _WritePlan(handle, selection, value))
 
 
 def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...], bool]:
@@ -187,12 +180,12 @@ def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...]
     return (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
 
 
-class _Reading:
-    """See `tessarr.engine.base.Reading`."""
+class _ReadPlan:
+    """See `tessarr.engine.base.ReadPlan`."""
 
     def __init__(self, handle: _Handle, selection: Selection, out: npt.NDArray[Any]) -> None:
         self._bound = handle.bound
-        self._native = handle.array.reading(*_at(selection), handle.buffer(out))
+        self._native = handle.array.plan_read(*_at(selection), handle.buffer(out))
 
     def __len__(self) -> int:
         return len(self._native)
@@ -201,38 +194,41 @@ class _Reading:
     def nbytes(self) -> int:
         return self._native.nbytes
 
-    def start(self, first: int, stop: int, small: int) -> Asker:
+    def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
         try:
-            return _Asker(self._bound, self._native.start(first, stop, small))
+            return _ChunkReads(self._bound, self._native.start(first, stop, whole_below))
         except _native.NativeError as error:
             _raise(error, self._bound)
 
 
-class _Asker:
-    """Some parts of a `_Reading`."""
+class _ChunkReads:
+    """See `tessarr.engine.base.ChunkReads`."""
 
-    def __init__(self, bound: BoundArray, waves: Any) -> None:
+    def __init__(self, bound: BoundArray, reads: _native.ChunkReads) -> None:
         self._bound = bound
-        self._waves = waves
+        self._native = reads
 
-    def asks(self) -> list[Question]:
-        return [Question(number, _fetch(key, ranges)) for number, key, ranges in self._waves.asks()]
+    def requests(self) -> list[Request]:
+        return [
+            Request(number, Fetch(key, None if ranges is None else tuple(map(ByteRange._make, ranges))))
+            for number, key, ranges in self._native.requests()
+        ]
 
-    def answer(self, replies: Sequence[Reply]) -> None:
+    def receive(self, responses: Sequence[Response]) -> None:
         try:
-            self._waves.answer(replies)
+            self._native.receive(responses)
         except _native.NativeError as error:
             _raise(error, self._bound)
 
 
-class _Writes:
-    """See `tessarr.engine.write_chunks.Writes`."""
+class _WritePlan:
+    """See `tessarr.engine.base.WritePlan`."""
 
     def __init__(self, handle: _Handle, selection: Selection, value: npt.NDArray[Any]) -> None:
         self._bound = handle.bound
         self.forget = handle.array.forget
         buffer = handle.buffer(np.broadcast_to(value, selection.shape))
-        self._native = handle.array.writing(*_at(selection), buffer)
+        self._native = handle.array.plan_write(*_at(selection), buffer)
 
     def __len__(self) -> int:
         return len(self._native)
@@ -285,34 +281,3 @@ def _view_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
     """The dtype to view elements as where NumPy does not give out their own as a buffer (dates, other packages')."""
     plain = dtype.kind in "biufc" and dtype.num <= np.dtype(np.float16).num
     return None if plain else np.dtype((np.void, dtype.itemsize))
-
-
-class _Near:
-    """A store that is neither local files nor behind a network, as Rust calls it."""
-
-    __slots__ = ("_fetch", "put", "update")
-
-    def __init__(self, store: Store) -> None:
-        self._fetch = store.fetch
-        self.put = partial(put, store)
-        self.update = store.update
-
-    def fetch(self, requests: list[tuple[str, list[tuple[int, int | None]] | None]]) -> list[list[Buffer] | None]:
-        """Whole values or ranges of them (`None` or pairs as in `ByteRange`), all asked for at once."""
-        return self._fetch([_fetch(key, ranges) for key, ranges in requests])
-
-
-def _fetch(key: str, ranges: Iterable[tuple[int, int | None]] | None) -> Fetch:
-    return Fetch(key, None if ranges is None else tuple(ByteRange(*part) for part in ranges))
-
-
-def _whole_below(store: Store) -> int:
-    """Shards of at most so many decoded bytes are fetched whole.
-
-    In memory a part of a value costs what the value costs, and many stores know no parts.
-    """
-    if isinstance(store, MemoryStore):
-        return sys.maxsize
-    while isinstance(inner := getattr(store, "store", None), Store):
-        store = inner
-    return _SMALL_SHARD if type(store).get_ranges is not Store.get_ranges else sys.maxsize

@@ -1,27 +1,29 @@
 """The reference engine: the executable specification in Python, for any codec, data type and store.
 
-It plans (`tessarr.indexing.plan`), and for each chunk runs a generator (`tessarr.engine.reference.read_chunk`) that asks
-for bytes: for local stores every chunk is fetched and decoded by one of the shared threads; for remote stores all chunks'
-requests go out together (`tessarr.engine.remote_read`), and the asynchronous twin awaits the same.
+It plans (`tessarr.indexing.plan`) and makes a chunk read (`tessarr.engine.reference.read_chunk`) or a change
+(`tessarr.engine.reference.merge`) for each chunk; `tessarr.engine.run` and `tessarr.engine.write_chunks` carry them out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import numpy.typing as npt
 
-from tessarr.engine.base import Reading
+from tessarr.engine.base import ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.reference.merge import ChunkWrites
-from tessarr.engine.reference.read_chunk import Answer, PartReading, read_part
-from tessarr.engine.remote_read import PartReadings, read_waves, read_waves_async
-from tessarr.engine.write_chunks import store_chunk, store_chunks, store_chunks_async
+from tessarr.engine.reference.read_chunk import ChunkRead, read_chunk
+from tessarr.engine.run import run, run_async
+from tessarr.engine.write_chunks import store_chunks, store_chunks_async
 from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
-from tessarr.stores.base import Fetch, Store
+from tessarr.stores.fetch import Fetch, Fetched
+from tessarr.types import Buffer
 
 
 class ReferenceEngine:
@@ -30,63 +32,85 @@ class ReferenceEngine:
     name = "reference"
 
     def supports(self, bound: BoundArray) -> str | None:
-        """Always ``None``."""
         return None
 
-    def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
-        """See `Engine.read`."""
-        store = bound.store
-        if store.is_remote:
-            read_waves(store, [self.reading(bound, selection, out)])
-            return
-        parts = plan(selection, bound.axes)
-        if len(parts) > 1:
-            for_each(lambda part: _run(read_part(bound, part, out), store), parts)
-            return
-        for part in parts:  # one chunk is read here, without a hop more than it needs
-            reading, answer = read_part(bound, part, out), None
-            with suppress(StopIteration):
-                while True:
-                    answer = _ask(store, reading.send(answer))
+    def plan_read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> ReadPlan:
+        return _ReadPlan(bound, selection, out)
 
-    def reading(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> Reading:
-        """See `Engine.reading`."""
-        return PartReadings(bound, selection, out)
+    def plan_write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> WritePlan:
+        return ChunkWrites(bound, selection, value)
+
+    def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+        run([_ReadPlan(bound, selection, out)], bound.store)
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
-        """See `Engine.read_async`."""
-        import asyncio
+        await run_async([_ReadPlan(bound, selection, out)], bound.store)
 
-        if not bound.store.is_remote:
-            await asyncio.to_thread(self.read, bound, selection, out)
-            return
-        await read_waves_async(bound.store, [self.reading(bound, selection, out)])
+    def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
+        return None
 
     def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
-        """See `Engine.write`."""
-        writes = ChunkWrites(bound, selection, value)
-        if len(writes) > 1:
-            store_chunks(bound, writes)
-            return
-        for write in writes:
-            store_chunk(bound, write, bound.forget)
+        store_chunks(bound, ChunkWrites(bound, selection, value))
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
-        """See `Engine.write_async`."""
         await store_chunks_async(bound, ChunkWrites(bound, selection, value))
 
 
-def _run(reading: PartReading, store: Store) -> None:
-    """Drive one chunk's generator on this thread."""
-    answer: Answer = None
-    with suppress(StopIteration):
-        while True:
-            answer = _ask(store, reading.send(answer))
+class _ReadPlan:
+    """See `tessarr.engine.base.ReadPlan`."""
+
+    def __init__(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+        self._bound = bound
+        self._out = out
+        self._parts = plan(selection, bound.axes)
+        self._rest = iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @property
+    def nbytes(self) -> int:
+        return self._bound.nbytes(next(iter(self._parts)).coords)
+
+    def start(self, first: int, stop: int, whole_below: int) -> _ChunkReads:
+        parts = islice(self._rest, stop - first)
+        return _ChunkReads([read_chunk(self._bound, part, self._out, whole_below=whole_below) for part in parts])
 
 
-def _ask(store: Store, request: Fetch) -> Answer:
-    """What a generator asked for."""
-    if request.ranges is not None:
-        return store.get_ranges(request.key, request.ranges)
-    value = store.get(request.key)
-    return None if value is None else [value]
+class _ChunkReads:
+    """See `tessarr.engine.base.ChunkReads`. Those that are answered together decode in parallel."""
+
+    def __init__(self, reads: Sequence[ChunkRead]) -> None:
+        self._waiting: dict[int, ChunkRead] = {}
+        self._requested = 0
+        self._new: list[Request] = []
+        for read in reads:
+            self._need(read, next(read))
+
+    def _need(self, read: ChunkRead, wanted: Fetch) -> None:
+        self._waiting[self._requested] = read
+        self._new.append(Request(self._requested, wanted))
+        self._requested += 1
+
+    def requests(self) -> list[Request]:
+        new, self._new = self._new, []
+        return new
+
+    def receive(self, responses: Sequence[Response]) -> None:
+        more: list[tuple[ChunkRead, Fetch]] = []
+
+        def advance(answered: tuple[ChunkRead, list[Buffer] | None]) -> None:
+            read, found = answered
+            with suppress(StopIteration):
+                more.append((read, read.send(found)))
+
+        answered = [
+            (self._waiting.pop(number), None if parts is None else Fetched(parts, version))
+            for number, parts, version in responses
+        ]
+        if len(answered) == 1:
+            advance(answered[0])
+        else:
+            for_each(advance, answered)
+        for read, wanted in more:
+            self._need(read, wanted)

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.emptiness import is_fill
 from tessarr.common.segments import Piece, Stored, StoredBytes
+from tessarr.engine.base import Change, ChunkWrite
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
 from tessarr.engine.reference.transpose import inward
-from tessarr.engine.write_chunks import Change, ChunkWrite, whole
+from tessarr.engine.write_chunks import whole
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
@@ -38,7 +39,7 @@ class ChunkWrites:
 
     @property
     def nbytes(self) -> int:
-        """See `Writes.nbytes`."""
+        """See `WritePlan.nbytes`."""
         return self._bound.nbytes(next(iter(self._parts)).coords)
 
     def __len__(self) -> int:

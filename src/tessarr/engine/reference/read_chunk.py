@@ -1,8 +1,9 @@
-"""How one chunk's part of a selection is read: as a generator that asks for bytes and is sent them.
+"""Read a part of one stored chunk: the specification of reading, for flat chunks, shards, and shards within shards.
 
-The generators do no I/O and know no thread or event loop. They yield a `Fetch`, are sent the list of buffers (or ``None``
-for a missing key), decode, and write into the output. What drives them decides how to wait: one after another on this
-thread, many in batched waves, or awaited (`tessarr.engine.reference.engine`).
+A *chunk read* is a generator. It yields the byte ranges that it needs, is sent the bytes, decodes, and writes into the
+output; it does no I/O and knows no thread or event loop. `_read` is all of it: a chunk needs its bytes; a shard needs its
+index, and then what each of its inner chunks needs, which are read the same way. `read_chunk` adds what holds for the whole
+value: its key, the fill value where it is missing, and that all bytes are of one version.
 """
 
 from __future__ import annotations
@@ -10,251 +11,178 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.sharding import MISSING, ShardIndex, ShardLayout
+from tessarr.codecs.sharding import ShardLayout
+from tessarr.common.segments import flat
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
-from tessarr.engine.reference.shard_indexes import KnownIndex
 from tessarr.engine.reference.transpose import inward
+from tessarr.engine.reference.versions import ValueChangedError, ValueVersion
 from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
-from tessarr.stores.base import Fetch, Version
+from tessarr.stores.fetch import Fetch, version_of
 from tessarr.types import Buffer, ByteRange
 
-Answer: TypeAlias = "list[Buffer] | None"
-PartReading: TypeAlias = Generator[Fetch, Answer, None]
-Target = npt.NDArray[Any]
-_ROUNDS = 5
-"""How often a shard that keeps changing is read anew by parts."""
+Target: TypeAlias = npt.NDArray[Any]
+ChunkRead: TypeAlias = Generator[Fetch, "list[Buffer] | None", None]
+Reader: TypeAlias = Generator[Sequence[ByteRange], Sequence[Buffer], None]
+"""A chunk read within one value: yields ranges of the value, is sent a buffer for each."""
+
+WHOLE = ByteRange(0)
+_ATTEMPTS = 5
+"""How often a value that others keep replacing is read by ranges; then it is requested whole, which is of one version."""
 
 
-class Found(list[Buffer]):
-    """An answer of a remote store, and the version of the value it is of."""
+def read_chunk(bound: BoundArray, part: Part, out: Target, *, whole_below: int = 0) -> ChunkRead:
+    """Read `part` of a selection into its place in `out`, which has the full-rank shape of the selection.
 
-    def __init__(self, parts: Sequence[Buffer], version: Version | None) -> None:
-        super().__init__(parts)
-        self.version = version
-
-
-class _ShardChangedError(Exception):
-    """The shard is not the one whose index is at hand."""
-
-
-class _Place(NamedTuple):
-    """Where a shard is, and what must still be there when it is read, as its place was found by that."""
-
-    key: str
-    within: ByteRange | None = None
-    """The range of the value that is the shard, if it is nested in another; else the value is the shard."""
-    known: KnownIndex | None = None
-    """The index that led there, where its version is known."""
-    guards: tuple[tuple[ByteRange, bytes], ...] = ()
-    """The indices that led there, where the version is not known and the store is near: asked for again, with the data."""
-
-    @property
-    def size(self) -> int | None:
-        """Bytes of a nested shard; ``None`` for one that is the value, which is not known."""
-        return None if self.within is None or self.within.stop is None else self.within.stop - self.within.start
-
-
-def read_part(bound: BoundArray, part: Part, out: Target, *, small: int = 0) -> PartReading:
-    """Read `part` of a selection into its place in `out` (the full-rank result of the whole selection).
-
-    A shard of at most `small` decoded bytes is fetched whole, instead of its index first and what is wanted then.
+    A shard of at most `whole_below` decoded bytes is requested whole, instead of its index first and then ranges.
     """
-    shape = bound.chunk_shape(part.coords)
-    chain = bound.chain(shape)
+    chain = bound.chain(bound.chunk_shape(part.coords))
     key = bound.key(part.coords)
+    whole = 0 < (chain.spec.nbytes or 0) <= whole_below
     try:
-        if chain.partial:
-            for _ in range(_ROUNDS):
-                with suppress(_ShardChangedError):
-                    yield from _read_shard(_Place(key), chain, part, out, bound, small=small)
-                    return
-                if bound.indexes is not None:
-                    bound.indexes.forget(key)
-            # Writers were always faster: what is fetched at once is of one shard.
-            yield from _read_shard(_Place(key), chain, part, out, bound, whole=True)
-            return
-        found = yield Fetch(key)
-        if found is None:
-            _fill(bound, part, out)
-        elif part.covers and (target := _view(out, part.out_sel)) is not None and target.shape == shape:
-            if chain.direct:
-                chain.decode_into(found[0], target)
-            else:
-                target[...] = chain.decode(found[0])
-        else:
-            out[part.out_sel] = chain.decode(found[0])[part.local.index]
+        for attempt in range(_ATTEMPTS + 1):
+            version = ValueVersion(bound, key)
+            reader = _read(chain, part, out, WHOLE, version, whole=whole or attempt == _ATTEMPTS)
+            with suppress(ValueChangedError):
+                if not (yield from _of_one_version(reader, key, version)):
+                    _fill(bound, part, out)
+                return
+            bound.forget(key)
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
 
 
+def _read(
+    chain: BoundChain, part: Part, out: Target, within: ByteRange, version: ValueVersion, *, whole: bool = False
+) -> Reader:
+    """Read `part` of the chunk that is the range `within` of a value, and that `chain` decodes, into its place in `out`."""
+    if not chain.partial:
+        (chunk,) = yield [within]
+        _decode(chain, _exactly(chunk, within), part, out)
+        return
+    layout, selection, target = _inside(chain, part, out)
+    parts = list(plan(selection, [RegularAxis(*axis) for axis in zip(layout.spec.shape, layout.codec.chunk_shape)]))
+    data: Buffer | None = None
+    size = _size(within)
+    if whole or part.covers or 2 * len(parts) >= prod(layout.grid):
+        (data,) = yield [within]
+        size = flat(_exactly(data, within)).nbytes
+        index = layout.parse_index(_cut(data, layout.index_range))
+    elif (known := version.known_index(within, parts)) is not None:
+        index = known
+    else:
+        at = _shift(within, layout.index_range)
+        (encoded,) = yield [at]
+        index = version.keep_index(within, layout.parse_index(encoded), at, encoded)
+    entries = [(inner, layout.entry(index, inner.coords, size)) for inner in parts]
+    for inner, entry in entries:
+        if entry is None:
+            target[inner.out_sel] = layout.spec.fill
+    stored = [(inner, entry) for inner, entry in entries if entry is not None]
+    readers = [_read(layout.inner, inner, target, _shift(within, entry), version) for inner, entry in stored]
+    if stored and size is None and not version.remote:
+        readers.append(_one_byte(layout.last_byte([entry for _, entry in stored])))
+    if data is None:
+        yield from _together(readers)
+    else:
+        _from_bytes(_together(readers), data, within)
+    _move_into_place(target, part, out, chain)
+
+
+def _together(readers: Sequence[Reader]) -> Reader:
+    """Read several inner chunks side by side: what all of them need now is requested together."""
+    needs = [(reader, next(reader)) for reader in readers]
+
+    def advance(answered: tuple[Reader, list[Buffer]]) -> None:
+        reader, parts = answered
+        with suppress(StopIteration):
+            needs.append((reader, reader.send(parts)))
+
+    while needs:
+        found = iter((yield [wanted for _, ranges in needs for wanted in ranges]))
+        answers = [(reader, [next(found, b"") for _ in ranges]) for reader, ranges in needs]
+        needs.clear()
+        if len(answers) == 1:
+            advance(answers[0])  # without a hop more than it needs
+        else:
+            for_each(advance, answers)
+
+
+def _of_one_version(reader: Reader, key: str, version: ValueVersion) -> Generator[Fetch, list[Buffer] | None, bool]:
+    """Request what `reader` needs of the value of `key`; ``False`` if there is none.
+
+    Raises `ValueChangedError` if the value is replaced meanwhile.
+    """
+    with suppress(StopIteration):
+        ranges = next(reader)
+        while True:
+            guards = version.guards()
+            found = yield Fetch(key, None if ranges == [WHOLE] and not guards else (*ranges, *guards))
+            if found is None:
+                version.check_missing()
+                return False
+            version.check(version_of(found), found[len(ranges) :])
+            ranges = reader.send(found[: len(ranges)])
+    return True
+
+
+def _from_bytes(reader: Reader, data: Buffer, within: ByteRange) -> None:
+    """Give `reader` what it needs from `data`, which is the range `within` of the value."""
+    view = flat(data)
+    with suppress(StopIteration):
+        ranges = next(reader)
+        while True:
+            bounds = [(wanted.start - within.start, (wanted.stop or 0) - within.start) for wanted in ranges]
+            ranges = reader.send([view[start:stop].data for start, stop in bounds])
+
+
+def _one_byte(at: ByteRange) -> Reader:
+    """Check that the value has the byte `at`."""
+    (byte,) = yield [at]
+    _exactly(byte, at)
+
+
 def _fill(bound: BoundArray, part: Part, out: Target) -> None:
     if not bound.options.read_missing_chunks:
-        raise ChunkNotFoundError("a chunk is missing", hint="Set array.read_missing_chunks to read it as fill value")
+        raise ChunkNotFoundError(
+            "a chunk is missing",
+            hint="Set array.read_missing_chunks to read it as fill value",
+        )
     out[part.out_sel] = bound.fill
 
 
-def _view(out: Target, out_sel: Any) -> Target | None:
-    """The part of `out` as a view, or ``None`` when index arrays make that impossible."""
-    dims = out_sel if isinstance(out_sel, tuple) else (out_sel,)
-    return out[(*dims, ...)] if all(isinstance(d, slice) for d in dims) else None
-
-
-def _read_shard(
-    at: _Place, chain: BoundChain, part: Part, out: Target, bound: BoundArray, *, small: int = 0, whole: bool = False
-) -> PartReading:
-    """Read `part` of the shard `at` a place: by parts, or `whole`, as one of at most `small` decoded bytes is."""
-    layout = chain.shard
-    assert layout is not None
-    selection, target = _before_sharding(chain, part, out)
-    inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
-    parts = list(plan(selection, inner_axes))
-    whole = whole or part.covers or 2 * len(parts) >= prod(layout.grid)
-    known = None if whole else _known_index(bound, at, parts)
-    whole = whole or (known is None and 0 < (chain.spec.nbytes or 0) <= small)
-    found: Answer = []
-    if known is None:
-        found = yield from _ask(at, None if whole else (layout.index_range,))
-    if found is None:
-        _fill(bound, part, out)
-        return
-    if whole:
-        encoded = layout.split(found[0], (inner.coords for inner in parts))
-        placed: Sequence[tuple[Part, Buffer | None]] = [(inner, encoded.get(inner.coords)) for inner in parts]
+def _decode(chain: BoundChain, data: Buffer, part: Part, out: Target) -> None:
+    """Decode a chunk and put what `part` takes of it into its place in `out`, directly where `out` has room for all of it."""
+    view = _view(out, part.out_sel) if part.covers else None
+    if view is not None and view.shape == chain.spec.shape:
+        chain.decode_into(data, view)
     else:
-        index = known.entries if known is not None else layout.parse_index(found[0])
-        known = known or _remember(bound, at, index, found)
-        if known is not None:
-            at = at._replace(known=known)
-        elif not bound.store.is_remote:
-            at = at._replace(guards=(*at.guards, (_shift(at.within, layout.index_range), bytes(found[0]))))
-        entries = [(inner, layout.entry(index, inner.coords, at.size)) for inner in parts]
-        if layout.inner.partial:
-            yield from _read_nested(at, layout, entries, target, bound)
-            _scatter(target, part, out, chain)
-            return
-        placed = yield from _read_inner(at, layout, entries, bound)
-    if len(placed) > 1:
-        for_each(lambda item: _place(layout, *item, target, bound.fill), placed)
-    else:
-        for inner, data in placed:
-            _place(layout, inner, data, target, bound.fill)
-    _scatter(target, part, out, chain)
+        out[part.out_sel] = chain.decode(data)[part.local.index]
 
 
-def _ask(at: _Place, wanted: Sequence[ByteRange] | None) -> Generator[Fetch, Answer, Answer]:
-    """Ranges of the shard `at` a place (``None``: all of it). Raises `_ShardChangedError` if it is not there any more."""
-    if wanted is None and at.within is None:
-        ranges = None
-    else:
-        ranges = tuple(_shift(at.within, item) for item in wanted or (ByteRange(0),))
-        ranges += tuple(guard for guard, _ in at.guards)
-    answer = yield Fetch(at.key, ranges)
-    _same_version(answer, at.known)
-    if at.guards:
-        guarded = [] if answer is None else answer[-len(at.guards) :]
-        if [bytes(now) for now in guarded] != [then for _, then in at.guards]:
-            raise _ShardChangedError
-    return answer
+def _inside(chain: BoundChain, part: Part, out: Target) -> tuple[ShardLayout, Selection, Target]:
+    """The layout of a shard, the selection in the axes that it sees, and an array in those axes to read into.
 
-
-def _read_inner(
-    at: _Place, layout: ShardLayout, entries: list[tuple[Part, ByteRange | None]], bound: BoundArray
-) -> Generator[Fetch, Answer, list[tuple[Part, Buffer | None]]]:
-    """The bytes of inner chunks by their `entries` of the index; ``None`` for one that is not stored."""
-    wanted = [entry for _, entry in entries if entry is not None]
-    if not wanted:
-        return [(inner, None) for inner, _ in entries]
-    last = layout.last_byte(wanted) if at.within is None and not bound.store.is_remote else None
-    answer = yield from _ask(at, wanted if last is None else [*wanted, last])
-    pieces = iter(answer or ())
-    found = [(inner, None if entry is None else _exactly(next(pieces, b""), entry)) for inner, entry in entries]
-    if last is not None:
-        _exactly(next(pieces, b""), last)
-    return found
-
-
-def _known_index(bound: BoundArray, at: _Place, inners: Sequence[Part]) -> KnownIndex | None:
-    """The index from an earlier read, if some of `inners` are stored by it: their data will tell whether it still holds."""
-    known = None if bound.indexes is None else bound.indexes.get(at.key, at.within)
-    if known is None or (at.known is not None and at.known.version != known.version):
-        return None
-    return known if any(known.entries[inner.coords][0] != MISSING for inner in inners) else None
-
-
-def _remember(bound: BoundArray, at: _Place, index: ShardIndex, found: Answer) -> KnownIndex | None:
-    """Keep an index that was just read, where the store told its version."""
-    if bound.indexes is None or not isinstance(found, Found) or found.version is None:
-        return None
-    bound.indexes.keep(at.key, at.within, KnownIndex(index, found.version))
-    return KnownIndex(index, found.version, fresh=True)
-
-
-def _same_version(answer: Answer, known: KnownIndex | None) -> None:
-    """Raise `_ShardChangedError` when `answer` is not of the version that the index `known` is of."""
-    if known is None:
-        return
-    version = answer.version if isinstance(answer, Found) else None
-    # Without a version (a range past the end of what is there now) only an index of an earlier read is in doubt.
-    if answer is None or (version != known.version and not (version is None and known.fresh)):
-        raise _ShardChangedError
-
-
-def _read_nested(
-    at: _Place, layout: ShardLayout, entries: list[tuple[Part, ByteRange | None]], target: Target, bound: BoundArray
-) -> PartReading:
-    for inner, entry in entries:
-        if entry is None:
-            target[inner.out_sel] = bound.fill
-        else:
-            there = at._replace(within=_shift(at.within, entry))
-            yield from _read_shard(there, layout.inner, inner, target, bound)
-
-
-def _shift(within: ByteRange | None, wanted: ByteRange) -> ByteRange:
-    """`wanted`, which is relative to the range `within`, relative to the whole value."""
-    if within is None:
-        return wanted
-    assert within.stop is not None
-    start, stop = wanted.bounds(within.stop - within.start)
-    return ByteRange(within.start + start, within.start + stop)
-
-
-def _exactly(piece: Buffer, entry: ByteRange) -> Buffer:
-    assert entry.stop is not None
-    if memoryview(piece).nbytes != entry.stop - entry.start:
-        raise ShardIndexError(
-            "a shard ends before an inner chunk that its index promises",
-            codec="sharding_indexed",
-            expected=f"{entry.stop - entry.start} bytes at offset {entry.start}",
-            got=f"{memoryview(piece).nbytes} bytes",
-        )
-    return piece
-
-
-def _before_sharding(chain: BoundChain, part: Part, out: Target) -> tuple[Selection, Target]:
-    """The selection in the axes that the sharding codec sees, and an array in those axes to read it into.
-
-    The array is a view of `out`, or a temporary one when index arrays stand in the way (see `_scatter`).
+    The array is a view of `out`, or a temporary one where index arrays stand in the way (see `_move_into_place`).
     """
-    selection = part.local
+    assert chain.shard is not None
     view = _view(out, part.out_sel)
-    target = np.empty(selection.shape, out.dtype) if view is None else view
-    return inward(chain, selection, target)
+    target = np.empty(part.local.shape, out.dtype) if view is None else view
+    return (chain.shard, *inward(chain, part.local, target))
 
 
-def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None:
-    """Move a temporary array of `_before_sharding` to its place; nothing to do for a view."""
+def _move_into_place(target: Target, part: Part, out: Target, chain: BoundChain) -> None:
+    """Copy a temporary array of `_inside` to its place; there is nothing to do for a view."""
     if _view(out, part.out_sel) is not None:
         return
     if isinstance(part.local, Outer):
@@ -263,13 +191,39 @@ def _scatter(target: Target, part: Part, out: Target, chain: BoundChain) -> None
     out[part.out_sel] = target
 
 
-def _place(layout: ShardLayout, inner: Part, data: Buffer | None, target: Target, fill: npt.NDArray[Any]) -> None:
-    """Decode one inner chunk (``None``: fill value) and put the part of it that was asked for into `target`."""
-    if data is None:
-        target[inner.out_sel] = fill
-        return
-    view = _view(target, inner.out_sel) if inner.covers else None
-    if view is not None and view.shape == layout.codec.chunk_shape:
-        layout.inner.decode_into(data, view)
-    else:
-        target[inner.out_sel] = layout.inner.decode(data)[inner.local.index]
+def _view(out: Target, out_sel: Any) -> Target | None:
+    """The part of `out` as a view, or ``None`` where index arrays make that impossible."""
+    dims = out_sel if isinstance(out_sel, tuple) else (out_sel,)
+    return out[(*dims, ...)] if all(isinstance(d, slice) for d in dims) else None
+
+
+def _size(within: ByteRange) -> int | None:
+    """Bytes of a nested shard; ``None`` for one that is the value, whose size is not known."""
+    return None if within.stop is None else within.stop - within.start
+
+
+def _shift(within: ByteRange, wanted: ByteRange) -> ByteRange:
+    """`wanted`, which is relative to the range `within`, relative to the value."""
+    if within.stop is None:
+        return wanted
+    start, stop = wanted.bounds(within.stop - within.start)
+    return ByteRange(within.start + start, within.start + stop)
+
+
+def _cut(data: Buffer, wanted: ByteRange) -> Buffer:
+    view = flat(data)
+    start, stop = wanted.bounds(view.nbytes)
+    return view[start:stop].data
+
+
+def _exactly(piece: Buffer, within: ByteRange) -> Buffer:
+    """`piece`, if it is as long as the range that was requested."""
+    size = _size(within)
+    if size is not None and memoryview(piece).nbytes != size:
+        raise ShardIndexError(
+            "a shard ends before an inner chunk that its index promises",
+            codec="sharding_indexed",
+            expected=f"{size} bytes at offset {within.start}",
+            got=f"{memoryview(piece).nbytes} bytes",
+        )
+    return piece

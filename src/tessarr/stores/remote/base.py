@@ -1,53 +1,55 @@
-"""What every store behind a network shares: waves, the request budget, retries, and compare-and-swap updates.
+"""What every store behind a network shares: coalesced requests, the concurrency limit, retry, compare-and-swap updates.
 
-A subclass says how to send one request (`_ask`, `_ask_async`), how to name what went wrong (`_fault`), and how to
-write and list. `serve` and `fetch` then turn what is wanted into as few requests as `tessarr.stores.remote.course` needs, and
-send them side by side under the origin's `RequestBudget`.
-
-The synchronous methods use threads (one pool per process, at most `POOL_SIZE`), the asynchronous ones the loop they
-are called in; neither needs the other.
+Such a store is written once, as coroutines; its synchronous methods run them in the process's loop
+(`tessarr.stores.remote.loop`). A subclass says how to send one request (`_request`), what an error of its client means
+(`_fault`), and how to write, delete and list. `fetch_one` turns what is wanted of one value into as few requests as
+`tessarr.stores.remote.coalesce` needs, sends them side by side under the concurrency limit of the origin, and joins them
+to parts of one version.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import functools
-import os
-import queue
 import random
-import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Self, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
+from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError
+from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Store
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.fetch import Asker, Fetch, Version
-from tessarr.stores.fetch_methods import FetchingStore
-from tessarr.stores.locks import Moment
-from tessarr.stores.remote.coalesce import PIECE
-from tessarr.stores.remote.course import Answer, Course, Once, Want
+from tessarr.stores.fetch import Fetch, Fetched, Version, version_of
+from tessarr.stores.remote.coalesce import PIECE, Piece, gather, plan_spans, split
 from tessarr.stores.remote.limiter import RequestBudget
+from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, in_thread, run
 from tessarr.stores.remote.retry import Fault, Journal, RetryPolicy
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
+_List: TypeAlias = list
 
-POOL_SIZE = 64
-"""Threads for synchronous requests, in the whole process. They wait without the GIL."""
 _CAS_ROUNDS = 200
-_pool: ThreadPoolExecutor | None = None
-_making = Moment()
+_TORN_ROUNDS = 5
 
 
-class NetworkStore(FetchingStore):
+class Answer(NamedTuple):
+    """What one request for bytes brought."""
+
+    body: Buffer
+    start: int
+    """Where in the object `body` begins."""
+    size: int | None
+    """Bytes of the whole object, where the answer tells."""
+    version: Version | None
+
+
+class NetworkStore(Store):
     """A store behind a network. See the head of this file."""
 
     is_remote = True
     supports_conditional_writes = False
     """`set(if_match=…)` is atomic, so that `update` needs no lock."""
-    requests_at_once = POOL_SIZE
+    requests_at_once = 64
     retry: RetryPolicy = RetryPolicy()
     _budget: RequestBudget
     _ranges_work = True
@@ -65,44 +67,18 @@ class NetworkStore(FetchingStore):
 
     # -- for subclasses ------------------------------------------------------------------------------------------
 
-    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
-        """One request. ``ByteRange(0, 0)`` asks for size and version alone."""
+    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+        """Send one request. ``ByteRange(0, 0)`` asks for size and version alone."""
         raise NotImplementedError
-
-    async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
-        """Call `_ask` asynchronously: in our threads, of which there are more than the few of a loop."""
-        call = functools.partial(contextvars.copy_context().run, self._ask, key, byte_range)
-        return await asyncio.get_running_loop().run_in_executor(_thread_pool(), call)
 
     def _fault(self, error: Exception) -> Fault | None:
         """What `error`, raised by the client library, means; ``None``: it is not about the request."""
         raise NotImplementedError
 
-    # -- one request, with budget and retries ---------------------------------------------------------------------
+    # -- one request -----------------------------------------------------------------------------------------------
 
-    def _send(self, key: str, operation: str, call: Callable[[], T]) -> T | None:
-        """The answer of `call`, sent again as the table in `tessarr.stores.remote.retry` says; ``None``: no such key."""
-        journal = Journal(self.retry, store=self.url, key=key, operation=operation)
-        while True:
-            self._budget.acquire()
-            fault: Fault | None = Fault("final", "interrupted")
-            nbytes = 0
-            try:
-                answer = call()
-                fault, nbytes = None, _nbytes(answer)
-                return answer
-            except Exception as error:
-                fault = error if isinstance(error, Fault) else self._fault(error)
-                if fault is None:
-                    raise
-            finally:
-                self._budget.release("ok" if fault is None else fault.outcome, nbytes=nbytes)
-            if fault.kind == "missing":
-                return None
-            time.sleep(journal.pause(fault))
-
-    async def _send_async(self, key: str, operation: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """Call `_send` asynchronously."""
+    async def _send(self, key: str, operation: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        """The answer of `call`, with retries as the table in `tessarr.stores.remote.retry` says; ``None``: no such key."""
         journal = Journal(self.retry, store=self.url, key=key, operation=operation)
         while True:
             await self._budget.acquire_async()
@@ -122,266 +98,276 @@ class NetworkStore(FetchingStore):
                 return None
             await asyncio.sleep(journal.pause(fault))
 
-    def _get_span(self, key: str, span: ByteRange | None) -> Answer | None:
-        return self._send(key, "GET", lambda: _checked(self._ask(key, span), span))
-
-    async def _get_span_async(self, key: str, span: ByteRange | None) -> Answer | None:
+    async def _get_span(self, key: str, span: ByteRange | None) -> Answer | None:
         async def call() -> Answer:
-            return _checked(await self._ask_async(key, span), span)
+            return _checked(await self._request(key, span), span)
 
-        return await self._send_async(key, "GET", call)
+        return await self._send(key, "GET", call)
+
+    async def _head(self, key: str) -> Answer | None:
+        return await self._send(key, "HEAD", lambda: self._request(key, ByteRange(0, 0)))
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
-        """Several values or parts of them, in one wave of requests (two where an object is larger than `PIECE`)."""
-        return self.fetch_versioned(requests)[0]
+    async def fetch_one(self, request: Fetch) -> Fetched | None:
+        """The value, or the ranges of it, that `request` names, all of one version; ``None``: no such key.
 
-    async def fetch_async(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
-        """Call `fetch` asynchronously."""
-        return (await self.fetch_versioned_async(requests))[0]
-
-    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[list[list[Buffer] | None], list[Version | None]]:
-        """`fetch`, and the version of each value."""
-        once = Once(requests)
-        self.serve(once)
-        return once.answers, once.versions
-
-    async def fetch_versioned_async(
-        self, requests: Sequence[Fetch]
-    ) -> tuple[list[list[Buffer] | None], list[Version | None]]:
-        """Call `fetch_versioned` asynchronously."""
-        once = Once(requests)
-        course = Course(once, self.url, ranges_work=self._ranges_work)
-        async with Flights(self._get_span_async) as flights:
-            flights.send(course.begin())
-            while flights.underway:
-                flights.send(course.land(await flights.next()))
-        return once.answers, once.versions
-
-    def serve(self, asker: Asker) -> None:
-        """Answer all that `asker` asks, each value as soon as it is there."""
-        course = Course(asker, self.url, ranges_work=self._ranges_work)
-        todo = course.begin()
-        underway: dict[Future[Answer | None], Want] = {}
-        landed: queue.SimpleQueue[Future[Answer | None]] = queue.SimpleQueue()
-        try:
-            while todo or underway:
-                if len(todo) == 1 and not underway:  # needs no other thread
-                    todo = course.land([(todo[0], self._get_span(todo[0].job.key, todo[0].span))])
+        Raises `StoreError` for an object that others replace again and again while it is read.
+        """
+        key, ranges = request if self._ranges_work else Fetch(request.key)
+        for _ in range(_TORN_ROUNDS):
+            answers = await self._get_spans(key, _first_spans(ranges))
+            if answers is None:
+                return None
+            if ranges is None and (rest := _rest(answers)):  # the client handed over only the head of a big object
+                more = await self._get_spans(key, rest)
+                if more is None:
                     continue
-                for want in todo:
-                    future = _thread_pool().submit(self._get_span, want.job.key, want.span)
-                    underway[future] = want
-                    future.add_done_callback(landed.put)
-                now = [landed.get()]
-                while not landed.empty():
-                    now.append(landed.get())
-                todo = course.land([(underway.pop(future), future.result()) for future in now])
-        except BaseException:
-            for future in underway:
-                future.cancel()
-            raise
+                answers += more
+            versions = {answer.version for answer in answers} - {None}
+            if len(versions) < 2:
+                return Fetched(_parts(answers, request.ranges), versions.pop() if versions else None)
+        raise StoreError(
+            "the object changed while it was being read", store=self.url, key=key, got=f"{_TORN_ROUNDS} times"
+        )
 
-    async def serve_async(self, asker: Asker) -> None:
-        """Call `serve` asynchronously; `asker` is called in threads, one at a time."""
-        course = Course(asker, self.url, ranges_work=self._ranges_work)
-        async with Flights(self._get_span_async) as flights:
-            flights.send(await asyncio.to_thread(course.begin))
-            while flights.underway:
-                flights.send(await asyncio.to_thread(course.land, await flights.next()))
+    async def _get_spans(self, key: str, spans: Sequence[ByteRange | None]) -> _List[Answer] | None:
+        if len(spans) == 1:
+            found = [await self._get_span(key, spans[0])]
+        else:
+            found = await gather_or_cancel([self._get_span(key, span) for span in spans])
+        present = [answer for answer in found if answer is not None]
+        return present if len(present) == len(found) else None
 
-    def _head(self, key: str) -> Answer | None:
-        return self._send(key, "HEAD", lambda: self._ask(key, ByteRange(0, 0)))
+    async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Call `fetch` asynchronously."""
+        if len(requests) == 1:
+            return [await self.fetch_one(requests[0])]
+        wanted = _by_key(requests)
+        found = dict(zip(wanted, await gather_or_cancel([self.fetch_one(one) for one in wanted.values()]), strict=True))
+        return [_share(found[request.key], wanted[request.key], request) for request in requests]
 
-    async def _head_async(self, key: str) -> Answer | None:
-        return await self._send_async(key, "HEAD", lambda: self._ask_async(key, ByteRange(0, 0)))
+    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
+        """Several values or parts of them, each as a `Fetched`; requests for different keys are in flight together."""
+        return run(self.fetch_async(requests))
 
-    def exists(self, key: str) -> bool:
-        return self._head(key) is not None
+    async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        found = await self.fetch_one(Fetch(key, None if byte_range is None else (byte_range,)))
+        return None if found is None else found[0]
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
+        return run(self.get_async(key, byte_range))
+
+    async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return await self.fetch_one(Fetch(key, tuple(ranges)))
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
+        return run(self.get_ranges_async(key, ranges))
+
+    async def get_partial_values_async(
+        self, key_ranges: Iterable[tuple[str, ByteRange | None]]
+    ) -> _List[Buffer | None]:
+        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
+        return [None if found is None else found[0] for found in await self.fetch_async(requests)]
+
+    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
+        return run(self.get_partial_values_async(key_ranges))
 
     async def exists_async(self, key: str) -> bool:
-        return await self._head_async(key) is not None
+        return await self._head(key) is not None
 
-    def getsize(self, key: str) -> int | None:
-        head = self._head(key)
-        return None if head is None else head.size
+    def exists(self, key: str) -> bool:
+        return run(self.exists_async(key))
 
     async def getsize_async(self, key: str) -> int | None:
-        head = await self._head_async(key)
+        head = await self._head(key)
         return None if head is None else head.size
 
-    def version(self, key: str) -> Version | None:
-        head = self._head(key)
+    def getsize(self, key: str) -> int | None:
+        return run(self.getsize_async(key))
+
+    async def version_async(self, key: str) -> Version | None:
+        """Call `version` asynchronously."""
+        head = await self._head(key)
         return None if head is None else head.version
 
-    def delete_prefix(self, prefix: str) -> None:
-        """Remove every key under `prefix`, and only those."""
-        self._check_writable(prefix)
-        super().delete_prefix(prefix)
+    def version(self, key: str) -> Version | None:
+        return run(self.version_async(key))
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        raise NotImplementedError
+
+    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        return run(self.set_async(key, value, if_match=if_match))
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
-        """Call `set_if_not_exists` asynchronously."""
         if not self.supports_conditional_writes:
-            return await super().set_if_not_exists_async(key, value)
+            return await in_caller_thread(super().set_if_not_exists, key, value)
         try:
             await self.set_async(key, value, if_match=None)
         except ConflictError:
             return False
         return True
 
+    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
+        return run(self.set_if_not_exists_async(key, value))
+
+    async def delete_async(self, key: str) -> None:
+        raise NotImplementedError
+
+    def delete(self, key: str) -> None:
+        run(self.delete_async(key))
+
+    async def delete_many_async(self, keys: Iterable[str]) -> None:
+        await gather_or_cancel([self.delete_async(key) for key in keys])
+
+    def delete_many(self, keys: Iterable[str]) -> None:
+        run(self.delete_many_async(keys))
+
+    async def delete_prefix_async(self, prefix: str) -> None:
+        """Remove every key under `prefix`, and only those."""
+        self._check_writable(prefix)
+        await self.delete_many_async(await self.list_prefix_async(prefix))
+
+    def delete_prefix(self, prefix: str) -> None:
+        run(self.delete_prefix_async(prefix))
+
+    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        self._check_writable(prefix)
+        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
+        old = await self.list_prefix_async(prefix) if self.supports_listing else []
+        await gather_or_cancel([self.set_async(key, value) for key, value in staged.items()])
+        await self.delete_many_async(key for key in old if key not in items)
+        for key, value in items.items():
+            await self.set_async(key, value)
+        await self.delete_many_async(staged)
+
+    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
+        run(self.replace_prefix_async(prefix, items))
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    def list(self) -> Iterator[str]:
+        return self.list_prefix("")
+
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
+        raise NotImplementedError
+
+    def list_prefix(self, prefix: str) -> Iterator[str]:
+        return iter(run(self.list_prefix_async(prefix)))
+
+    async def list_dir_async(self, prefix: str) -> Listing:
+        raise NotImplementedError
+
+    def list_dir(self, prefix: str) -> Listing:
+        return run(self.list_dir_async(prefix))
+
+    async def getsize_prefix_async(self, prefix: str) -> int:
+        sizes = await gather_or_cancel([self.getsize_async(key) for key in await self.list_prefix_async(prefix)])
+        return sum(size or 0 for size in sizes)
+
+    def getsize_prefix(self, prefix: str) -> int:
+        return run(self.getsize_prefix_async(prefix))
+
     # -- updating ----------------------------------------------------------------------------------------------
 
-    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+    async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Read, change and replace one value: a compare-and-swap loop where the place has conditional writes.
 
         Elsewhere it holds a lock of this process, and writers in other processes can undo one another.
         """
         if not self.supports_conditional_writes:
-            super().update(key, change)
-            return
-        self._check_writable(key)
-        # Threads of one process take turns, so that they do not use up each other's rounds.
-        with self.lock(key):
-            for number in range(_CAS_ROUNDS):
-                old, version = self._with_version(key, *self.fetch_versioned([Fetch(key)]))
-                new = change(old)
-                try:
-                    if new is not None:
-                        self.set(key, new, if_match=version)
-                    elif old is not None:
-                        self._delete_version(key, version)
-                    return
-                except ConflictError:
-                    time.sleep(_cas_pause(number))
-        raise self._never_alone(key)
-
-    async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """Call `update` asynchronously."""
-        if not self.supports_conditional_writes:
-            await super().update_async(key, change)
+            await in_caller_thread(super().update, key, change)
             return
         self._check_writable(key)
         for number in range(_CAS_ROUNDS):
-            old, version = self._with_version(key, *await self.fetch_versioned_async([Fetch(key)]))
-            new = await asyncio.to_thread(change, old)  # it may decode and encode
+            found = await self.fetch_one(Fetch(key))
+            version = None if found is None else self._known_version(key, found)
+            new = await in_thread(change, None if found is None else found[0])  # it may decode and encode
             try:
                 if new is not None:
                     await self.set_async(key, new, if_match=version)
-                elif old is not None:
-                    await asyncio.to_thread(self._delete_version, key, version)
+                elif found is not None:
+                    await self._delete_version(key, version)
                 return
             except ConflictError:
-                await asyncio.sleep(_cas_pause(number))
-        raise self._never_alone(key)
+                await asyncio.sleep(_back_off(number))
+        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
 
-    def _with_version(
-        self, key: str, answers: Sequence[list[Buffer] | None], versions: Sequence[Version | None]
-    ) -> tuple[Buffer | None, Version | None]:
-        """The one value that was fetched. Raises `StoreError` where its version is not known."""
-        if answers[0] is None:
-            return None, None
-        if versions[0] is None:
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        if not self.supports_conditional_writes:
+            super().update(key, change)
+            return
+        # Threads of one process take turns, so that they do not use up each other's rounds.
+        with self.lock(key):
+            run(self.update_async(key, change))
+
+    def _known_version(self, key: str, found: Fetched) -> Version:
+        version = version_of(found)
+        if version is None:
             raise StoreError(
                 "the server sends no version (ETag), so that an update could undo another",
                 store=self.url,
                 key=key,
                 hint="Write whole values, or use a server with ETags",
             )
-        return answers[0][0], versions[0]
+        return version
 
-    def _delete_version(self, key: str, version: Version | None) -> None:
-        """Removes `key` if it still has that version. Between the look and the deletion there is a gap of one round
-        trip, for want of a conditional delete in the client libraries."""
-        if self.version(key) != version:
+    async def _delete_version(self, key: str, version: Version | None) -> None:
+        """Remove `key` if it still has that version. Between the look and the deletion there is a gap of one round
+        trip, because the client libraries have no conditional delete."""
+        if await self.version_async(key) != version:
             raise ConflictError("another writer was faster", store=self.url, key=key)
-        self.delete(key)
-
-    def _never_alone(self, key: str) -> ConflictError:
-        return ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+        await self.delete_async(key)
 
 
-# -- doing several things at once --------------------------------------------------------------------------------
+# -- from requests to parts ------------------------------------------------------------------------------------------
 
 
-class Flights:
-    """Requests on their way, as tasks of the running loop; leaving cancels those that are still underway."""
-
-    def __init__(self, ask: Callable[[str, ByteRange | None], Coroutine[Any, Any, Answer | None]]) -> None:
-        self._ask = ask
-        self._landed: asyncio.Queue[asyncio.Task[Answer | None]] = asyncio.Queue()
-        self.underway: dict[asyncio.Task[Answer | None], Want] = {}
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        for task in self.underway:
-            task.cancel()
-        await asyncio.gather(*self.underway, return_exceptions=True)
-
-    def send(self, wants: Iterable[Want]) -> None:
-        """Begin requests."""
-        for want in wants:
-            task = asyncio.create_task(self._ask(want.job.key, want.span))
-            self.underway[task] = want
-            task.add_done_callback(self._landed.put_nowait)
-
-    async def next(self) -> list[tuple[Want, Answer | None]]:
-        """What has landed; waits for the first. Raises what a request raised."""
-        tasks = [await self._landed.get()]
-        while not self._landed.empty():
-            tasks.append(self._landed.get_nowait())
-        return [(self.underway.pop(task), task.result()) for task in tasks]
+def _by_key(requests: Sequence[Fetch]) -> dict[str, Fetch]:
+    """What is wanted of each key by all requests together; the whole value where one of them wants that."""
+    wanted: dict[str, Fetch] = {}
+    for key, ranges in requests:
+        so_far = wanted.get(key, Fetch(key, ()))
+        both = None if ranges is None or so_far.ranges is None else (*so_far.ranges, *ranges)
+        wanted[key] = Fetch(key, both)
+    return wanted
 
 
-def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of `calls`, in order, each call in its own thread of the pool. The first error ends the rest."""
-    if len(calls) < 2:
-        return [call() for call in calls]
-    pool = _thread_pool()
-    futures: list[Future[T]] = [pool.submit(contextvars.copy_context().run, call) for call in calls]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
+def _share(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | None:
+    """What one request gets of the response to the `shared` one."""
+    if found is None or shared == request:
+        return found
+    if shared.ranges is not None:
+        places = {part: number for number, part in enumerate(shared.ranges)}
+        return Fetched([found[places[part]] for part in request.ranges or ()], found.version)
+    view = flat(found[0])
+    parts = [ByteRange(0)] if request.ranges is None else request.ranges
+    return Fetched([view[slice(*part.bounds(view.nbytes))].data for part in parts], found.version)
 
 
-async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
-    """The results of `calls`, in order. The first error, or being cancelled, cancels the rest."""
-    if len(calls) == 1:
-        return [await calls[0]]
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        return list(await asyncio.gather(*tasks))
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
+def _first_spans(ranges: Sequence[ByteRange] | None) -> list[ByteRange | None]:
+    if ranges is None:
+        return [None]
+    spans: list[ByteRange | None] = [span.byte_range for span in plan_spans(ranges)]
+    return spans or [ByteRange(0, 0)]
 
 
-def _thread_pool() -> ThreadPoolExecutor:
-    global _pool
-    with _making:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="tessarr-requests")
-        return _pool
+def _rest(answers: Sequence[Answer]) -> list[ByteRange | None]:
+    """What is missing of an object of which `answers` has the head."""
+    (head,) = answers
+    got = byte_view(head.body).nbytes
+    return [*split(got, head.size, cap=PIECE)] if head.size is not None and got < head.size else []
 
 
-def _forget_pool() -> None:
-    """A forked child has none of its parent's threads."""
-    global _pool
-    _pool = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
-
-
-# -- small things ------------------------------------------------------------------------------------------------
+def _parts(answers: Sequence[Answer], ranges: Sequence[ByteRange] | None) -> list[Buffer]:
+    pieces = [Piece(answer.start, byte_view(answer.body).toreadonly()) for answer in answers]
+    pieces = sorted((piece for piece in pieces if piece.body.nbytes), key=lambda piece: piece.start)
+    sizes = [answer.size or 0 for answer in answers]
+    size = max([*sizes, *(piece.start + piece.body.nbytes for piece in pieces)])
+    return [gather(pieces, part, size) for part in ((ByteRange(0),) if ranges is None else ranges)]
 
 
 def _checked(answer: Answer, span: ByteRange | None) -> Answer:
@@ -407,5 +393,5 @@ def _nbytes(answer: object) -> int:
     return byte_view(answer.body).nbytes if isinstance(answer, Answer) else 0
 
 
-def _cas_pause(number: int) -> float:
+def _back_off(number: int) -> float:
     return random.uniform(0, min(0.005 * 2 ** min(number, 8), 0.5))

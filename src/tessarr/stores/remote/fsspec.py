@@ -8,10 +8,9 @@ fsspec is the extra ``tessarr[fsspec]``.
 
 from __future__ import annotations
 
-import functools
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
@@ -19,9 +18,9 @@ from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperat
 from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.remote.base import NetworkStore, run_side_by_side
-from tessarr.stores.remote.course import Answer
+from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.loop import in_thread
 from tessarr.stores.remote.retry import Fault, RetryPolicy, fault_of_status, scrub, scrub_url
 from tessarr.types import Buffer, ByteRange
 
@@ -165,7 +164,10 @@ class FsspecStore(NetworkStore):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
+        return await in_thread(self._read, key, byte_range)
+
+    def _read(self, key: str, byte_range: ByteRange | None) -> Answer:
         name = self._name(key)
         if byte_range is None:
             return Answer(self.fs.cat_file(name), 0, None, None)
@@ -200,26 +202,22 @@ class FsspecStore(NetworkStore):
             return Fault("again", text, outcome="slow_down")
         return Fault("final", text) if isinstance(error, OSError) or _is_client_error(error) else None
 
-    def getsize(self, key: str) -> int | None:
-        head = self._head(key)
+    async def getsize_async(self, key: str) -> int | None:
+        head = await self._head(key)
         if head is None or head.size is not None:
             return None if head is None else head.size
-        value = self.get(key)
+        value = await self.get_async(key)
         return None if value is None else byte_view(value).nbytes
-
-    def version(self, key: str) -> Version | None:
-        head = self._head(key)
-        return None if head is None else head.version
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         if if_match is not ANY:
             raise UnsupportedOperationError("fsspec has no conditional writes", store=self.url, key=key)
         name = self._name(key)
         data = value if isinstance(value, bytes) else bytes(byte_view(value))
-        if self._send(key, "PUT", lambda: self._put(name, data)) is None:
+        if await self._send(key, "PUT", lambda: in_thread(self._put, name, data)) is None:
             raise StoreError("the place to write to does not exist, or is a directory", store=self.url, key=key)
         return None
 
@@ -241,35 +239,29 @@ class FsspecStore(NetworkStore):
             raise
         return True
 
-    def delete(self, key: str) -> None:
+    async def delete_async(self, key: str) -> None:
         self._check_writable(key)
         name = self._name(key)
-        self._send(key, "DELETE", lambda: self.fs.rm_file(name))
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        run_side_by_side([functools.partial(self.delete, key) for key in keys])
+        await self._send(key, "DELETE", lambda: in_thread(self.fs.rm_file, name))
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)
         place = f"{self.path}/{prefix}".rstrip("/") or "/"
         # Another process may have written: what fsspec remembers of listings is no answer.
-        found = self._send(prefix, "LIST", lambda: self._find(place)) or []
-        return iter([key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)])
+        found = await self._send(prefix, "LIST", lambda: in_thread(self._find, place)) or []
+        return [key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)]
 
     def _find(self, place: str) -> _List[str]:
         self.fs.invalidate_cache()
         return [*self.fs.find(place)]
 
-    def list_dir(self, prefix: str) -> Listing:
+    async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
         place = f"{self.path}/{prefix}".rstrip("/") or "/"
         self.fs.invalidate_cache()
-        found = self._send(prefix, "LIST", lambda: self.fs.ls(place, detail=True)) or []
+        found = await self._send(prefix, "LIST", lambda: in_thread(self.fs.ls, place, detail=True)) or []
         keys, prefixes = set(), set()
         for info in found:
             key = self._key(info["name"])

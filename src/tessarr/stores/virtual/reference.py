@@ -31,7 +31,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.content_version import cut
 from tessarr.stores.fetch_methods import FetchingStore
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.remote.base import gather_or_cancel, run_side_by_side
+from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run_side_by_side
 from tessarr.stores.remote.retry import scrub_url
 from tessarr.types import Buffer, ByteRange
 
@@ -286,9 +286,7 @@ class ReferenceStore(FetchingStore):
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""
-        import asyncio
-
-        results, waves = await asyncio.to_thread(self._plan, requests)
+        results, waves = await in_caller_thread(self._plan, requests)
         answers = await gather_or_cancel(
             [self._store(root).fetch_async([wanted for _, wanted in wave]) for root, wave in waves.items()]
         )

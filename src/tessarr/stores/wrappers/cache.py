@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.fetch import version_of
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.retry import ThreadedLayer
@@ -210,12 +211,8 @@ class CacheStore(ThreadedLayer):
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
         if wanted:
             writes = self._writes_of(wanted)
-            # Without an age versions are not asked for again, so that nobody needs them.
-            timeless = self.max_age_seconds == "infinity"
-            answers = (
-                (self.store.fetch(wanted), [None] * len(wanted)) if timeless else self.store.fetch_versioned(wanted)
-            )
-            self._fill(results, wanted, answers, writes)
+            versions = self._versions_before(wanted)
+            self._fill(results, wanted, self.store.fetch(wanted), versions, writes)
         return results
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
@@ -226,8 +223,15 @@ class CacheStore(ThreadedLayer):
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
         if wanted:
             writes = self._writes_of(wanted)
-            self._fill(results, wanted, (await self.store.fetch_async(wanted), [None] * len(wanted)), writes)
+            self._fill(results, wanted, await self.store.fetch_async(wanted), {}, writes)
         return results
+
+    def _versions_before(self, requests: Sequence[Fetch]) -> dict[str, Version | None]:
+        """The versions of values in a store whose responses name none, asked for before the values are: an older version
+        with newer bytes is merely fetched again. None are needed for a cache without an age."""
+        if self.max_age_seconds == "infinity" or self.store.is_remote:
+            return {}
+        return {request.key: self.store.version(request.key) for request in requests}
 
     def _writes_of(self, requests: Sequence[Fetch]) -> dict[str, int]:
         with self._kept.guard:
@@ -237,13 +241,15 @@ class CacheStore(ThreadedLayer):
         self,
         results: _List[_List[Buffer] | None],
         wanted: Sequence[Fetch],
-        answers: tuple[Sequence[_List[Buffer] | None], Sequence[Version | None]],
+        answers: Sequence[_List[Buffer] | None],
+        versions: Mapping[str, Version | None],
         writes: dict[str, int],
     ) -> None:
-        """Puts `answers` into the empty places of `results`, and into the cache."""
+        """Put `answers` into the empty places of `results`, and into the cache."""
         empty = [number for number, found in enumerate(results) if found is None]
-        for number, (key, ranges), parts, version in zip(empty, wanted, *answers, strict=True):
+        for number, (key, ranges), parts in zip(empty, wanted, answers, strict=True):
             results[number] = parts
+            version = versions.get(key) if parts is None else version_of(parts) or versions.get(key)
             for part, body in zip((None,) if ranges is None else ranges, parts or (), strict=parts is not None):
                 self._keep((key, part), body, version, writes[key])
 
@@ -261,7 +267,7 @@ class CacheStore(ThreadedLayer):
         old = [*dict.fromkeys(key for key, entry in kept if entry.version is not None and self._is_old(entry))]
         if not self.store.is_remote:
             return {key: self.store.version(key) for key in old}
-        from tessarr.stores.remote.base import run_side_by_side
+        from tessarr.stores.remote.loop import run_side_by_side
 
         asked: _List[Callable[[], Version | None]] = [functools.partial(self.store.version, key) for key in old]
         return dict(zip(old, run_side_by_side(asked), strict=True))

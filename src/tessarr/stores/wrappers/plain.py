@@ -147,24 +147,6 @@ class WrapperStore(Store):
         async with self._around_async("fetch", f"{len(wanted)} requests"):
             return await self.store.fetch_async(wanted)
 
-    def fetch_versioned(self, requests: Sequence[Fetch]) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
-        """See `Store.fetch_versioned`."""
-        if type(self).fetch is not WrapperStore.fetch:  # a subclass that changes answers
-            return super().fetch_versioned(requests)
-        wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
-        with self._around("fetch", f"{len(wanted)} requests"):
-            return self.store.fetch_versioned(wanted)
-
-    async def fetch_versioned_async(
-        self, requests: Sequence[Fetch]
-    ) -> tuple[_List[_List[Buffer] | None], _List[Version | None]]:
-        """Call `fetch_versioned` asynchronously."""
-        if type(self).fetch_async is not WrapperStore.fetch_async:
-            return await super().fetch_versioned_async(requests)
-        wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
-        async with self._around_async("fetch", f"{len(wanted)} requests"):
-            return await self.store.fetch_versioned_async(wanted)
-
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """See `Store.set_partial_values`."""
         self._check_writable("")
@@ -306,13 +288,13 @@ def _fetched_side_by_side(self: WrapperStore, requests: Sequence[Fetch]) -> _Lis
     """See `Store.fetch`; a remote store is asked for all at once."""
     if not self.is_remote:
         return Store.fetch(self, requests)
-    from tessarr.stores.remote.base import run_side_by_side
+    from tessarr.stores.remote.loop import run_side_by_side
 
     asked: _List[Callable[[], _List[Buffer] | None]] = [partial(self._fetch_one, request) for request in requests]
     return run_side_by_side(asked)
 
 
-_MADE_OF_GET = ("get_ranges", "get_partial_values", "fetch", "fetch_versioned", "getsize", "getsize_prefix")
+_MADE_OF_GET = ("get_ranges", "get_partial_values", "fetch", "getsize", "getsize_prefix")
 _MADE_OF_SET = ("set_if_not_exists", "set_partial_values", "replace_prefix")
 
 

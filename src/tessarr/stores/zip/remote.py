@@ -97,7 +97,7 @@ class RemoteZipStore(FetchingStore):
             return self._loaded
 
     def _load(self) -> tuple[dict[str, _Entry], _List[str]]:
-        from tessarr.stores.remote.base import run_side_by_side
+        from tessarr.stores.remote.loop import run_side_by_side
 
         calls: _List[Any] = [lambda: self.store.getsize(self.key), lambda: self.store.get(self.key, ByteRange(-_TAIL))]
         size, tail = cast("tuple[int | None, Buffer | None]", tuple(run_side_by_side(calls)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tessarr.stores.base import Version
+from tessarr.stores.fetch import Version
+from tessarr.stores.remote.base import Answer
 from tessarr.stores.remote.coalesce import PIECE
-from tessarr.stores.remote.course import Answer
+from tessarr.stores.remote.loop import in_thread
 from tessarr.types import Buffer, ByteRange
 
 
@@ -21,6 +22,13 @@ def range_options(span: ByteRange | None) -> dict[str, Any]:
 
 def stream(result: Any) -> Any:
     return result.stream(PIECE) if hasattr(result, "stream") else result
+
+
+async def body_of(result: Any) -> Buffer:
+    """The bytes of a response, from a client whose calls are awaited or from one without such calls."""
+    if hasattr(result, "buffer_async"):
+        return await result.buffer_async()  # type: ignore[no-any-return]
+    return await in_thread(result.buffer)
 
 
 def answer(result: Any, body: Buffer) -> Answer:

@@ -16,20 +16,21 @@ from __future__ import annotations
 import functools
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
-from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Version, shared_copy
+from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.remote.base import NetworkStore, gather_or_cancel, run_side_by_side
+from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.coalesce import PIECE
-from tessarr.stores.remote.course import Answer
 from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
     answer,
+    body_of,
     head_answer,
     is_past_the_end,
     is_range_refused,
@@ -158,67 +159,44 @@ class ObjectStore(NetworkStore):
         """What `key` is called in the object."""
         return self._prefix + key
 
+    async def _call(self, method: str, *args: Any, **options: Any) -> Any:
+        """Call the object's asynchronous method; its synchronous one in a thread where it has no other."""
+        awaited = getattr(self.store, f"{method}_async", None)
+        if awaited is not None:
+            return await awaited(*args, **options)
+        return await in_thread(getattr(self.store, method), *args, **options)
+
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _ask(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
         check_key(key)
         try:
-            return self._asked(key, byte_range)
+            return await self._get_range(key, byte_range)
         except Exception as error:
             if self._stands_for_absence(key, error):
                 raise Fault("missing", "", status=404, outcome="ok") from None
             raise
 
-    def _asked(self, key: str, byte_range: ByteRange | None) -> Answer:
+    async def _get_range(self, key: str, byte_range: ByteRange | None) -> Answer:
         span = byte_range
         if byte_range is not None and self._needs_head(byte_range):
-            meta = self.store.head(self._at(key))
+            meta = await self._call("head", self._at(key))
             span = ByteRange(*byte_range.bounds(meta["size"]))
             if span.start >= (span.stop or 0):
                 return head_answer(meta)
         try:
-            result = self.store.get(self._at(key), options=range_options(span))
-            if span is None and result.meta["size"] >= 2 * PIECE:
-                return answer(result, next(iter(stream(result))))
-            return answer(result, result.buffer())
-        except Exception as error:
-            if span is None or not (is_past_the_end(error) or is_range_refused(error)):
-                raise
-            if is_past_the_end(error):
-                return Answer(b"", max(span.start, 0), None, None)
-        whole = self.store.get(self._at(key))
-        self._ranges_work = whole.meta["size"] == 0
-        return answer(whole, whole.buffer())
-
-    async def _ask_async(self, key: str, byte_range: ByteRange | None) -> Answer:
-        check_key(key)
-        try:
-            return await self._asked_async(key, byte_range)
-        except Exception as error:
-            if self._stands_for_absence(key, error):
-                raise Fault("missing", "", status=404, outcome="ok") from None
-            raise
-
-    async def _asked_async(self, key: str, byte_range: ByteRange | None) -> Answer:
-        span = byte_range
-        if byte_range is not None and self._needs_head(byte_range):
-            meta = await self.store.head_async(self._at(key))
-            span = ByteRange(*byte_range.bounds(meta["size"]))
-            if span.start >= (span.stop or 0):
-                return head_answer(meta)
-        try:
-            result = await self.store.get_async(self._at(key), options=range_options(span))
+            result = await self._call("get", self._at(key), options=range_options(span))
             if span is None and result.meta["size"] >= 2 * PIECE:
                 return answer(result, await anext(aiter(stream(result))))
-            return answer(result, await result.buffer_async())
+            return answer(result, await body_of(result))
         except Exception as error:
             if span is None or not (is_past_the_end(error) or is_range_refused(error)):
                 raise
             if is_past_the_end(error):
                 return Answer(b"", max(span.start, 0), None, None)
-        whole = await self.store.get_async(self._at(key))
+        whole = await self._call("get", self._at(key))
         self._ranges_work = whole.meta["size"] == 0
-        return answer(whole, await whole.buffer_async())
+        return answer(whole, await body_of(whole))
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
         """Whether `error` is a refusal that the user said means that `key` is missing."""
@@ -260,26 +238,6 @@ class ObjectStore(NetworkStore):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._check_writable(key)
-        check_key(key)
-        options = self._put_options(key, value, if_match)
-        sent = 0
-
-        def call() -> Mapping[str, str | None]:
-            nonlocal sent
-            sent += 1
-            return self.store.put(self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
-
-        try:
-            result = self._send(key, "PUT", call)
-        except ConflictError:
-            mine = self._own_write(key, options) if sent > 1 else None
-            if mine is None:
-                raise
-            return mine
-        return self._written(key, result)
-
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         check_key(key)
@@ -289,18 +247,18 @@ class ObjectStore(NetworkStore):
         async def call() -> Mapping[str, str | None]:
             nonlocal sent
             sent += 1
-            return await self.store.put_async(self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
+            return await self._call("put", self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
 
         try:
-            result = await self._send_async(key, "PUT", call)
+            result = await self._send(key, "PUT", call)
         except ConflictError:
-            import asyncio
-
-            mine = await asyncio.to_thread(self._own_write, key, options) if sent > 1 else None
+            mine = await self._own_write(key, options) if sent > 1 else None
             if mine is None:
                 raise
             return mine
-        return self._written(key, result)
+        if result is None:
+            raise StoreError("the place to write to does not exist", store=self.url, key=key)
+        return version_of(result)
 
     def _readable(self, value: Buffer) -> Buffer:
         """What the client accepts. A place in this process would keep the caller's memory, and gets a copy."""
@@ -316,33 +274,19 @@ class ObjectStore(NetworkStore):
         mode = "create" if if_match is None else update_version(if_match)
         return {"mode": mode, "use_multipart": False, "attributes": {_MARK: uuid.uuid4().hex}}
 
-    def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
+    async def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
         """The version of `key` if it is the write that `options` marked."""
-        found = self.store.get(self._at(key))
+        found = await self._call("get", self._at(key))
         attributes = {str(name).lower(): value for name, value in found.attributes.items()}
         return version_of(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
-
-    def _written(self, key: str, result: Mapping[str, str | None] | None) -> Version | None:
-        if result is None:
-            raise StoreError("the place to write to does not exist", store=self.url, key=key)
-        return version_of(result)
-
-    def delete(self, key: str) -> None:
-        self._check_writable(key)
-        check_key(key)
-        self._send(key, "DELETE", lambda: self.store.delete(self._at(key)))
 
     async def delete_async(self, key: str) -> None:
         self._check_writable(key)
         check_key(key)
-        await self._send_async(key, "DELETE", lambda: self.store.delete_async(self._at(key)))
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        pages = self._pages(keys)
-        run_side_by_side([functools.partial(self._delete_page, page) for page in pages])
+        await self._send(key, "DELETE", lambda: self._call("delete", self._at(key)))
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
-        await gather_or_cancel([self._delete_page_async(page) for page in self._pages(keys)])
+        await gather_or_cancel([self._delete_page(page) for page in self._pages(keys)])
 
     def _pages(self, keys: Iterable[str]) -> _List[_List[str]]:
         """Pages for bulk deletion; where the place has none (Google, others), one key each."""
@@ -353,86 +297,32 @@ class ObjectStore(NetworkStore):
         size = _DELETE_PAGE if self._kind in ("S3Store", "AzureStore") else 1
         return [every[start : start + size] for start in range(0, len(every), size)]
 
-    def _delete_page(self, keys: _List[str]) -> None:
-        if len(keys) == 1:
-            self.delete(keys[0])
-        elif self._send(keys[0], "bulk DELETE", lambda: self.store.delete([*map(self._at, keys)]) or True) is None:
-            for key in keys:  # Azure stops at a key that is missing
-                self.delete(key)
-
-    async def _delete_page_async(self, keys: _List[str]) -> None:
+    async def _delete_page(self, keys: _List[str]) -> None:
         if len(keys) == 1:
             await self.delete_async(keys[0])
             return
 
         async def call() -> bool:
-            await self.store.delete_async([*map(self._at, keys)])
+            await self._call("delete", [*map(self._at, keys)])
             return True
 
-        if await self._send_async(keys[0], "bulk DELETE", call) is None:
-            for key in keys:
+        if await self._send(keys[0], "bulk DELETE", call) is None:
+            for key in keys:  # Azure stops at a key that is missing
                 await self.delete_async(key)
-
-    async def delete_prefix_async(self, prefix: str) -> None:
-        self._check_writable(prefix)
-        await self.delete_many_async(await self.list_prefix_async(prefix))
-
-    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        self._check_writable(prefix)
-        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
-        old = await self.list_prefix_async(prefix) if self.supports_listing else []
-        await gather_or_cancel([self.set_async(key, value) for key, value in staged.items()])
-        await self.delete_many_async(key for key in old if key not in items)
-        for key, value in items.items():
-            await self.set_async(key, value)
-        await self.delete_many_async(staged)
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """Every key under `prefix`, in the order of the place."""
-        for meta in self._list_objects(prefix):
-            yield self._own(meta)
-
     async def list_prefix_async(self, prefix: str) -> _List[str]:
-        self._check_listing(prefix)
+        """Every key under `prefix`, in the order of the place."""
+        return [self._own(meta) for meta in await self._list_objects(prefix)]
 
-        async def call() -> _List[str]:
-            return [self._own(meta) async for page in self.store.list_async(self._at(prefix) or None) for meta in page]
-
-        if not hasattr(self.store, "list_async"):
-            return await super().list_prefix_async(prefix)
-        return await self._send_async(prefix, "LIST", call) or []
-
-    def list_dir(self, prefix: str) -> Listing:
-        self._check_listing(prefix)
-        found = self._send(prefix, "LIST", lambda: self.store.list_with_delimiter(self._at(prefix) or None))
-        return self._listing(found)
+    async def getsize_prefix_async(self, prefix: str) -> int:
+        return sum(meta["size"] for meta in await self._list_objects(prefix))
 
     async def list_dir_async(self, prefix: str) -> Listing:
         self._check_listing(prefix)
-        return self._listing(
-            await self._send_async(
-                prefix, "LIST", lambda: self.store.list_with_delimiter_async(self._at(prefix) or None)
-            )
-        )
-
-    def getsize_prefix(self, prefix: str) -> int:
-        return sum(meta["size"] for meta in self._list_objects(prefix))
-
-    async def getsize_prefix_async(self, prefix: str) -> int:
-        self._check_listing(prefix)
-
-        async def call() -> int:
-            pages = self.store.list_async(self._at(prefix) or None)
-            return sum([meta["size"] async for page in pages for meta in page])
-
-        if not hasattr(self.store, "list_async"):
-            return await super().getsize_prefix_async(prefix)
-        return await self._send_async(prefix, "LIST", call) or 0
+        call = functools.partial(self._call, "list_with_delimiter", self._at(prefix) or None)
+        return self._listing(await self._send(prefix, "LIST", call))
 
     def _listing(self, found: Any) -> Listing:
         if found is None:
@@ -444,13 +334,17 @@ class ObjectStore(NetworkStore):
         """The key of a listed object."""
         return str(meta["path"])[len(self._prefix) :]
 
-    def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
+    async def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
         self._check_listing(prefix)
+        place = self._at(prefix) or None
 
-        def call() -> _List[Mapping[str, Any]]:
-            return [meta for page in self.store.list(self._at(prefix) or None) for meta in page]
+        async def call() -> _List[Mapping[str, Any]]:
+            pages = self.store.list(place)
+            if hasattr(pages, "__aiter__"):
+                return [meta async for page in pages for meta in page]
+            return await in_thread(lambda: [meta for page in pages for meta in page])
 
-        return self._send(prefix, "LIST", call) or []
+        return await self._send(prefix, "LIST", call) or []
 
     def _check_listing(self, prefix: str) -> None:
         check_prefix(prefix)

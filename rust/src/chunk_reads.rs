@@ -1,15 +1,15 @@
-//! Reading from a store that Python serves, which may be far away.
+//! Chunk reads from a store that Python serves.
 //!
-//! `Waves` asks and is answered, and knows nothing of how: `asks` tells what is wanted now, whole values or ranges of
-//! them, and `answer` takes any of it, in any order, decodes what can be decoded and finds what to ask for next. Of a
-//! shard the index comes first and the inner chunks that are wanted second, ranges that lie near each other as one.
+//! `requests` says what is needed now, whole values or ranges of them, and `receive` takes any of it, in any order, decodes
+//! what can be decoded and finds what is needed next. Of a shard the index comes first and then the inner chunks that are
+//! wanted, ranges close to each other as one.
 //!
-//! A shard may be replaced between two answers. Where the store tells versions, all that is put together must be of one;
-//! elsewhere a store that is near is asked for the index again, behind the data (an index that stayed the same fits the
-//! new data as it did the old). What does not fit is read anew.
+//! A shard may be replaced between two responses. Where the store names versions, all that is put together must be of one;
+//! elsewhere the index is requested again with the data (an index that stayed the same fits the new data as it did the
+//! old). What does not fit is read again from the start.
 //!
-//! Where versions are told, decoded chunks that were read in part and indices are kept in the cache. They are worth
-//! nothing by themselves: some answer of the same read must show that the value still has their version.
+//! Where versions are known, decoded chunks that were read in part and indexes are cached. They are worth nothing by
+//! themselves: some response of the same read must show that the value still has their version.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::cache::Validator;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::decode;
 use crate::error::{Error, Result};
-use crate::leaves::{Data, Leaf, Request, Value, at_depth};
+use crate::leaves::{Data, Job, Leaf, Value, at_depth};
 use crate::part::{Part, Plan};
 use crate::pool::process;
 use crate::store::{OwnedBytes, Source};
 
-/// How often a shard that keeps changing is read anew by parts; then it is fetched whole, which is of one shard.
+/// How often a shard that keeps changing is read anew by parts; then it is requested whole, which is of one shard.
 const ROUNDS: usize = 5;
 /// Ranges that lie near each other are joined up to so many bytes.
 const LONGEST: u64 = 16 << 20;
@@ -32,15 +32,15 @@ const LONGEST: u64 = 16 << 20;
 /// Bytes `start..stop` of a value; a negative start counts from the end, without a stop it goes to the end.
 pub type Range = (i64, Option<i64>);
 
-/// What to fetch of the value of `key`: all of it, or ranges.
-pub struct Ask {
+/// What is needed of the value of `key`: all of it, or ranges.
+pub struct Request {
     pub id: usize,
     pub key: String,
     pub ranges: Option<Vec<Range>>,
 }
 
-pub struct Answer {
-    /// That of the `Ask`.
+pub struct Response {
+    /// That of the `Request`.
     pub id: usize,
     /// A buffer per range; `None` for a missing key.
     pub parts: Option<Vec<OwnedBytes>>,
@@ -88,7 +88,7 @@ enum Want {
 struct Inner {
     /// Part, offset and size in the value.
     wanted: Vec<(Part, u64, usize)>,
-    /// What to ask for: ranges, rising, that hold all that is wanted.
+    /// What to request: ranges, rising, that hold all that is wanted.
     spans: Vec<(u64, u64)>,
     /// From the cache.
     kept: Vec<(Part, Value)>,
@@ -96,14 +96,14 @@ struct Inner {
     last: Option<u64>,
 }
 
-pub struct Waves {
-    request: Request,
-    /// Shards of at most so many decoded bytes are fetched whole.
-    small: usize,
-    /// Not yet asked.
+pub struct ChunkReads {
+    job: Job,
+    /// Shards of at most so many decoded bytes are requested whole.
+    whole_below: usize,
+    /// Not yet requested.
     nodes: Vec<Node>,
     waiting: HashMap<usize, Node>,
-    asked: usize,
+    requested: usize,
     rounds: HashMap<usize, usize>,
 }
 
@@ -114,10 +114,10 @@ fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Plan {
     }
 }
 
-/// Whether fetching all of a shard is better than asking for what `part` needs.
-fn wants_whole(small: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
+/// Whether fetching all of a shard is better than requesting what `part` needs.
+fn wants_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, inside: &[usize]) -> bool {
     let inner: usize = shard.grid.iter().product();
-    chain.nbytes <= small || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
+    chain.nbytes <= whole_below || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
 }
 
 /// Decoded bytes that are fetched for a part; the first part stands for all.
@@ -132,33 +132,33 @@ pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
     })
 }
 
-impl Waves {
-    /// Begins to read parts `first..stop`; shards of at most `small` decoded bytes are fetched whole.
-    pub fn start(request: Request, (first, stop): (usize, usize), small: usize) -> Result<Waves> {
+impl ChunkReads {
+    /// Begins to read parts `first..stop`; shards of at most `whole_below` decoded bytes are requested whole.
+    pub fn start(job: Job, (first, stop): (usize, usize), whole_below: usize) -> Result<ChunkReads> {
         let (waiting, rounds) = (HashMap::new(), HashMap::new());
-        let mut waves = Waves { request, small, nodes: Vec::new(), waiting, asked: 0, rounds };
+        let mut reads = ChunkReads { job, whole_below, nodes: Vec::new(), waiting, requested: 0, rounds };
         for number in first..stop {
-            waves.begin(number, small).map_err(|error| waves.request.placed(number, error))?;
+            reads.begin(number, whole_below).map_err(|error| reads.job.placed(number, error))?;
         }
-        Ok(waves)
+        Ok(reads)
     }
 
-    fn begin(&mut self, number: usize, small: usize) -> Result<()> {
-        let (coords, part) = self.request.plan.get(number);
-        let chain = self.request.array.chain_at(&coords)?;
-        let inside = self.request.array.inside(&coords);
+    fn begin(&mut self, number: usize, whole_below: usize) -> Result<()> {
+        let (coords, part) = self.job.plan.get(number);
+        let chain = self.job.array.chain_at(&coords)?;
+        let inside = self.job.array.inside(&coords);
         let mut node =
             Node { number, depth: 0, part, within: None, guards: Vec::new(), known: None, want: Want::Whole };
         match &chain.middle {
-            ArrayToBytes::Shard(shard) if !wants_whole(small, &chain, shard, &node.part, &inside) => {
-                if let Some((index, version)) = self.request.last_seen(number, chain.index_cache_key(0)) {
+            ArrayToBytes::Shard(shard) if !wants_whole(whole_below, &chain, shard, &node.part, &inside) => {
+                if let Some((index, version)) = self.job.last_seen(number, chain.index_cache_key(0)) {
                     node.known = Some(Known { version, fresh: false });
-                    return self.ask_inner(node, &chain, shard, &index);
+                    return self.request_inner(node, &chain, shard, &index);
                 }
                 node.want = Want::Index;
             }
             ArrayToBytes::Bytes { .. } if !node.part.covers(&inside) => {
-                if let Some((value, version)) = self.request.last_seen(number, chain.cache_key(0)) {
+                if let Some((value, version)) = self.job.last_seen(number, chain.cache_key(0)) {
                     node.known = Some(Known { version, fresh: false });
                     node.want = Want::Version(value);
                 }
@@ -169,16 +169,16 @@ impl Waves {
         Ok(())
     }
 
-    /// What to fetch now; nothing when all that was asked for is still to be answered, or all is read.
-    pub fn asks(&mut self) -> Result<Vec<Ask>> {
-        let mut asks = Vec::with_capacity(self.nodes.len());
+    /// What is needed now; nothing when all that was requested is still to be answered, or all is read.
+    pub fn requests(&mut self) -> Result<Vec<Request>> {
+        let mut requests = Vec::with_capacity(self.nodes.len());
         for node in std::mem::take(&mut self.nodes) {
-            let (id, key) = (self.asked, self.request.key(node.number));
-            asks.push(Ask { id, key, ranges: self.ranges(&node)? });
+            let (id, key) = (self.requested, self.job.key(node.number));
+            requests.push(Request { id, key, ranges: self.ranges(&node)? });
             self.waiting.insert(id, node);
-            self.asked += 1;
+            self.requested += 1;
         }
-        Ok(asks)
+        Ok(requests)
     }
 
     fn ranges(&self, node: &Node) -> Result<Option<Vec<Range>>> {
@@ -198,7 +198,7 @@ impl Waves {
     }
 
     fn index_range(&self, node: &Node) -> Result<Range> {
-        let chain = self.request.chain(node.number)?;
+        let chain = self.job.chain(node.number)?;
         let ArrayToBytes::Shard(shard) = &at_depth(&chain, node.depth).middle else {
             return Err(Error::new("internal", "an index of what is no shard"));
         };
@@ -211,24 +211,24 @@ impl Waves {
         })
     }
 
-    /// Takes some of what was asked for, decodes what can be decoded.
-    pub fn answer(&mut self, answers: Vec<Answer>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    /// Takes some responses, decodes what can be decoded.
+    pub fn receive(&mut self, responses: Vec<Response>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (mut leaves, mut changed) = (Vec::new(), HashSet::new());
-        for answer in answers {
-            // Of a shard that is read anew older answers may still be on their way.
-            let Some(node) = self.waiting.remove(&answer.id) else { continue };
+        for response in responses {
+            // Of a shard that is read anew older responses may still be on their way.
+            let Some(node) = self.waiting.remove(&response.id) else { continue };
             let number = node.number;
             if !changed.contains(&number)
-                && !self.take(node, answer, &mut leaves).map_err(|error| self.request.placed(number, error))?
+                && !self.take(node, response, &mut leaves).map_err(|error| self.job.placed(number, error))?
             {
                 changed.insert(number);
             }
         }
         leaves.retain(|leaf: &Leaf| !changed.contains(&leaf.number));
         for number in changed {
-            self.again(number).map_err(|error| self.request.placed(number, error))?;
+            self.again(number).map_err(|error| self.job.placed(number, error))?;
         }
-        self.request.decode(&leaves, poll)
+        self.job.decode(&leaves, poll)
     }
 
     /// Reads a part anew: its shard is another than it was.
@@ -237,28 +237,28 @@ impl Waves {
         self.waiting.retain(|_, node| node.number != number);
         let rounds = self.rounds.entry(number).or_insert(0);
         *rounds += 1;
-        let small = if *rounds < ROUNDS { self.small } else { usize::MAX };
-        if let Some(name) = self.request.name(number) {
+        let whole_below = if *rounds < ROUNDS { self.whole_below } else { usize::MAX };
+        if let Some(name) = self.job.name(number) {
             process().cache.forget(&name);
         }
-        self.begin(number, small)
+        self.begin(number, whole_below)
     }
 
     /// `false`: the value is not the one that is partly at hand.
-    fn take(&mut self, mut node: Node, answer: Answer, leaves: &mut Vec<Leaf>) -> Result<bool> {
-        let chain = self.request.chain(node.number)?;
+    fn take(&mut self, mut node: Node, response: Response, leaves: &mut Vec<Leaf>) -> Result<bool> {
+        let chain = self.job.chain(node.number)?;
         let here = at_depth(&chain, node.depth);
-        let Some(mut parts) = answer.parts else {
+        let Some(mut parts) = response.parts else {
             if node.depth > 0 || node.known.is_some() || matches!(node.want, Want::Inner(_)) {
                 return Ok(false);
             }
-            if !self.request.array.read_missing {
+            if !self.job.array.read_missing {
                 return Err(Error::new("chunk_not_found", "a chunk is missing"));
             }
-            decode::fill(here, &node.part, self.request.out);
+            decode::fill(here, &node.part, self.job.out);
             return Ok(true);
         };
-        let same = match (&node.known, &answer.version) {
+        let same = match (&node.known, &response.version) {
             (Some(known), Some(version)) => known.version == *version,
             // A range past the end tells none; only what the cache knows is in doubt then.
             (Some(known), None) => known.fresh,
@@ -270,7 +270,7 @@ impl Waves {
         if !same || !untouched {
             return Ok(false);
         }
-        let version = answer.version.or_else(|| node.known.as_ref().map(|known| known.version.clone()));
+        let version = response.version.or_else(|| node.known.as_ref().map(|known| known.version.clone()));
         match (std::mem::replace(&mut node.want, Want::Whole), &here.middle) {
             (Want::Inner(inner), ArrayToBytes::Shard(shard)) => {
                 self.take_inner(&node, &shard.inner, inner, parts, version, leaves)?;
@@ -293,7 +293,7 @@ impl Waves {
                     }
                     ArrayToBytes::Bytes { .. } => {
                         let (len, offset) = (held.len(), node.within.map_or(0, |(offset, _)| offset));
-                        let inside = self.request.array.inside(&self.request.plan.get(node.number).0);
+                        let inside = self.job.array.inside(&self.job.plan.get(node.number).0);
                         let keep = version.filter(|_| node.depth == 0 && !node.part.covers(&inside));
                         let data = Data::Stored { held, start: 0, len, offset, keep };
                         leaves.push(Leaf { number: node.number, depth: node.depth, part: node.part, data });
@@ -347,20 +347,20 @@ impl Waves {
     ) -> Result<()> {
         match version {
             Some(version) => {
-                if let Some(name) = self.request.name(node.number) {
+                if let Some(name) = self.job.name(node.number) {
                     let cache_key = chain.index_cache_key(node.within.map_or(0, |(offset, _)| offset));
                     process().cache.keep(&name, cache_key, &Validator::Tag(version.clone()), index.clone());
                 }
                 node.known = Some(Known { version, fresh: true });
             }
-            None if self.request.asking().remote => {}
+            None if self.job.asking().remote => {}
             None => node.guards.push(Guard { range: self.index_range(&node)?, bytes }),
         }
-        self.ask_inner(node, chain, shard, &index)
+        self.request_inner(node, chain, shard, &index)
     }
 
-    /// The index of a shard is known: notes what to ask for next, and fills what is not stored.
-    fn ask_inner(&mut self, node: Node, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
+    /// The index of a shard is known: notes what to request next, and fills what is not stored.
+    fn request_inner(&mut self, node: Node, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
         let Node { number, depth, part, within, guards, known, .. } = node;
         let base = within.map_or(0, |(offset, _)| offset);
         let plan = inner_parts(chain, shard, &part);
@@ -374,16 +374,16 @@ impl Waves {
             }
         }
         if inner.wanted.is_empty() && known.as_ref().is_some_and(|known| !known.fresh) {
-            // Nothing to ask for would show whether the index still holds.
+            // No request would show whether the index still holds.
             let want = Want::Index;
             self.nodes.push(Node { number, depth, part, within, guards, known: None, want });
             return Ok(());
         }
-        missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.request.out));
+        missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.job.out));
         if let ArrayToBytes::Shard(nested) = &shard.inner.middle {
             for (part, offset, len) in inner.wanted {
-                let small = self.small;
-                let whole = wants_whole(small, &shard.inner, nested, &part, &shard.inner.shape);
+                let whole_below = self.whole_below;
+                let whole = wants_whole(whole_below, &shard.inner, nested, &part, &shard.inner.shape);
                 let (depth, within, guards, known) = (depth + 1, Some((offset, len)), guards.clone(), known.clone());
                 let want = if whole { Want::Whole } else { Want::Index };
                 self.nodes.push(Node { number, depth, part, within, guards, known, want });
@@ -391,7 +391,7 @@ impl Waves {
         } else if let Some(stop) = inner.wanted.iter().map(|(_, offset, len)| offset + *len as u64).max() {
             // Without the size of the shard nothing else tells whether a chunk reaches into the index.
             let behind = if shard.at_start { 0 } else { shard.index_nbytes as u64 };
-            inner.last = (within.is_none() && !self.request.asking().remote).then(|| stop + behind - 1);
+            inner.last = (within.is_none() && !self.job.asking().remote).then(|| stop + behind - 1);
             self.plan(number, &shard.inner, &mut inner, known.as_ref());
             self.nodes.push(Node { number, depth, part, within, guards, known, want: Want::Inner(inner) });
         }
@@ -400,8 +400,8 @@ impl Waves {
 
     /// Takes what the cache has, and joins the ranges of the rest.
     fn plan(&self, number: usize, chain: &Chain, inner: &mut Inner, known: Option<&Known>) {
-        let gap = self.request.asking().gap;
-        if let (Some(known), Some(name)) = (known, self.request.name(number)) {
+        let gap = self.job.asking().gap;
+        if let (Some(known), Some(name)) = (known, self.job.name(number)) {
             let validator = Validator::Tag(known.version.clone());
             for (part, offset, len) in std::mem::take(&mut inner.wanted) {
                 match process().cache.peek(&name, chain.cache_key(offset), &validator) {
@@ -422,7 +422,7 @@ impl Waves {
         }
     }
 
-    /// The inner chunks of a shard that was fetched whole.
+    /// The inner chunks of a shard that was requested whole.
     fn split(
         &self,
         node: &Node,
@@ -436,7 +436,7 @@ impl Waves {
         for i in 0..plan.len() {
             let (coords, part) = plan.get(i);
             match decode::entry(shard, index, &coords, Some(held.len() as u64))? {
-                None => decode::fill(&shard.inner, &part, self.request.out),
+                None => decode::fill(&shard.inner, &part, self.job.out),
                 Some((offset, len)) => {
                     let (number, depth, held) = (node.number, node.depth + 1, held.clone());
                     let data = Data::Stored { held, start: offset as usize, len, offset, keep: None };
@@ -453,7 +453,7 @@ fn span(offset: u64, len: usize) -> Range {
 }
 
 fn fewer() -> Error {
-    Error::new("internal", "a store answered with fewer ranges than it was asked for")
+    Error::new("internal", "a store answered with fewer ranges than were requested")
 }
 
 fn too_short(offset: u64, len: usize) -> Error {

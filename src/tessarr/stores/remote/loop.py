@@ -1,0 +1,145 @@
+"""How synchronous callers wait for coroutines: in an event loop of their own thread, and in threads for what blocks.
+
+Stores behind a network are written once, as coroutines; `run` is how a synchronous method calls one. Each thread keeps its
+event loop for the next call. A thread in which a loop is running already cannot run another; its calls run in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from tessarr.common.warn import context_with_caller
+from tessarr.stores.locks import Moment
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+THREADS = 64
+"""Threads of each kind in the whole process. Most of them wait without the GIL."""
+
+
+class _Threads:
+    """Two kinds of threads for calls that block.
+
+    `blocking` is for calls that end without others: synchronous clients, encoding, decoding. `callers` is for calls that
+    may wait in `run` themselves, and so for the former; in one pool they could take all threads and wait for ever.
+    """
+
+    def __init__(self) -> None:
+        self.blocking = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-blocking")
+        self.callers = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-callers")
+
+
+class _OwnLoop(threading.local):
+    """The event loop of the present thread, once it needed one."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+            self.closer = _Closer(self.loop)
+        return self.loop
+
+
+class _Closer:
+    """Closes a loop when its thread ends."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        if os.getpid() == self._process and not self._loop.is_running():
+            self._loop.close()
+
+
+_state_lock = Moment()
+_own = _OwnLoop()
+_threads: _Threads | None = None
+
+
+def run(call: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine and wait for its result. Raises what it raises; an interrupt cancels it."""
+    if asyncio._get_running_loop() is not None:
+        context = context_with_caller()
+        return _running().callers.submit(lambda: context.run(lambda: run(call))).result()
+    loop = _own.get()
+    task = loop.create_task(call)
+    try:
+        return loop.run_until_complete(task)
+    except BaseException:
+        if not task.done():  # interrupted
+            task.cancel()
+            loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+        raise
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that blocks, and that does not call `run`, in a thread, whichever event loop is running."""
+    return await _submit(_running().blocking, functools.partial(function, *args, **kwargs))
+
+
+async def in_caller_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that blocks and may call `run`, as synchronous methods of remote stores do."""
+    return await _submit(_running().callers, functools.partial(function, *args, **kwargs))
+
+
+def _submit(executor: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Future[T]:
+    return asyncio.get_running_loop().run_in_executor(executor, context_with_caller().run, call)
+
+
+async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
+    """The results of `calls`, in order. The first error, or being cancelled, cancels the rest."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of calls that block, in order, each in a thread of its own. The first error cancels the rest."""
+    if len(calls) < 2:
+        return [call() for call in calls]
+    executor, context = _running().callers, context_with_caller()
+    futures = [executor.submit(context.copy().run, call) for call in calls]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def _running() -> _Threads:
+    global _threads
+    here = _threads
+    if here is None:
+        with _state_lock:
+            if _threads is None:
+                _threads = _Threads()
+            here = _threads
+    return here
+
+
+def _forget() -> None:
+    """Leave loops and threads to the parent of a forked child."""
+    global _threads, _own
+    _threads = None
+    _own = _OwnLoop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
