@@ -203,8 +203,6 @@ class N5Store(WrapperStore):
     get_partial_values = Store.get_partial_values
     get_partial_values_async = Store.get_partial_values_async
     fetch_async = Store.fetch_async
-    fetch_versioned = Store.fetch_versioned
-    fetch_versioned_async = Store.fetch_versioned_async
     getsize_prefix = Store.getsize_prefix
     getsize_prefix_async = Store.getsize_prefix_async
     set_async = Store.set_async
