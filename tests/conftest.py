@@ -8,13 +8,17 @@ outcome of every test of every id as JSON (`scripts/conformance.py` prints it).
 from __future__ import annotations
 
 import csv
+import importlib.metadata
 import json
+import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 REQUIREMENTS = Path(__file__).parent / "conformance" / "requirements.csv"
 
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -86,6 +90,32 @@ class SpecReport:
 
     def pytest_sessionfinish(self) -> None:
         self.path.write_text(json.dumps({"ids": self.outcomes, "broken": self.broken}), encoding="utf-8")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def entry_points(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The entry points of this checkout are found although an older one, or none, is installed."""
+    points = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["entry-points"]
+    installed = {
+        (group, point.name) for group in points for point in importlib.metadata.entry_points().select(group=group)
+    }
+    missing = {
+        group: new
+        for group, names in points.items()
+        if (new := {name: value for name, value in names.items() if (group, name) not in installed})
+    }
+    if missing:
+        place = tmp_path_factory.mktemp("metadata")
+        folder = place / "tessarr_checkout-0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: tessarr_checkout\nVersion: 0\n")
+        lines = [
+            line
+            for group, names in missing.items()
+            for line in (f"[{group}]", *(f"{name} = {value}" for name, value in names.items()))
+        ]
+        (folder / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        sys.path.append(str(place))
 
 
 @pytest.fixture(autouse=True)

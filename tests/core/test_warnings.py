@@ -288,6 +288,22 @@ async def _nested_later(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await array.read_async((0, 0))
 
 
+def _as_dataset(place: Path, _: pytest.MonkeyPatch) -> object:
+    import tessarr.xarray
+
+    tessarr.open_group(place, mode="w").create_array("x", data=np.arange(3), dimension_names=["x"])
+    return tessarr.xarray.open_dataset(place)
+
+
+def _misaligned(place: Path, _: pytest.MonkeyPatch) -> object:
+    import xarray
+
+    import tessarr.xarray
+
+    ds = xarray.Dataset({"a": ("x", np.arange(8))}).chunk({"x": 4})
+    return tessarr.xarray.to_zarr(ds, place, encoding={"a": {"chunks": (3,)}})
+
+
 CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
@@ -304,6 +320,10 @@ CASES = [
         Case("core/metadata_io.py:warn_of_nested_chunks", ZarrRuntimeWarning, "yet there is a directory 0", provoke)
         for provoke in (lambda place, _: tessarr.open_array(nested(place))[0, 0], _nested_later)
     ),
+    Case(
+        "xarray/opening.py:open_place", ZarrRuntimeWarning, "Failed to open Zarr store with consolidated", _as_dataset
+    ),
+    Case("xarray/writer.py:_warn_of_shared", ZarrUserWarning, "are written by more than one task", _misaligned),
     *(
         Case("core/consolidated.py:_warn_of_stale", ZarrRuntimeWarning, "is stale", provoke)
         for provoke in (

@@ -43,9 +43,9 @@ _DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threa
 """Modules of the standard library that call functions on behalf of someone else, whose line is the one of interest."""
 
 
-def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the caller's line."""
-    place = caller()
+def warn(message: str, category: type[Warning], *, through: frozenset[str] = frozenset()) -> None:
+    """Issue a warning at the caller's line. `through` names packages that called on behalf of someone else."""
+    place = caller(through)
     warnings.warn_explicit(
         message, category, place.filename, place.lineno, module=place.module, registry=place.registry
     )
@@ -57,7 +57,7 @@ def report(diagnostics: Iterable[Diagnostic]) -> None:
         warn(message, category)
 
 
-def caller() -> Location:
+def caller(through: frozenset[str] = frozenset()) -> Location:
     """Find the line that called the package.
 
     That is the innermost frame outside of the package and of the standard library's event loops and thread pools, or
@@ -73,7 +73,7 @@ def caller() -> Location:
         # Not by file: methods that `dataclasses` makes have none.
         root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if root != _OURS:
-            if root not in _DRIVERS:
+            if root not in _DRIVERS and root not in through:
                 return _location(frame)
             fallback = fallback or frame
         frame = frame.f_back

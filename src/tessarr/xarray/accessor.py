@@ -1,0 +1,30 @@
+"""The accessor ``.tessarr`` of datasets, data arrays and trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray
+
+
+class TessarrAccessor:
+    """What tessarr can do with an object of xarray. Reached as ``ds.tessarr`` after ``import tessarr.xarray``."""
+
+    def __init__(self, obj: Any) -> None:
+        self._obj = obj
+
+    def to_zarr(self, *args: Any, **kwargs: Any) -> Any:
+        """Write the object with `tessarr.xarray.to_zarr`, whose other arguments this takes."""
+        from tessarr.xarray.write import to_zarr
+
+        return to_zarr(self._obj, *args, **kwargs)
+
+
+# xarray warns of a name that is registered twice, which reloading this module would do.
+for _kind, _register in (
+    (xarray.Dataset, xarray.register_dataset_accessor),
+    (xarray.DataArray, xarray.register_dataarray_accessor),
+    (xarray.DataTree, xarray.register_datatree_accessor),
+):
+    if not hasattr(_kind, "tessarr"):
+        _register("tessarr")(TessarrAccessor)

@@ -1,0 +1,230 @@
+"""xarray's store of a Zarr group, over tessarr.
+
+`TessarrStore` is `xarray.backends.ZarrStore` with every use of the module ``zarr`` replaced: opening, telling arrays from
+groups, reading variables, creating arrays and consolidating. What xarray decides about encodings, regions and appending
+stays xarray's. It relies on names of `xarray.backends.zarr` that are not public, as all writers beside xarray's own must;
+`tests/xarray` runs with the oldest and the newest supported release.
+
+Source: xarray 2025.6 to 2026.9, `xarray/backends/zarr.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from xarray import Variable, conventions
+from xarray.backends.common import _encode_variable_name
+from xarray.backends.zarr import (
+    DIMENSION_KEY,
+    ZarrStore,
+    _validate_and_transpose_existing_dims,
+    _validate_datatypes_for_zarr_append,
+)
+from xarray.core.indexing import LazilyIndexedArray
+
+from tessarr.common import strict_json
+from tessarr.conventions.xarray import read_fill
+from tessarr.xarray.encoding import dimensions_and_attributes, encoding_of
+from tessarr.xarray.lazy_array import CoordinateBatch, LazyArray
+from tessarr.xarray.opening import groups_below, open_place
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+_STORE_OPTIONS = (
+    "consolidate_on_close", "append_dim", "write_region", "safe_chunks", "write_empty", "align_chunks",
+    "cache_members", "use_zarr_fill_value_as_mask",
+)  # fmt: skip
+
+
+class TessarrStore(ZarrStore):
+    """Reads and writes the variables of one Zarr group. Made by `open_group` and `open_store`."""
+
+    __slots__ = ("_batch", "_dropped", "warns_of_shared")
+
+    @classmethod
+    def open_group(cls, store: Any, mode: str = "r", group: str | None = None, **options: Any) -> Self:
+        """The group `group` of `store`, any place that tessarr takes; the options are those of xarray's `ZarrStore`."""
+        opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
+        return cls._over(opened, mode, owned, options)
+
+    @classmethod
+    def open_store(cls, store: Any, mode: str = "r", group: str | None = None, **options: Any) -> dict[str, Self]:
+        """`open_group` for the group and each one below, by path."""
+        parent = group or "/"
+        opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
+        return {
+            path: cls._over(found, mode, owned and path == parent, options)
+            for path, found in groups_below(opened, parent)
+        }
+
+    @classmethod
+    def _over(cls, group: Any, mode: str, owned: bool, options: Mapping[str, Any]) -> Self:
+        known = {name: options[name] for name in _STORE_OPTIONS if name in options}
+        if known.get("use_zarr_fill_value_as_mask") is None:
+            known["use_zarr_fill_value_as_mask"] = group.zarr_format != 3
+        return cls(group, mode, close_store_on_close=owned, **known)
+
+    def __init__(self, zarr_group: Any, mode: str | None = None, **options: Any) -> None:
+        """Take `zarr_group`, a `tessarr.Group`; the options are those of xarray's `ZarrStore`."""
+        self._batch: CoordinateBatch | None = None
+        self._dropped: frozenset[str] = frozenset()
+        self.warns_of_shared = False
+        super().__init__(zarr_group, mode, **options)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def drop(self, names: str | Iterable[str] | None) -> None:
+        """Leave variables out of what is read together at opening, because the caller drops them."""
+        self._dropped = frozenset([names] if isinstance(names, str) else names or ())
+
+    def arrays(self) -> tuple[tuple[str, Array], ...]:
+        """Names and arrays."""
+        from tessarr.core.array import Array
+
+        return tuple((name, node) for name, node in self.members.items() if isinstance(node, Array))
+
+    def array_keys(self) -> tuple[str, ...]:
+        """Names of the arrays."""
+        return tuple(name for name, _ in self.arrays())
+
+    def get_variables(self) -> Any:
+        """The variables by name; the coordinates of dimensions share their requests."""
+        wanted = {name: array for name, array in self.arrays() if name not in self._dropped}
+        named = {name: array for name, array in wanted.items() if is_dimension_named(name, array)}
+        self._batch = CoordinateBatch(named) if len(named) > 1 else None
+        try:
+            return super().get_variables()
+        finally:
+            self._batch = None  # the variables have it; the store is pickled with the dataset
+
+    def open_store_variable(self, name: str) -> Any:
+        """The array `name` as a variable whose values are read when they are used."""
+        array = self.members[name]
+        dimensions, attributes = dimensions_and_attributes(array)
+        data = LazyArray(array, name, self._batch)
+        encoding = encoding_of(array, dimensions)
+        if data.dtype.kind == "T":
+            encoding["dtype"] = data.dtype
+        if self._use_zarr_fill_value_as_mask:
+            if array.fill_value is not None:
+                attributes["_FillValue"] = array.fill_value
+        else:
+            if array.zarr_format == 3:
+                encoding["fill_value"] = array.fill_value
+            if "_FillValue" in attributes:
+                attributes["_FillValue"] = read_fill(attributes["_FillValue"], array.dtype.kind, array.zarr_format)
+        return Variable(dimensions, LazilyIndexedArray(data), attributes, encoding)
+
+    def get_dimensions(self) -> dict[str, int]:
+        """The dimensions of all arrays and their lengths. Raises `ValueError` where arrays disagree."""
+        found: dict[str, int] = {}
+        for name, array in self.arrays():
+            for dimension, length in zip(dimensions_and_attributes(array)[0], array.shape, strict=True):
+                if found.setdefault(dimension, length) != length:
+                    raise ValueError(
+                        f"found conflicting lengths for dimension {dimension} ({length} != {found[dimension]}, "
+                        f"array {name!r})"
+                    )
+        return found
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    def store(
+        self,
+        variables: Mapping[Any, Any],
+        attributes: Mapping[Any, Any],
+        check_encoding_set: Iterable[Any] = frozenset(),
+        writer: Any = None,
+        unlimited_dims: Any = None,
+    ) -> None:
+        """Encode `variables` and `attributes`, create what is missing, and hand the values to `writer`."""
+        there = self.array_keys()
+        existing = set() if self._mode == "w" else {name for name in variables if _encode_variable_name(name) in there}
+        self._check_allowed(variables, there)
+        new = {name: value for name, value in variables.items() if name not in existing}
+        encoded, attributes = self.encode(new, attributes)
+        encoded.update(self._encoded_as_stored({name: variables[name] for name in variables if name in existing}))
+        if self._mode not in ("r", "r+"):
+            self.set_attributes(attributes)
+            self.set_dimensions(encoded, unlimited_dims=unlimited_dims)
+        if self._mode == "a-" and self._append_dim is not None:
+            encoded = {
+                name: value for name, value in encoded.items() if name not in existing or self._append_dim in value.dims
+            }
+        self.set_variables(encoded, check_encoding_set, writer, unlimited_dims=unlimited_dims)
+        if self._consolidate_on_close:
+            self.consolidate()
+
+    def consolidate(self) -> None:
+        """Consolidate the metadata of the whole store."""
+        from tessarr.core.creation.shorthands import consolidate_metadata
+
+        consolidate_metadata(self.zarr_group.store, zarr_format=self.zarr_group.zarr_format)
+
+    def _check_allowed(self, variables: Mapping[Any, Any], there: tuple[str, ...]) -> None:
+        """Raise `ValueError` for what the mode, or `append_dim`, does not allow."""
+        missing = [name for name in variables if name not in there]
+        if self._mode == "r+" and missing:
+            raise ValueError(
+                f"dataset contains non-pre-existing variables {missing!r}, which is not allowed in "
+                "``xarray.Dataset.to_zarr()`` with ``mode='r+'``. To allow writing new variables, set ``mode='a'``."
+            )
+        if self._append_dim is not None and self._append_dim not in there:
+            known = self.get_dimensions()
+            if self._append_dim not in known:
+                raise ValueError(
+                    f"append_dim={self._append_dim!r} does not match any existing dataset dimensions {known}"
+                )
+
+    def _encoded_as_stored(self, variables: Mapping[Any, Any]) -> dict[Any, Any]:
+        """`variables`, which are stored already, with exactly the encoding that their stored values have."""
+        if not variables:
+            return {}
+        stored = {name: self.open_store_variable(name) for name in variables}
+        stored, _, _ = conventions.decode_cf_variables(stored, {})
+        alike = {}
+        for name, variable in variables.items():
+            _validate_datatypes_for_zarr_append(name, stored[name], variable)
+            alike[name] = variable.copy(deep=False)
+            alike[name].encoding = stored[name].encoding
+        encoded, _ = self.encode(alike, {})
+        return {
+            name: _validate_and_transpose_existing_dims(
+                name, variable, stored[name], self._write_region, self._append_dim
+            )
+            for name, variable in encoded.items()
+        }
+
+    def _open_existing_array(self, *, name: str) -> Array:
+        array = self.zarr_group[name]
+        return array if self._write_empty is None else array.with_config({"write_empty_chunks": self._write_empty})
+
+    def _create_new_array(
+        self, *, name: str, shape: Any, dtype: Any, fill_value: Any, encoding: dict[str, Any], attrs: dict[str, Any]
+    ) -> Array:
+        from tessarr.xarray.encoding import creation_keywords
+
+        keywords = creation_keywords(dtype, fill_value, encoding, self._write_empty, self.zarr_group.zarr_format)
+        try:
+            strict_json.dumps(attrs)
+        except TypeError as error:
+            raise TypeError(f"Invalid attribute in Dataset.attrs. (variable {name!r}: {error})") from error
+        return self.zarr_group.create_array(name, shape=shape, attributes=attrs, **keywords)
+
+
+def _place_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "consolidated": options.get("consolidated", False),
+        "storage_options": options.get("storage_options"),
+        "zarr_format": options.get("zarr_format"),
+    }
+
+
+def is_dimension_named(name: str, array: Array) -> bool:
+    """Whether an array is the coordinate of the dimension it is named after."""
+    return array.ndim == 1 and dimensions_and_attributes(array)[0] == (name,)
+
+
+__all__ = ["DIMENSION_KEY", "TessarrStore"]

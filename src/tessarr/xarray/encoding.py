@@ -1,0 +1,101 @@
+"""What xarray keeps of an array beside its values, to write it alike again: its dimensions, chunks and codecs.
+
+Codecs of v3 are kept as their JSON, which tessarr's writer takes and zarr-python's too; those of v2 as numcodecs codecs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xarray.coding.strings import check_vlen_dtype
+
+from tessarr.conventions.recognised import nczarr
+from tessarr.conventions.xarray import DIMENSIONS, read_dimensions
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+
+def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The names of an array's dimensions, and its attributes without those that only say these names.
+
+    They are v3's ``dimension_names``, or else the attribute ``_ARRAY_DIMENSIONS``, or else what NCZarr notes. Raises
+    `KeyError` for an array that has none of them.
+    """
+    attributes = dict(array.attrs.asdict())
+    metadata = array._metadata
+    own = metadata.dimension_names if metadata.zarr_format == 3 else None
+    names = read_dimensions(attributes, array.ndim, own)
+    if names is None:
+        noted = nczarr.read_array(attributes, getattr(metadata, "extra", None))
+        names = None if noted is None else tuple(name.rpartition("/")[2] for name in noted.dimensions)
+    if names is None and array.ndim == 0:
+        names = ()
+    if names is None or len(names) != array.ndim:
+        expected = "`dimension_names` metadata" if array.zarr_format == 3 else f"attribute `{DIMENSIONS}`"
+        raise KeyError(
+            f"Zarr object is missing the {expected}, which is required for xarray to determine variable dimensions "
+            f"(array {array.name} of shape {array.shape}, dimensions {names})"
+        )
+    if own is None:
+        attributes.pop(DIMENSIONS, None)
+    if array.zarr_format != 3:
+        attributes = {name: value for name, value in attributes.items() if not name.lower().startswith("_nc")}
+    return tuple(names), attributes
+
+
+def encoding_of(array: Array, dimensions: Sequence[Any]) -> dict[str, Any]:
+    """The encoding of the variable that `array` is. Sizes of chunks are one number per axis where they are all alike."""
+    chunks = _sizes(array, sharded=False)
+    encoding: dict[str, Any] = {
+        "chunks": chunks,
+        "preferred_chunks": dict(zip(dimensions, chunks, strict=True)),
+        "compressors": array.compressors,
+        "filters": array.filters,
+        "shards": None if array._sharding is None else _sizes(array, sharded=True),
+    }
+    if array.zarr_format == 3:
+        told = [tuple(codec.to_dict() for codec in encoding[kind]) for kind in ("compressors", "filters")]
+        encoding["compressors"], encoding["filters"] = told
+        encoding["serializer"] = None if array.serializer is None else array.serializer.to_dict()
+    return encoding
+
+
+def _sizes(array: Array, *, sharded: bool) -> tuple[Any, ...]:
+    """The shape of chunks or shards; along an axis whose intervals differ, the size of each."""
+    try:
+        return tuple(array.shards or ()) if sharded else tuple(array.chunks)
+    except NotImplementedError:
+        listed = array.write_chunk_sizes if sharded else array.read_chunk_sizes
+        return tuple(_compact(sizes) for sizes in listed)
+
+
+def _compact(sizes: tuple[int, ...]) -> Any:
+    if not sizes:
+        return (0,)  # dask has no axis without chunks
+    return sizes[0] if len({*sizes[:-1]}) <= 1 and sizes[-1] <= sizes[0] else sizes
+
+
+def creation_keywords(
+    dtype: Any, fill_value: Any, encoding: Mapping[str, Any], write_empty: bool | None, zarr_format: int
+) -> dict[str, Any]:
+    """The keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
+
+    A `fill_value` of ``None`` is v2's null, by which no value reads as missing, and in v3 the default of the data type.
+
+    Raises `ValueError` when the encoding and `write_empty` disagree about chunks that hold nothing but the fill value.
+    """
+    keywords = {name: value for name, value in encoding.items() if name not in ("cache_metadata", "fill_value")}
+    config = {name: keywords.pop(name) for name in ("write_empty_chunks", "order") if name in keywords}
+    if write_empty is not None:
+        if config.get("write_empty_chunks", write_empty) != write_empty:
+            raise ValueError(
+                'Differing "write_empty_chunks" values in encoding and parameters: '
+                f"{config['write_empty_chunks']} in the encoding, {write_empty} as an argument"
+            )
+        config["write_empty_chunks"] = write_empty
+    if fill_value is not None or zarr_format != 3:
+        keywords["fill_value"] = fill_value
+    keywords["dtype"] = str if check_vlen_dtype(dtype) is str else dtype
+    return {**keywords, "config": config or None}

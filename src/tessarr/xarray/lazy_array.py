@@ -1,0 +1,103 @@
+"""A tessarr array as xarray's lazily indexed data, and coordinates that are read together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from xarray.backends.common import BackendArray
+from xarray.coding.strings import create_vlen_dtype
+from xarray.core import indexing
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+MOST_BYTES = 64 << 20
+"""Coordinates that together hold more than this many decoded bytes are not read ahead: the smaller ones are."""
+
+
+class CoordinateBatch:
+    """The coordinates of a group's dimensions. The first read of one reads all, in one round of requests.
+
+    xarray loads these when it makes its indexes, one after another; of a remote store each would wait for its own round
+    trip. A coordinate that cannot be read raises only for who asks for that one.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Array] = {}
+        self._values: dict[str, npt.NDArray[Any]] = {}
+        left = MOST_BYTES
+        for name, array in sorted(arrays.items(), key=lambda item: item[1].nbytes):
+            left -= array.nbytes
+            if left >= 0:
+                self._waiting[name] = array
+
+    def values(self, name: str) -> npt.NDArray[Any] | None:
+        """All values of the coordinate `name`, in the array's own dtype; ``None`` when it has to be read alone."""
+        from tessarr.core.read_many import read_many
+        from tessarr.errors import TessarrError
+
+        with self._lock:
+            if name in self._waiting:
+                waiting, self._waiting = self._waiting, {}
+                try:
+                    read = read_many((array, Ellipsis) for array in waiting.values())
+                except TessarrError:
+                    read = []  # who asks for the one at fault will meet the error
+                self._values.update(zip(waiting, read, strict=False))
+            return self._values.get(name)
+
+
+class LazyArray(BackendArray):
+    """The values of `array`, read when they are indexed; of a coordinate, from its `batch`."""
+
+    __slots__ = ("_array", "_batch", "_name", "dtype", "shape")
+
+    def __init__(self, array: Array, name: str = "", batch: CoordinateBatch | None = None) -> None:
+        self._array = array
+        self._name = name
+        self._batch = batch
+        self.shape = array.shape
+        text = array.dtype.kind == "O" and array._metadata.data_type.name == "string"
+        self.dtype = create_vlen_dtype(str) if text else array.dtype
+
+    def get_array(self) -> Array:
+        """The array itself."""
+        return self._array
+
+    def __getstate__(self) -> tuple[Array, str]:
+        return self._array, self._name
+
+    def __setstate__(self, state: tuple[Array, str]) -> None:
+        LazyArray.__init__(self, *state)  # without the batch: a pickle holds no values
+
+    def _result(self, value: Any) -> Any:
+        return np.asarray(value, dtype=self.dtype) if self.dtype.kind == "T" and isinstance(value, str) else value
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        held = None if self._batch is None else self._batch.values(self._name)
+        if held is not None:
+            return self._result(held[key.tuple])  # of one dimension, where all kinds of indexers mean the same
+        array = self._array
+        read: Callable[[Any], Any] = array.__getitem__
+        if isinstance(key, indexing.VectorizedIndexer):
+            read = array.vindex.__getitem__
+        elif isinstance(key, indexing.OuterIndexer):
+            read = array.oindex.__getitem__
+        adapted = indexing.explicit_indexing_adapter
+        return self._result(adapted(key, self.shape, indexing.IndexingSupport.VECTORIZED, read))
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """Read asynchronously what ``self[key]`` is."""
+        array = self._array
+        read: Callable[[Any], Awaitable[Any]] = array.read_async
+        if isinstance(key, indexing.VectorizedIndexer):
+            read = array.vindex.getitem
+        elif isinstance(key, indexing.OuterIndexer):
+            read = array.oindex.getitem
+        adapted = indexing.async_explicit_indexing_adapter
+        return self._result(await adapted(key, self.shape, indexing.IndexingSupport.VECTORIZED, read))

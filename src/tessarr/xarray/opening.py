@@ -1,0 +1,69 @@
+"""From what xarray's users give for a place to the group they mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tessarr.common.warn import warn
+from tessarr.errors import ZarrRuntimeWarning
+
+if TYPE_CHECKING:
+    from tessarr.core.group import Group
+
+THROUGH = frozenset(("dask", "xarray"))
+"""Packages that call the engine and the writer on behalf of a program."""
+NOT_CONSOLIDATED = (
+    "Failed to open Zarr store with consolidated metadata, but successfully read with non-consolidated metadata, which "
+    "takes a request per member instead of one for all. To silence this warning, consolidate the metadata "
+    "(tessarr.consolidate_metadata), or say consolidated=False"
+)
+
+
+def open_place(
+    place: Any,
+    *,
+    mode: str,
+    group: str | None,
+    consolidated: bool | None,
+    storage_options: Mapping[str, Any] | None,
+    zarr_format: int | None,
+) -> tuple[Group, bool]:
+    """The group `group` of `place`, and whether its store was opened here, and is to be closed with it.
+
+    `consolidated`: ``None`` uses consolidated metadata of the root where there is some, and warns where there is none;
+    ``True`` requires it; ``False`` ignores it. `mode` is xarray's, whose ``a-`` is ``a`` here.
+
+    Raises `GroupNotFoundError` (a `FileNotFoundError`), `ValueError` for consolidated metadata that is not there.
+    """
+    from tessarr.core.group import Group
+    from tessarr.core.open import open_group
+
+    place = os.fspath(place) if isinstance(place, os.PathLike) else place
+    owned = isinstance(place, str)
+    options: dict[str, Any] = {"storage_options": storage_options, "zarr_format": zarr_format}
+    options["mode"] = "a" if mode == "a-" else mode
+    path = (group or "").strip("/")
+    if getattr(place, "supports_consolidated_metadata", True) is False:
+        consolidated = False
+    if consolidated is False:
+        return open_group(place, path=path or None, use_consolidated=False, **options), owned
+    root = open_group(place, use_consolidated=consolidated, **options)
+    if root.metadata.consolidated_metadata is None:
+        warn(NOT_CONSOLIDATED, ZarrRuntimeWarning, through=THROUGH)
+    found = root[path] if path else root
+    if not isinstance(found, Group):
+        raise ValueError(f"{found.name} is an array, and no group that could be a dataset")
+    return found, owned
+
+
+def groups_below(root: Group, parent: str) -> Iterator[tuple[str, Group]]:
+    """``(path, group)`` of `root`, which is called `parent`, and of every group below, parents first."""
+    from tessarr.core.group import Group
+
+    prefix = parent.rstrip("/")
+    yield parent, root
+    for path, node in root.members(max_depth=None):
+        if isinstance(node, Group):
+            yield f"{prefix}/{path}", node

@@ -1,0 +1,156 @@
+"""Writing datasets, data arrays and trees with tessarr.
+
+xarray has no entry point for writers, so this is a function beside its methods, with their arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal
+
+import xarray
+from xarray.backends.zarr import _choose_default_mode
+
+from tessarr.xarray.data_store import TessarrStore
+from tessarr.xarray.writer import LockingWriter, locks_hold
+
+Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
+
+
+def to_zarr(
+    obj: xarray.Dataset | xarray.DataArray | xarray.DataTree,
+    store: Any = None,
+    mode: Literal["w", "w-", "a", "a-", "r+"] | None = None,
+    group: str | None = None,
+    encoding: Mapping[Any, Any] | None = None,
+    *,
+    compute: bool = True,
+    consolidated: bool | None = None,
+    append_dim: Hashable | None = None,
+    region: Region | None = None,
+    safe_chunks: bool | Literal["refuse"] = True,
+    align_chunks: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    zarr_format: Literal[2, 3] | None = None,
+    write_empty_chunks: bool | None = None,
+    write_inherited_coords: bool = False,
+    chunkmanager_store_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Write a dataset, data array or tree to `store`, any place that tessarr takes.
+
+    The arguments are those of xarray's ``to_zarr``. One means more: `safe_chunks`, which is about tasks of dask that write
+    the same stored chunk or shard. ``True`` writes all the same where the store's locks keep the tasks apart, with a
+    warning that says what it costs, and refuses where they cannot; ``"refuse"`` refuses always, as xarray does; ``False``
+    does not look. With ``compute=False`` the metadata is written now, and the values when the result is computed.
+
+    Returns the store, or with ``compute=False`` something to compute. Raises what xarray's ``to_zarr`` raises, and
+    tessarr's errors of stores.
+
+    >>> import tempfile, xarray as xr
+    >>> import tessarr.xarray
+    >>> place = tempfile.mkdtemp() + "/a.zarr"
+    >>> ds = xr.Dataset({"rain": ("time", [1.0, 2.0])}, coords={"time": [0, 1]})
+    >>> _ = tessarr.xarray.to_zarr(ds, place)
+    >>> _ = tessarr.xarray.to_zarr(ds.assign_coords(time=[2, 3]), place, append_dim="time")
+    >>> tessarr.xarray.open_dataset(place).rain.values.tolist()
+    [1.0, 2.0, 1.0, 2.0]
+    """
+    options = {
+        "consolidated": consolidated,
+        "append_dim": append_dim,
+        "write_region": region,
+        "safe_chunks": safe_chunks,
+        "align_chunks": align_chunks,
+        "storage_options": storage_options,
+        "zarr_format": zarr_format,
+        "write_empty": write_empty_chunks,
+    }
+    if isinstance(obj, xarray.DataTree):
+        if group is not None or append_dim is not None:
+            raise NotImplementedError("a tree is written whole: `group` and `append_dim` are for datasets")
+        nodes = _tree_nodes(obj, encoding or {}, write_inherited_coords)
+        mode = mode or "w-"
+    else:
+        nodes = {"": (_as_dataset(obj), encoding or {})}
+    opened = _open_for_writing({} if store is None else store, mode, group, chunkmanager_store_kwargs, options)
+    return _write_nodes(opened, nodes, compute, chunkmanager_store_kwargs)
+
+
+def _as_dataset(obj: xarray.Dataset | xarray.DataArray) -> xarray.Dataset:
+    """A data array as a dataset: under its name, or the one that xarray reserves for arrays without a name."""
+    if isinstance(obj, xarray.Dataset):
+        return obj
+    if obj.name is None:
+        return obj.to_dataset(name="__xarray_dataarray_variable__")
+    if obj.name in obj.coords or obj.name in obj.dims:
+        return obj.to_dataset(name="__xarray_dataarray_variable__").assign_attrs(
+            {"__xarray_dataarray_name__": obj.name}
+        )
+    return obj.to_dataset()
+
+
+def _tree_nodes(
+    tree: xarray.DataTree, encoding: Mapping[str, Any], inherited: bool
+) -> dict[str, tuple[xarray.Dataset, Mapping[Any, Any]]]:
+    """Path below the root → dataset and encoding."""
+    unknown = set(encoding) - set(tree.groups)
+    if unknown:
+        raise ValueError(f"unexpected encoding group name(s) provided: {unknown}")
+    return {
+        ("" if node is tree else path): (
+            node.to_dataset(inherit=inherited or node is tree),
+            encoding.get(node.path) or {},
+        )
+        for path, node in tree.subtree_with_keys
+    }
+
+
+def _open_for_writing(
+    place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, Any] | None, options: dict[str, Any]
+) -> TessarrStore:
+    """The store in the mode that the other arguments call for."""
+    mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=options["write_region"])
+    consolidated = options.pop("consolidated")
+    safe = options.pop("safe_chunks")
+    opened = TessarrStore.open_group(
+        place,
+        mode,
+        group,
+        consolidated=consolidated if mode == "r+" else False,
+        consolidate_on_close=mode != "r+" and consolidated is not False,
+        safe_chunks=bool(safe),
+        **options,
+    )
+    if safe is True and locks_hold(opened.zarr_group.store, store_kwargs):
+        opened._safe_chunks = False  # `LockingWriter` says what it costs
+        opened.warns_of_shared = True
+    return opened
+
+
+def _write_nodes(
+    store: TessarrStore,
+    nodes: Mapping[str, tuple[xarray.Dataset, Mapping[Any, Any]]],
+    compute: bool,
+    store_kwargs: dict[str, Any] | None,
+) -> Any:
+    from tessarr.xarray.writer import dump, validate_names, when_written
+
+    writer = LockingWriter(warns=store.warns_of_shared)
+    consolidates, store._consolidate_on_close = store._consolidate_on_close, False
+    try:
+        for path, (dataset, encoding) in nodes.items():
+            validate_names(dataset)
+            for variable in dataset.variables.values():
+                if variable.size == 0:
+                    variable.load()  # dask has no chunks to store where there are no elements
+            child = store.get_child_store(path) if path else store
+            prepared = child._validate_and_autodetect_region(dataset)
+            child._validate_encoding(encoding)
+            dump(prepared, child, writer, encoding=encoding)
+        if consolidates:
+            store.consolidate()
+        written = writer.sync(compute=compute, chunkmanager_store_kwargs=store_kwargs)
+    finally:
+        if compute:
+            store.close()
+    return store if compute else when_written(written, store)

@@ -1,0 +1,125 @@
+"""Who writes what: chunks of dask against stored chunks, and the locks that keep tasks apart.
+
+A task that writes a part of a stored chunk (of a shard, where there are shards) reads it, changes it and writes it again,
+under the lock of its key or as a compare-and-swap (`Store.update`). So tasks that share stored chunks lose nothing where
+those locks reach all of them; what it costs is that such chunks are read and written once per task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from xarray.backends.common import ArrayWriter
+
+from tessarr.common.warn import warn
+from tessarr.errors import ZarrUserWarning
+from tessarr.xarray.opening import THROUGH
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+    from tessarr.stores.base import Store
+
+
+class LockingWriter(ArrayWriter):
+    """xarray's collector of values to write. `warns`: say what tasks that share stored chunks cost."""
+
+    __slots__ = ("warns",)
+
+    def __init__(self, *, warns: bool = False) -> None:
+        super().__init__(lock=False)
+        self.warns = warns
+
+    def add(self, source: Any, target: Array, region: Any = None) -> None:
+        """Write `source` into `region` of `target`; what is chunked, in `sync`."""
+        chunks = getattr(source, "chunks", None)
+        if self.warns and chunks:
+            shared, stored = shared_chunks(chunks, target, region)
+            if shared:
+                _warn_of_shared(target, shared, stored)
+        super().add(source, target, region)
+
+
+def _warn_of_shared(target: Array, shared: int, stored: int) -> None:
+    nbytes = prod(max(axis.size(0), 1) for axis in target._bound.axes) * target.dtype.itemsize
+    size = f", of up to {nbytes / 1e6:.3g} MB each" if nbytes else ""
+    warn(
+        f"array {target.name}: {shared} of {stored} stored chunks are written by more than one task{size}; each task reads "
+        "and writes them again under a lock. Nothing is lost. To write them once, align the chunks "
+        "(align_chunks=True); to silence this warning, say safe_chunks=False",
+        ZarrUserWarning,
+        through=THROUGH,
+    )
+
+
+def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: Any = None) -> tuple[int, int]:
+    """How many stored chunks (shards) of `region` more than one block of `chunks` reaches into, and how many there are."""
+    alone, stored = 1, 1
+    selections = region if isinstance(region, tuple) else (slice(None),) * target.ndim
+    for sizes, axis, selection in zip(chunks, target._bound.axes, selections, strict=True):
+        start = selection.start or 0
+        cuts, at = set(), start
+        for size in sizes[:-1]:
+            at += size
+            index = axis.find(at) if at < axis.length else None
+            if index is not None and axis.start(index) != at:
+                cuts.add(index)
+        last = start + sum(sizes)
+        touched = axis.find(last - 1) - axis.find(start) + 1 if last > start else 0
+        stored *= touched
+        alone *= touched - len(cuts)
+    return stored - alone, stored
+
+
+def locks_hold(store: Store, store_kwargs: Mapping[str, Any] | None = None) -> bool:
+    """Whether no task that writes to `store` can undo another's write.
+
+    Either the store's locks reach every process (or its updates compare and swap), or dask runs all tasks in this process.
+    """
+    return store.lock_reaches_all or store.update_reaches_all or _in_this_process((store_kwargs or {}).get("scheduler"))
+
+
+def _in_this_process(scheduler: Any) -> bool:
+    try:
+        import dask.local
+        import dask.threaded
+        from dask.base import get_scheduler
+    except ImportError:
+        return True  # no dask, no tasks
+    return get_scheduler(scheduler=scheduler) in (None, dask.threaded.get, dask.local.get_sync)
+
+
+# -- what xarray moved between releases --------------------------------------------------------------------------------
+
+
+def _private(name: str) -> Callable[..., Any]:
+    """A function of xarray's writers, which were in `xarray.backends.api` until 2025.9."""
+    try:
+        from xarray.backends import writers as home
+    except ImportError:
+        from xarray.backends import api as home
+    return getattr(home, name)
+
+
+def dump(dataset: Any, store: Any, writer: LockingWriter, *, encoding: Mapping[Any, Any]) -> None:
+    """Encode a dataset, and hand it to `store`."""
+    _private("dump_to_store")(dataset, store, writer, encoding=encoding)
+
+
+def validate_names(dataset: Any) -> None:
+    """Raise for names of variables that are no non-empty strings."""
+    _private("_validate_dataset_names")(dataset)
+
+
+def when_written(written: Any, store: Any) -> Any:
+    """A delayed that closes `store` when the delayed `written` is done."""
+    import dask
+
+    return dask.delayed(_closed)(store, written)
+
+
+def _closed(store: Any, written: Any) -> Any:
+    """Close `store`, and pass on what dask computed before, which is what makes it wait."""
+    store.close()
+    return written
