@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tessarr.core.array_parts import resize as resizing
 from tessarr.errors import ConflictError, UnsupportedOperationError, ZarrUserWarning
 from tessarr.storage import LocalStore, MemoryStore
 from tests.simulation.simulator import Bucket, Client
+from tests.waiting import until, until_async
 
 MINUTE_S = 60
 V1 = {
@@ -158,3 +160,53 @@ def test_appends_that_cannot_be_made_safe_are_refused_before_anything_is_written
     with pytest.raises(UnsupportedOperationError, match="tessarr migrate"):
         tessarr.open_array(store, mode="r+").append([1, 2])
     assert store.bucket.values == before
+
+
+class Slow(Client):
+    """A store behind a network, whose first value of a chunk arrives only when `arrives` is set."""
+
+    is_remote = True
+
+    def __init__(self) -> None:
+        super().__init__("slow", Bucket())
+        self.sent, self.arrives = threading.Event(), threading.Event()
+
+    def set(self, key: str, value: Any, **options: Any) -> Any:
+        if key.startswith("c/") and not self.sent.is_set():
+            self.sent.set()
+            assert self.arrives.wait(MINUTE_S)
+        return super().set(key, value, **options)
+
+
+def test_what_a_cancelled_append_sent_does_not_arrive_in_another_s_rows() -> None:
+    store = Slow()
+    array = tessarr.create_array(store, shape=(0,), chunks=(4,), dtype="i4", fill_value=0)
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(array.append_async(np.full(4, 1)))
+        await until_async(store.sent.is_set, "a chunk is sent")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    shapes: list[Any] = []
+    other = tessarr.open_array(Client("b", store.bucket), mode="r+")
+    second = threading.Thread(target=lambda: shapes.append(other.append(np.full(4, 2))))
+
+    async def cancelled_then_appended() -> None:
+        await cancelled()
+        second.start()
+        await until_async(lambda: shapes or pending().get("stop") == 8, "the second append has gone on")
+        store.arrives.set()
+
+    def pending() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(store.bucket.values["zarr.json"]).get("tessarr_append", {})
+        return found
+
+    asyncio.run(cancelled_then_appended())
+    second.join(MINUTE_S)
+    until(lambda: "reserved" not in pending(), "the cancelled append has given its rows back")
+    stop = shapes[0][0]
+    found = tessarr.open_array(store, mode="r")[...].tolist()
+    assert found[stop - 4 : stop] == [2] * 4
+    assert 1 not in found

@@ -152,7 +152,7 @@ def _sharing(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Step
     earlier: set[tuple[int, int]] | None
     try:
         region, metadata = yield from _reserving(array, values, axis, owner, holes, attempt)
-        yield from _storing(array, metadata, axis, region, values)
+        yield from _storing(array, metadata, axis, region, values, attempt)
         earlier = yield from _publishing(array, axis, owner, region, attempt)
     except Exception as error:
         is_published = attempt.begun and (yield from _giving_back_after(error, array, axis, owner, region))
@@ -276,18 +276,29 @@ def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[
     return {name: members[name] for name in ("chunk_grid",) if name in members}
 
 
-def _storing(array: Array, metadata: ArrayMetadata, axis: int, region: Region, values: npt.NDArray[Any]) -> Steps[None]:
+def _storing(
+    array: Array,
+    metadata: ArrayMetadata,
+    axis: int,
+    region: Region,
+    values: npt.NDArray[Any],
+    attempt: clock.Attempt | None = None,
+) -> Steps[None]:
     """Store `values` in `region`.
 
     The array is bound as one that reaches to the end of the region's last chunk: no chunk that is shared with the next
     region may count as covered, or it would be replaced instead of merged.
+
+    What is on its way goes on to its end when the append is cancelled: the region may be another's next, and a late value
+    must not meet its data.
     """
     shape = _longer(metadata.shape, axis, region.stop)
     last = metadata.chunk_grid.axes(shape)[axis]
     index = last.find(region.stop - 1)
     whole = _longer(shape, axis, max(region.stop, last.start(index) + last.size(index)))
     bound = bind(array._store, array.path, metadata.with_(shape=whole), array._options)
-    yield [writing(array, bound, _rows(shape, axis, region.start), values)]
+    call = writing(array, bound, _rows(shape, axis, region.start), values)
+    yield [call if attempt is None else attempt.uninterrupted(call)]
 
 
 def _publishing(
@@ -366,12 +377,12 @@ def _giving_back(array: Array, axis: int, owner: str, region: Region | None) -> 
 
     yield from changing(array, change)
     for mine in left:
-        yield from _voiding(array, axis, mine)
+        yield from _voiding(array, axis, mine, is_own=True)
     return published
 
 
-def _voiding(array: Array, axis: int, region: Region) -> Steps[None]:
-    """Fill `region` in the place of its owner, and publish it."""
+def _voiding(array: Array, axis: int, region: Region, *, is_own: bool = False) -> Steps[None]:
+    """Fill `region` in the place of its owner, and publish it; warns of it, unless it was the caller's own."""
     owner = clock.CLOCK.owner()
 
     def change(document: Document) -> Document | None:
@@ -384,15 +395,15 @@ def _voiding(array: Array, axis: int, region: Region) -> Steps[None]:
     mine = _pending(array, document, axis).of(owner)
     if mine is None:
         return
-    message = (
-        f"rows {region.start} to {region.stop} of {array.name} were reserved and never stored; they read as fill value"
-    )
-    warn(message, ZarrRuntimeWarning)
     metadata = metadata_of(array, document)
     shape = _longer(metadata.shape, axis, region.stop - region.start)
     fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
     yield from _storing(array, metadata, axis, mine, np.broadcast_to(fill, shape))
     yield from _publishing(array, axis, owner, mine)
+    if not is_own:
+        rows = f"rows {region.start} to {region.stop} of {array.name}"
+        message = f"{rows} were reserved and never stored; they read as fill value"
+        warn(message, ZarrRuntimeWarning)
 
 
 def _waiting_for(array: Array, axis: int, region: Region, earlier: set[tuple[int, int]], holes: Holes) -> Steps[None]:
@@ -466,7 +477,7 @@ class _Patience:
         stored = "" if mine is None else f"; rows {mine.start} to {mine.stop} are stored, and seen once it has ended"
         raise (ConflictError if mine is None else PendingAppendError)(
             self._told(pending, holes) + stored,
-            store=self._array.store.url,
+            store=self._array._store.url,
             path=self._array.name,
             hint="If no process works on it any more, `tessarr repair` ends it"
             + ("" if closed else "; so does on_hole='void'"),
