@@ -204,7 +204,7 @@ impl PyArray {
         Ok(Part::Points { ndim, at, out: (0..n as isize).map(|i| i * stride).collect() })
     }
 
-    /// What the binding side drives where it serves the store: see `tessarr.engine.remote_read`.
+    /// See `tessarr.engine.base.ReadPlan` and `WritePlan`.
     fn planned(
         &self,
         py: Python<'_>,

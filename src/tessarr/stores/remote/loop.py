@@ -44,6 +44,7 @@ class _OwnLoop(threading.local):
     def get(self) -> asyncio.AbstractEventLoop:
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
+            _loops.add(self.loop)
             self.closer = _Closer(self.loop)
         return self.loop
 
@@ -57,9 +58,12 @@ class _Closer:
 
     def __del__(self) -> None:
         if os.getpid() == self._process and not self._loop.is_running():
+            _loops.discard(self._loop)
             self._loop.close()
 
 
+_loops: set[Any] = set()
+"""The loops of all threads, so that a forked child finds them."""
 _state_lock = Moment()
 _own = _OwnLoop()
 _threads: _Threads | None = None
@@ -135,8 +139,15 @@ def _running() -> _Threads:
 
 
 def _forget() -> None:
-    """Leave loops and threads to the parent of a forked child."""
+    """Leave loops and threads to the parent of a forked child.
+
+    A loop that the child collected would close itself, and so take its pipe out of the epoll object that the child shares
+    with its parent, whose loop would never wake up again. One that says that it is closed does nothing.
+    """
     global _threads, _own
+    for loop in _loops:
+        loop._closed = True
+    _loops.clear()
     _threads = None
     _own = _OwnLoop()
 
