@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.core import metadata_io
+from tessarr.core.stored import metadata_io
 from tessarr.errors import BoundsCheckError, NodeNotFoundError, StoreError
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore

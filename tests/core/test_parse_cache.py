@@ -13,7 +13,7 @@ import pytest
 
 import tessarr
 from tessarr import registry
-from tessarr.core import parse_cache
+from tessarr.core.stored import parse_cache
 from tessarr.errors import MetadataValidationError, UnknownCodecError, ZarrRuntimeWarning
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata

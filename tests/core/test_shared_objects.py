@@ -15,7 +15,7 @@ import pytest
 
 import tessarr
 from tessarr.core import array as array_module
-from tessarr.core import metadata_io
+from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.plain import WrapperStore

@@ -122,7 +122,7 @@ def v2(**members: Any) -> dict[str, Any]:
 
 DOCUMENTS: list[tuple[str, type[Warning], str, dict[str, Any]]] = [
     (
-        "core/metadata_io.py:_parse",
+        "core/stored/metadata_io.py:_parse",
         ZarrUserWarning,
         "metadata of Zarr formats",
         {**v3(), ".zarray": V2},
@@ -317,7 +317,12 @@ CASES = [
         )
     ),
     *(
-        Case("core/metadata_io.py:warn_of_nested_chunks", ZarrRuntimeWarning, "yet there is a directory 0", provoke)
+        Case(
+            "core/stored/metadata_io.py:warn_of_nested_chunks",
+            ZarrRuntimeWarning,
+            "yet there is a directory 0",
+            provoke,
+        )
         for provoke in (lambda place, _: tessarr.open_array(nested(place))[0, 0], _nested_later)
     ),
     Case(
@@ -325,14 +330,14 @@ CASES = [
     ),
     Case("xarray/writer.py:_warn_of_shared", ZarrUserWarning, "are written by more than one task", _misaligned),
     *(
-        Case("core/consolidated.py:_warn_of_stale", ZarrRuntimeWarning, "is stale", provoke)
+        Case("core/stored/consolidated.py:_warn_of_stale", ZarrRuntimeWarning, "is stale", provoke)
         for provoke in (
             lambda place, patch: above(place, patch, "warn").attrs.update({"n": 1}),
             lambda place, patch: above(place, patch, "warn").attrs.update_async({"n": 1}),
         )
     ),
     *(
-        Case("core/consolidated.py:_follow_outside", ZarrRuntimeWarning, "could not be kept in step", provoke)
+        Case("core/stored/consolidated.py:_follow_outside", ZarrRuntimeWarning, "could not be kept in step", provoke)
         for provoke in (
             lambda place, patch: above(place, patch).attrs.update({"n": 1}),
             lambda place, patch: above(place, patch).attrs.update_async({"n": 1}),
@@ -387,7 +392,7 @@ CASES = [
         lambda _, patch: (offered(patch), conventions.conventions()),
     ),
     *(
-        Case("core/model_io.py:_mixed", ZarrUserWarning, "it is left out", provoke)
+        Case("core/stored/model_io.py:_mixed", ZarrUserWarning, "it is left out", provoke)
         for provoke in (
             lambda *_: model.from_store(stored(MIXED), zarr_format=3),
             lambda *_: asyncio.to_thread(lambda: model.from_store(stored(MIXED), zarr_format=3)),

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core import metadata_io
 from tessarr.core.array_parts.chunk_properties import Layout
 from tessarr.core.array_parts.selection_methods import Selecting
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
 from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
 from tessarr.core.attributes import Attributes
 from tessarr.core.node import CHANGING, Node
+from tessarr.core.stored import metadata_io
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata

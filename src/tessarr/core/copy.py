@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import check_wanted, twin
-from tessarr.core.consolidated import follow_changes
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
-from tessarr.core.walk import walk
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import follow_changes
+from tessarr.core.stored.walk import walk
 from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
 from tessarr.indexing.boxes import boxes_of_chunks
 from tessarr.metadata import formats

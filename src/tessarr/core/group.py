@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish, steps_of, stepwise, twin
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.group_parts.array_creation import Making
 from tessarr.core.group_parts.group_methods import Grouping
-from tessarr.core.metadata_io import NodeMetadata
 from tessarr.core.node import CHANGING, Node
-from tessarr.core.parse_cache import parse_node
-from tessarr.core.walk import Entry, walking_below
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.metadata_io import NodeMetadata
+from tessarr.core.stored.parse_cache import parse_node
+from tessarr.core.stored.walk import Entry, walking_below
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -302,7 +302,7 @@ class Group(Node, Making, Grouping):
 
         `known`: values that were read already, by key.
         """
-        from tessarr.core.consolidated import read_consolidated
+        from tessarr.core.stored.consolidated import read_consolidated
 
         if use is False or (use is None and not self._store.supports_consolidated_metadata):
             return self

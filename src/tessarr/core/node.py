@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, twin
+from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import Moment
 from tessarr.stores.shown import shown

@@ -21,15 +21,15 @@ from typing import Any
 
 from tessarr.common import strict_json
 from tessarr.common.warn import warn
-from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
-from tessarr.core.consolidated import key_of_consolidated
 from tessarr.core.creation.metadata import DEFAULT, array_config, array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords, creation_arguments
 from tessarr.core.group import Group
 from tessarr.core.locate import format_of_new, format_wanted, locate
-from tessarr.core.metadata_io import NodeMetadata
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import key_of_consolidated
+from tessarr.core.stored.metadata_io import NodeMetadata
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, GroupNotFoundError, ZarrDeprecationWarning
 from tessarr.metadata.array import ArrayMetadata

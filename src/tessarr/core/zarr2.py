@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import finish
-from tessarr.core.consolidated import following_change
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create, create_group
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import following_change
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.path import prefix_of

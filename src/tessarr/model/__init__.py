@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.core.model_io import from_store, to_store
+    from tessarr.core.stored.model_io import from_store, to_store
     from tessarr.model.comparison import Difference, diff, equal
     from tessarr.model.conversion.mapping import Mapped, to_v2, to_v3
     from tessarr.model.flat import flatten, unflatten
@@ -32,7 +32,7 @@ _HOME = {
     **dict.fromkeys(("Pattern", "like", "mismatches"), "match"),
     **dict.fromkeys(("NodeProblem", "Rule", "require_valid", "validate"), "valid"),
     **dict.fromkeys(("Mapped", "to_v2", "to_v3"), "conversion.mapping"),
-    **dict.fromkeys(("from_store", "to_store"), "tessarr.core.model_io"),  # which does I/O
+    **dict.fromkeys(("from_store", "to_store"), "tessarr.core.stored.model_io"),  # which does I/O
     "json_schema": "schema.schema",
 }
 

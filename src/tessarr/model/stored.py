@@ -1,4 +1,4 @@
-"""Nodes of a model from their stored documents, and back. Pure: `tessarr.core.model_io` reads and writes."""
+"""Nodes of a model from their stored documents, and back. Pure: `tessarr.core.stored.model_io` reads and writes."""
 
 from __future__ import annotations
 

@@ -138,6 +138,13 @@ def prefix_of(path: str) -> str:
     return f"{path}/" if path else ""
 
 
+def ancestors(path: str) -> Iterator[str]:
+    """The paths of all groups above a node, the root ("") first."""
+    names = path.split("/") if path else []
+    for depth in range(len(names)):
+        yield "/".join(names[:depth])
+
+
 def join(*parts: str) -> str:
     """Paths and a key put together; empty parts vanish."""
     return "/".join(part for part in parts if part)

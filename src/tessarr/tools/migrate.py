@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tessarr.core.consolidated import follow_changes
 from tessarr.core.locate import locate
-from tessarr.core.metadata_io import ancestors, keyed_documents, replace_documents
-from tessarr.core.walk import Entry, read_entries, walk
+from tessarr.core.stored.consolidated import follow_changes
+from tessarr.core.stored.metadata_io import keyed_documents, replace_documents
+from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, Problem, TessarrError
 from tessarr.indexing.boxes import Box, chunk_box
 from tessarr.metadata import consolidated, formats
@@ -29,7 +29,7 @@ from tessarr.model.conversion import downgrade, upgrade
 from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
-from tessarr.stores.path import prefix_of
+from tessarr.stores.path import ancestors, prefix_of
 from tessarr.tools.transfer import identical
 from tessarr.types import JSONObject, Progress, ZarrFormat
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr.core.locate import locate
-from tessarr.core.metadata_io import keyed_documents
+from tessarr.core.stored.metadata_io import keyed_documents
 from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
@@ -98,7 +98,7 @@ def repair(
 
 def _follow(store: Store, keys: Iterable[str]) -> None:
     """Keep consolidated metadata in step with documents that were changed or removed."""
-    from tessarr.core.consolidated import follow_changes
+    from tessarr.core.stored.consolidated import follow_changes
 
     paths = [
         key.rpartition("/")[0] for key in keys if key.rpartition("/")[2] in formats.DOCUMENT_NAMES - {".zmetadata"}
@@ -198,7 +198,7 @@ def _separated(document: dict[str, Any], separator: str) -> dict[str, Any]:
 
 
 def _consolidate(store: Store, path: str, keeper: _Keeper) -> bool:
-    from tessarr.core.consolidated import consolidate
+    from tessarr.core.stored.metadata_io import consolidate
 
     for name in ("zarr.json", ".zmetadata"):
         key = f"{path}/{name}" if path else name

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tessarr.core import metadata_io
-from tessarr.core.consolidated import follow_directory
 from tessarr.core.copy import move_node
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
-from tessarr.core.walk import read_entries
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import follow_directory
+from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store
-from tessarr.stores.path import normalize_path, path_of_file_url
+from tessarr.stores.path import ancestors, normalize_path, path_of_file_url
 from tessarr.stores.url import is_url
 
 
@@ -190,7 +190,7 @@ def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
         )
     at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
     # The groups above that do not exist yet are made on the way, and go again when something fails.
-    above = read_entries(store, [*metadata_io.ancestors(at)])
+    above = read_entries(store, [*ancestors(at)])
     first = next((entry.path for entry in above if entry.kind is None), at)
     try:
         yield at

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tessarr.core import metadata_io
 from tessarr.core.asynchronous.clock import Attempt
 from tessarr.core.asynchronous.sans_io import Steps, ask
+from tessarr.core.stored import metadata_io
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
 from tessarr.metadata.array import ArrayMetadata

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core import metadata_io
 from tessarr.core.array_parts.reservation_io import Document, changing
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, ask, held
+from tessarr.core.stored import metadata_io
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
 from tessarr.indexing.selection import Outer

@@ -9,7 +9,7 @@ from tessarr.core.array import Array
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
-from tessarr.core.parse_cache import parse_node
+from tessarr.core.stored.parse_cache import parse_node
 from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from tessarr.common import strict_json
-from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
 from tessarr.core.creation.metadata import DEFAULT, array_config, array_like
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create, create_array, create_group, open_array, refuse_aliasing
+from tessarr.core.stored import metadata_io
 from tessarr.core.tree import TreeView
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import model_of
-from tessarr.stores.path import join, prefix_of
+from tessarr.stores.path import ancestors, join, prefix_of
 
 
 def array(data: Any, **kwargs: Any) -> Array:
@@ -313,7 +313,7 @@ def _missing_above(
     """Groups for the paths above those in `wanted` where nothing is."""
     found: dict[str, ArrayMetadata | GroupMetadata] = {}
     for path, node in wanted.items():
-        for above in metadata_io.ancestors(path):
+        for above in ancestors(path):
             place = join(here, above)
             if above not in wanted and above not in found and metadata_io.read_node(store, place) is None:
                 found[above] = GroupMetadata(zarr_format=node.zarr_format)
@@ -353,8 +353,8 @@ def consolidate_metadata(
 
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
     """
-    from tessarr.core.consolidated import consolidating
     from tessarr.core.open import open_group
+    from tessarr.core.stored.metadata_io import consolidating
 
     where, here, _ = locate(store, path, None)
     yield from consolidating(where, here, zarr_format, metadata_key)

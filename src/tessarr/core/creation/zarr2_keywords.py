@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.creation.metadata import DEFAULT
-from tessarr.core.parse_cache import parse_node
+from tessarr.core.stored.parse_cache import parse_node
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import UnsupportedOperationError
 from tessarr.metadata import formats
@@ -63,9 +63,9 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
 
 def set_fill_value(array: Array, value: Any) -> None:
     """State another fill value; elements never written read as that from then on. Raises `ReadOnlyError`."""
-    from tessarr.core import metadata_io
     from tessarr.core.asynchronous.sans_io import finish
     from tessarr.core.creation.metadata import fill_from
+    from tessarr.core.stored import metadata_io
 
     array._require_writable()
     state = array._state

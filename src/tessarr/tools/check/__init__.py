@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tessarr.core.locate import locate
-from tessarr.core.walk import Entry, read_entries, walk
+from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata

@@ -8,7 +8,7 @@ from typing import Any
 from tessarr.common import strict_json
 from tessarr.core.array_parts.append import EXPIRE_S
 from tessarr.core.asynchronous import clock
-from tessarr.core.walk import Entry
+from tessarr.core.stored.walk import Entry
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
 from tessarr.metadata import consolidated, formats, reservations
 from tessarr.metadata.array import ArrayMetadata

@@ -27,10 +27,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from tessarr.conventions import ome
-from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.core.walk import read_entries
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.walk import read_entries
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError
 from tessarr.tools.pyramid.aside import aside, publish, put_into
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label

@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tessarr.core import metadata_io
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.core.walk import read_entries
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.walk import read_entries
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
 from tessarr.stores.zip.store import ZipStore

@@ -8,22 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TypeAlias
 
 from tessarr.common.warn import Diagnostic, report, warn
-from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import Steps, ask, finish
-from tessarr.core.walk import Entry, block_of, read_entries, reading_entries, walk, walking_below
-from tessarr.errors import GroupNotFoundError, TessarrError, ZarrRuntimeWarning
+from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
+from tessarr.errors import TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
 from tessarr.metadata.consolidated import FIELD, V2_KEY, Consolidated
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
-from tessarr.stores.path import prefix_of
-from tessarr.types import Buffer, ZarrFormat
+from tessarr.stores.path import ancestors, prefix_of
+from tessarr.types import Buffer
 
+Holder: TypeAlias = tuple[str, str]
+"""Path of a group, and the name of a document there that may hold consolidated metadata."""
 _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 
 
@@ -45,43 +46,6 @@ def read_consolidated(
     return None if data is None else consolidated.parse_v2(formats.loads(V2_KEY, data, key=name))
 
 
-def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
-    """Write the documents of everything below the group at `path` into one place, from the truth in the store.
-
-    Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
-    """
-    finish(consolidating(store, path, zarr_format, metadata_key))
-
-
-def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
-    """The steps of `consolidate`."""
-    group = yield from metadata_io.requiring(store, path, zarr_format, GroupMetadata)
-    if not isinstance(group, GroupMetadata):
-        raise GroupNotFoundError("no group here", store=store.url, path=f"/{path}")
-    below = yield from _reading_below(store, path, group.zarr_format)
-    prefix = prefix_of(path)
-    if group.zarr_format == 3:
-        block = consolidated.dump_v3(below)
-
-        def enter(old: Buffer | None) -> bytes:
-            document = formats.loads("zarr.json", old if old is not None else b"{}", key=prefix + "zarr.json")
-            return formats.dumps({"zarr.json": {**document, FIELD: block}})["zarr.json"]
-
-        yield [ask(store, "update", prefix + "zarr.json", enter)]
-        return
-    (own,) = yield from reading_entries(store, [path], (".zgroup", ".zattrs"))
-    below[""] = own.documents(2)
-    document = formats.dumps({V2_KEY: consolidated.dump_v2(below)})[V2_KEY]
-    yield [ask(store, "set", prefix + metadata_key, document)]
-
-
-def _reading_below(store: Store, path: str, zarr_format: ZarrFormat) -> Steps[dict[str, Any]]:
-    """Read what the store holds for each node below `path`: relative path → documents."""
-    entries = yield from walking_below(store, Entry(path, {}), zarr_format, formats.KEYS[zarr_format].all)
-    start = len(prefix_of(path))
-    return {entry.path[start:]: entry.documents(zarr_format) for entry in entries}
-
-
 def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
     """The key to read together with a node's documents: v2's consolidated metadata, where a second request costs much."""
     if not store.is_remote or zarr_format in (1, 3) or use is False or not store.supports_consolidated_metadata:
@@ -94,12 +58,12 @@ def is_holder(name: str, data: Buffer | None) -> bool:
     return data is not None and (name == V2_KEY or (name == "zarr.json" and FIELD.encode() in bytes(data)))
 
 
-def places_above(path: str) -> list[metadata_io.Holder]:
+def places_above(path: str) -> list[Holder]:
     """Where consolidated metadata that tells of `path` may be."""
-    return [(above, name) for above in [*metadata_io.ancestors(path), path] for name in ("zarr.json", V2_KEY)]
+    return [(above, name) for above in [*ancestors(path), path] for name in ("zarr.json", V2_KEY)]
 
 
-def holding(places: Sequence[metadata_io.Holder], answers: Sequence[list[Buffer] | None]) -> list[metadata_io.Holder]:
+def holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) -> list[Holder]:
     """Those of `places` that hold consolidated metadata, by what is there."""
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
 
@@ -107,7 +71,7 @@ def holding(places: Sequence[metadata_io.Holder], answers: Sequence[list[Buffer]
 def following_change(
     store: Store,
     path: str,
-    known: Sequence[metadata_io.Holder] | None = None,
+    known: Sequence[Holder] | None = None,
     *,
     replaced: bool = False,
     below: Sequence[str] | None = None,
@@ -132,9 +96,10 @@ def follow_changes(store: Store, paths: Sequence[str]) -> None:
 def follow_directory(path: str) -> None:
     """`following_change` for a directory that was put in its place as a whole, and everything in it."""
     store = LocalStore(path)
-    group = metadata_io.read_node(store, "")
-    if group is not None:
-        _follow_outside(store, [entry.path for entry in walk(store, zarr_format=group.zarr_format)], [""])
+    entries = walk(store)
+    if entries:
+        found = entries[0].formats[0]
+        _follow_outside(store, [entry.path for entry in entries if found in entry.formats], [""])
 
 
 def is_staged(path: str) -> bool:
@@ -177,7 +142,7 @@ _POLICIES = ("warn", "update", "ignore")
 
 def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], gone: Sequence[str]) -> None:
     """Name each document above the node `inside` whose consolidated metadata differs from what is stored at `paths` now."""
-    for entry in read_entries(store, [*metadata_io.ancestors(inside)], ("zarr.json", V2_KEY)):
+    for entry in read_entries(store, [*ancestors(inside)], ("zarr.json", V2_KEY)):
         for name, data in entry.values.items():
             if not is_holder(name, data):
                 continue
@@ -198,10 +163,8 @@ def _holds_group(directory: str) -> bool:
     return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
 
 
-def _following(
-    store: Store, paths: Sequence[str], known: Sequence[metadata_io.Holder] | None, gone: Sequence[str]
-) -> Steps[None]:
-    above = dict.fromkeys(place for path in paths for place in [*metadata_io.ancestors(path), path])
+def _following(store: Store, paths: Sequence[str], known: Sequence[Holder] | None, gone: Sequence[str]) -> Steps[None]:
+    above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
     places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
     if known is None:
         (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr.common.warn import warn
-from tessarr.core import metadata_io
 from tessarr.core.asynchronous.sans_io import finish
 from tessarr.core.locate import locate
-from tessarr.core.walk import Entry, block_of, read_entries, walking_below
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.walk import Entry, block_of, read_entries, walking_below
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, UnsupportedOperationError, ZarrUserWarning
 from tessarr.metadata import consolidated
 from tessarr.model.node import GroupSpec, Spec

@@ -7,15 +7,16 @@ ancestors exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish
-from tessarr.core.parse_cache import parse_node
-from tessarr.core.walk import Entry, check_answers, reading_entries
+from tessarr.core.stored.consolidated import Holder, following_change, holding, is_holder, places_above
+from tessarr.core.stored.parse_cache import parse_node
+from tessarr.core.stored.walk import Entry, check_answers, reading_entries, walking_below
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -32,17 +33,16 @@ from tessarr.errors import (
     ZarrRuntimeWarning,
     ZarrUserWarning,
 )
-from tessarr.metadata import formats
+from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.path import check_node_name, prefix_of
+from tessarr.stores.path import ancestors, check_node_name, prefix_of
 from tessarr.types import Buffer, ZarrFormat
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
 Kind: TypeAlias = type[ArrayMetadata] | type[GroupMetadata]
-Holder: TypeAlias = tuple[str, str]
-"""Path of a group, and the name of a document there that may hold consolidated metadata."""
 
 _V3, _V2, _V1 = formats.KEYS[3], formats.KEYS[2], formats.KEYS[1]
 
@@ -276,9 +276,6 @@ class Surroundings(NamedTuple):
 
 def looking_around(store: Store, path: str) -> Steps[Surroundings]:
     """Read the surroundings of `path` in one request."""
-    from tessarr.core.consolidated import is_holder
-    from tessarr.metadata.consolidated import V2_KEY
-
     names = ("zarr.json", ".zarray", ".zgroup", V2_KEY, "meta")
     entries = yield from reading_entries(store, [*ancestors(path), path], names)
     holders = [(entry.path, name) for entry in entries for name, data in entry.values.items() if is_holder(name, data)]
@@ -319,13 +316,6 @@ def replace_documents(store: Store, documents: Iterable[tuple[str, bytes]]) -> l
 
 def _in_the_way(kind: str) -> type[TessarrError]:
     return ContainsArrayError if kind == "array" else ContainsGroupError
-
-
-def ancestors(path: str) -> Iterator[str]:
-    """The paths of all groups above a node, the root ("") first."""
-    names = path.split("/") if path else []
-    for depth in range(len(names)):
-        yield "/".join(names[:depth])
 
 
 def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
@@ -453,8 +443,6 @@ def _changing(
         if follow:
             yield from following_change(store, path)
         return
-    from tessarr.core.consolidated import holding, places_above
-
     # What a consolidated document says of a node is in the node's own format.
     places = [(above, holder) for above, holder in places_above(path) if (holder == _V3.array) == (name == _V3.array)]
     requests = [Fetch(prefix_of(above) + name) for above, name in places]
@@ -462,19 +450,25 @@ def _changing(
     yield from following_change(store, path, holding(places, answers))
 
 
-def following_change(
-    store: Store,
-    path: str,
-    holders: Sequence[Holder] | None = None,
-    *,
-    replaced: bool = False,
-    below: Sequence[str] | None = None,
-) -> Steps[None]:
-    """Keep the consolidated metadata above `path` in step with what was written there.
+def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
+    """Write the documents of everything below the group at `path` into one place, from the truth in the store.
 
-    `holders`: the consolidated documents above, where they are known already; `below`: the paths at and below `path`
-    that were written, where they are more than `path`.
+    Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
     """
-    from tessarr.core.consolidated import following_change
+    finish(consolidating(store, path, zarr_format, metadata_key))
 
-    yield from following_change(store, path, holders, replaced=replaced, below=below)
+
+def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
+    """The steps of `consolidate`."""
+    group = yield from requiring(store, path, zarr_format, GroupMetadata)
+    names = formats.KEYS[group.zarr_format].all
+    entries = yield from walking_below(store, Entry(path, {}), group.zarr_format, names)
+    start = len(prefix_of(path))
+    below = {entry.path[start:]: entry.documents(group.zarr_format) for entry in entries}
+    if group.zarr_format == 3:
+        block = consolidated.dump_v3(below)
+        yield from _changing(store, path, _V3.array, lambda document: {**document, consolidated.FIELD: block}, False)
+        return
+    (own,) = yield from reading_entries(store, [path], (str(_V2.group), str(_V2.attributes)))
+    document = formats.dumps({V2_KEY: consolidated.dump_v2({"": own.documents(2), **below})})[V2_KEY]
+    yield [ask(store, "set", prefix_of(path) + metadata_key, document)]

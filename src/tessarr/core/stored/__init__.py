@@ -1,0 +1,1 @@
+"""Metadata documents in a store: read, written, walked, consolidated."""
