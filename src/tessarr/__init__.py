@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "3.4.0"
 
 _HOME = {
-    "core.array": "Array",
+    "core.array": "Array AsyncArray",
     "core.array_parts.appender": "Appender appender",
-    "core.group": "Group",
-    "core.asynchronous.classes": "AsyncArray AsyncGroup",
+    "core.group": "Group AsyncGroup",
     "settings": "config",
     "core.open": (
-        "open open_array open_group open_consolidated create create_array create_group group "
-        "open_async open_array_async open_group_async open_consolidated_async create_async create_array_async "
-        "create_group_async group_async"
+        "open open_array open_group open_consolidated create_group group "
+        "open_async open_array_async open_group_async open_consolidated_async create_group_async group_async"
     ),
+    "core.creation.arrays": "create create_array create_async create_array_async",
     "core.creation.shorthands": (
         "array empty zeros ones full empty_like zeros_like ones_like full_like open_like from_array save save_array "
         "save_group load tree create_hierarchy consolidate_metadata "
@@ -84,11 +83,12 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array as Array
     from tessarr.core.array_parts.appender import Appender as Appender
     from tessarr.core.array_parts.appender import appender as appender
-    from tessarr.core.asynchronous.classes import AsyncArray as AsyncArray
-    from tessarr.core.asynchronous.classes import AsyncGroup as AsyncGroup
+    from tessarr.core.asynchronous.async_array import AsyncArray as AsyncArray
+    from tessarr.core.asynchronous.async_group import AsyncGroup as AsyncGroup
     from tessarr.core.copy import copy as copy
     from tessarr.core.copy import copy_all as copy_all
     from tessarr.core.copy import copy_store as copy_store
+    from tessarr.core.creation.arrays import *  # noqa: F403
     from tessarr.core.creation.shorthands import *  # noqa: F403
     from tessarr.core.diagnostics import print_debug_info as print_debug_info
     from tessarr.core.diagnostics import set_format as set_format

@@ -1,5 +1,6 @@
 """zarr-python 2's ``zarr.creation``: makers of arrays."""
 
+from tessarr.core.creation.arrays import create
 from tessarr.core.creation.shorthands import (
     array,
     empty,
@@ -12,7 +13,7 @@ from tessarr.core.creation.shorthands import (
     zeros,
     zeros_like,
 )
-from tessarr.core.open import create, open_array
+from tessarr.core.open import open_array
 
 __all__ = [
     "array",

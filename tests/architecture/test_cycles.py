@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from .test_imports import MODULES, SOURCE, for_types_only
 
 KNOWN: dict[str, str] = {
-    "tessarr.core.array": "arrays, groups and the functions that open them return each other",
-    "tessarr.core.stored.consolidated": "documents are written, and what repeats them follows",
     "tessarr.stores.remote.open": "opens pipelines, which open stores of zarr-python, whose recipes name ways to open",
 }
 """One module of each cycle that is still to be dissolved, with the reason why it is there."""

@@ -8,7 +8,9 @@ from functools import wraps
 from typing import Any
 
 from tessarr.api import synchronous
-from tessarr.core.asynchronous.classes import AsyncArray, AsyncGroup, wrapped
+from tessarr.core.asynchronous.async_array import AsyncArray
+from tessarr.core.asynchronous.async_group import AsyncGroup
+from tessarr.core.asynchronous.async_node import wrapped
 from tessarr.core.creation.shorthands import create_hierarchy_async
 
 

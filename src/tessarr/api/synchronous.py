@@ -2,6 +2,7 @@
 
 from tessarr.core.array import Array
 from tessarr.core.copy import copy, copy_all, copy_store
+from tessarr.core.creation.arrays import create, create_array
 from tessarr.core.creation.shorthands import (
     array,
     consolidate_metadata,
@@ -24,8 +25,6 @@ from tessarr.core.creation.shorthands import (
 )
 from tessarr.core.group import Group
 from tessarr.core.open import (
-    create,
-    create_array,
     create_group,
     group,
     open,

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core.array_parts.chunk_properties import Layout
 from tessarr.core.array_parts.selection_methods import Selecting
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
+from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
 from tessarr.core.attributes import Attributes
-from tessarr.core.node import CHANGING, Node
+from tessarr.core.creation.zarr2_keywords import check_chunk_store
+from tessarr.core.info import ArrayInfo, array_info, digesting
+from tessarr.core.locate import format_wanted, locate
 from tessarr.core.stored import metadata_io
-from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
-from tessarr.engine.choose import Choice, choose
+from tessarr.core.stored.parse_cache import parse_document
+from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, shown
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
-from tessarr.types import Shape
-
-if TYPE_CHECKING:
-    from functools import cached_property as served
-
-    from tessarr.core.asynchronous.classes import AsyncArray
-    from tessarr.core.info import ArrayInfo
-else:
-    from tessarr.core.node import served
-
-_ANY = object()
+from tessarr.types import Shape, ZarrFormat
 
 
-class Array(Node, Selecting, Layout):
+class Array(Selecting):
     """An N-dimensional array in a store, chunked and usually compressed.
 
     Made by `tessarr.open`, `tessarr.create_array` and their kin; ``Array(store, path)`` opens an existing one. Safe to use
@@ -48,45 +40,22 @@ class Array(Node, Selecting, Layout):
     [1, 2, 42]
     """
 
-    _metadata: ArrayMetadata
-    _options: RuntimeOptions
-    _read_only: bool
-
     def __init__(
         self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any
     ) -> None:
         """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
-        from tessarr.core.open import open_array
-
         held = getattr(store, "_node", store)  # of an `AsyncArray`
-        if isinstance(held, Array):
-            opened = held
-        else:
-            mode = "r" if read_only else None
-            chunk_store = legacy.get("chunk_store")
-            opened = open_array(store, path=path or None, mode=mode, config=config, chunk_store=chunk_store)
-        self.__dict__.update(opened.__dict__)
+        if not isinstance(held, Array):
+            where, here, mode = locate(store, path or None, "r" if read_only else None)
+            check_chunk_store(where, legacy.get("chunk_store"))
+            held = finish(Array._opening(where, here, format_wanted(store, None), mode, config))
+        self.__dict__.update(held.__dict__)
 
     @classmethod
-    def _make(
-        cls,
-        store: Store,
-        path: str,
-        metadata: ArrayMetadata,
-        options: RuntimeOptions,
-        *,
-        read_only: bool,
-        order: str | None,
-    ) -> Self:
-        """An array whose metadata is known already."""
-        self = cls.__new__(cls)
-        self._store = store
-        self._path = path
-        self._metadata = metadata
-        self._options = options
-        self._read_only = read_only
-        self._order = order or metadata.order
-        return self
+    def _opening(cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: Any) -> Steps[Array]:
+        """Open the array that must be at `path`."""
+        found = yield from metadata_io.requiring(store, path, zarr_format, ArrayMetadata)
+        return Array._opened(store, path, found, read_only=mode == "r", config=config)
 
     # -- what it is --------------------------------------------------------------------------------------------------
 
@@ -130,16 +99,6 @@ class Array(Node, Selecting, Layout):
         return self.size * self.dtype.itemsize
 
     @property
-    def order(self) -> str:
-        """Memory layout of the arrays that reading gives: "C" or "F"."""
-        return str(self._order)
-
-    @property
-    def zarr_format(self) -> int:
-        """1, 2 or 3."""
-        return self._metadata.zarr_format
-
-    @property
     def fill_value(self) -> Any:
         """What elements never written hold, as a scalar; ``None`` where a v1 or v2 document says null."""
         fill = self._metadata.fill_value
@@ -162,51 +121,6 @@ class Array(Node, Selecting, Layout):
     def attrs(self) -> Attributes:
         """The user attributes."""
         return Attributes(self)
-
-    @property
-    def read_only(self) -> bool:
-        """Whether writes raise `ReadOnlyError`."""
-        return self._why_read_only() is not None
-
-    @read_only.setter
-    def read_only(self, value: bool) -> None:
-        self._read_only = value
-        self._become(None)
-
-    def _why_read_only(self) -> str | None:
-        if self._store.read_only:
-            return "its store is read-only"
-        return "it was opened with mode='r'" if self._read_only else self._metadata.not_writable
-
-    # -- engines -------------------------------------------------------------------------------------------------------
-
-    @served
-    def _bound(self) -> BoundArray:
-        metadata_io.warn_of_nested_chunks(self._store, self._path, self._metadata)
-        return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
-
-    @served
-    def engine(self) -> Choice:
-        """Which engine serves this array, and why: ``.name``, ``.reason``."""
-        return choose(self._bound)
-
-    @served
-    def _engine(self) -> Any:
-        return self.engine.engine
-
-    def _become(self, metadata: ArrayMetadata | None, since: object = _ANY) -> bool:
-        """Serve other metadata (``None``: the same, in another way) from now on.
-
-        ``False``: the array is not in the state `since` any more, and nothing was done.
-        """
-        with CHANGING:
-            if since is not _ANY and self._state is not since:
-                return False
-            self._metadata = self._metadata if metadata is None else metadata
-            self._state = object()
-            for name in ("_bound", "engine", "_engine"):
-                self.__dict__.pop(name, None)
-        return True
 
     def _becoming(self, metadata: ArrayMetadata, since: object) -> Steps[None]:
         """Serve `metadata`, which was stored; where another thread changed the array since then, what is stored now."""
@@ -341,15 +255,11 @@ class Array(Node, Selecting, Layout):
     @property
     def info(self) -> ArrayInfo:
         """A readable summary, without looking at chunks."""
-        from tessarr.core.info import array_info
-
         return array_info(self)
 
     @stepwise
     def info_complete(self) -> Steps[ArrayInfo]:
         """`info` with what is stored: number of chunks and bytes."""
-        from tessarr.core.info import array_info
-
         stored = yield from steps_of(Array.nbytes_stored)(self)
         return array_info(self, stored, (yield from self._counting_chunks()))
 
@@ -387,8 +297,6 @@ class Array(Node, Selecting, Layout):
     @stepwise
     def digest(self, hashname: str = "sha1") -> Steps[bytes]:
         """A digest of metadata, attributes and stored chunks."""
-        from tessarr.core.info import digesting
-
         return (yield from digesting(self, hashname))
 
     @stepwise
@@ -418,25 +326,26 @@ class Array(Node, Selecting, Layout):
     @classmethod
     def open(cls, store: Any, *, config: Any = None) -> Array:
         """Open the array at `store`; see `tessarr.open_array`."""
-        from tessarr.core.open import open_array
-
-        return open_array(store, config=config)
+        return cls(store, config=config)
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
         """An array with the metadata `data` (one document, attributes included); nothing is read or written."""
-        from tessarr.core.creation.from_metadata import array_from_document
-
-        return array_from_document(store_path, data)
+        where, here, _ = locate(store_path, None, None)
+        metadata = parse_document(data, group=False)
+        if not isinstance(metadata, ArrayMetadata):
+            raise NodeTypeValidationError("the document describes a group, not an array")
+        return Array._opened(where, here, metadata, read_only=False, config=None)
 
     @property
     def async_array(self) -> AsyncArray:
         """The same array with an asynchronous surface."""
-        from tessarr.core.asynchronous.classes import AsyncArray
-
         return AsyncArray(self)
 
     _async_array = async_array
+
+    def _asynchronous(self) -> AsyncArray:
+        return AsyncArray(self)
 
     def info_items(self) -> list[tuple[str, str]]:
         """What `info` shows, as pairs."""
@@ -472,3 +381,6 @@ class Array(Node, Selecting, Layout):
     async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
         """Call `stored_chunks` asynchronously; the items as a list."""
         return await finish_async(self._listing_chunks())
+
+
+AsyncArray._array = Array

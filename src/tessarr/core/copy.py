@@ -9,36 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import check_wanted, twin
+from tessarr.core.array_parts.values import write_values
+from tessarr.core.asynchronous.sans_io import twin
+from tessarr.core.creation.shorthands import from_array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
-from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes
-from tessarr.core.stored.walk import walk
-from tessarr.errors import BaseZarrError, ContainsArrayError, ContainsGroupError, CopyError, NodeNotFoundError
-from tessarr.indexing.boxes import boxes_of_chunks
+from tessarr.core.stored.move import copy_key
+from tessarr.errors import CopyError
 from tessarr.metadata import formats
-from tessarr.stores.base import Store
-from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import join, prefix_of
-
-_PIECE_NBYTES = 64 << 20
-"""About so much is held in memory while values are copied."""
-
-
-def write_values(source: Any, target: Array) -> None:
-    """Store the values of an array-like of the target's shape, a bounded piece at a time.
-
-    A NumPy array is stored in one call. Anything else that has a shape (an array in a store, an HDF5 dataset) is read in
-    boxes made of whole chunks of `target`.
-    """
-    if isinstance(source, np.ndarray) or not target.shape:
-        target[...] = source[...] if isinstance(source, Array) else source
-        return
-    axes = target._metadata.chunk_grid.axes(target.shape)
-    for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
-        check_wanted()
-        target[box] = source[box]
 
 
 class CopyCounts(NamedTuple):
@@ -127,8 +107,6 @@ def _copy_array(
             return CopyCounts(0, 1, 0)
     say(f"copy {source.name} -> {dest.name.rstrip('/')}/{name} {source.shape} {source.dtype}")
     if not dry_run:
-        from tessarr.core.creation.shorthands import from_array
-
         arguments: dict[str, Any] = {"zarr_format": dest.zarr_format, **options}
         if without_attrs:
             arguments["attributes"] = {}
@@ -222,22 +200,12 @@ def copy_store(
             say(f"skip {name}")
             continue
         say(f"copy {name}")
-        nbytes += _copy_key(from_store, from_prefix + name, to_store, to_prefix + name, dry_run)
+        nbytes += copy_key(from_store, from_prefix + name, to_store, to_prefix + name, dry_run)
         copied += 1
     if not dry_run:
         documents = [to_prefix + name for name in names if name.rpartition("/")[2] in formats.DOCUMENT_NAMES]
         follow_changes(to_store, list(dict.fromkeys(key.rpartition("/")[0] for key in documents)))
     return CopyCounts(copied, len(present), nbytes)
-
-
-def _copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool) -> int:
-    check_wanted()
-    value = source.get(key)
-    if value is None:
-        return 0
-    if not dry_run:
-        dest.set(new_key, value)
-    return byte_view(value).nbytes
 
 
 def _matcher(patterns: Any, default: bool, flags: int) -> Callable[[str], bool]:
@@ -246,30 +214,6 @@ def _matcher(patterns: Any, default: bool, flags: int) -> Callable[[str], bool]:
     listed = [patterns] if isinstance(patterns, str) else patterns
     compiled = [re.compile(pattern, flags) for pattern in listed]
     return lambda name: any(pattern.search(name) for pattern in compiled)
-
-
-def move_node(store: Store, source: str, dest: str) -> None:
-    """Move a node and all below it: every key is copied, then the old ones are removed.
-
-    Raises `NodeNotFoundError` when nothing is at `source`, `ContainsArrayError` or `ContainsGroupError` when
-    something is at `dest`, `BaseZarrError` for a move into itself.
-    """
-    node = metadata_io.read_node(store, source)
-    if node is None:
-        raise NodeNotFoundError("nothing to move", store=store.url, path=f"/{source}")
-    if (dest + "/").startswith(source + "/"):
-        raise BaseZarrError("a node cannot be moved into itself", path=f"/{source}", got=f"/{dest}")
-    present = metadata_io.read_node(store, dest)
-    if present is not None:
-        way = ContainsGroupError if type(present).__name__ == "GroupMetadata" else ContainsArrayError
-        raise way("something is at the destination", store=store.url, path=f"/{dest}")
-    metadata_io.check_path(dest, node.zarr_format)
-    metadata_io.require_ancestors(store, dest, node.zarr_format)
-    prefix = prefix_of(source)
-    for key in sorted(store.list_prefix(prefix)):
-        _copy_key(store, key, store, prefix_of(dest) + key[len(prefix) :], False)
-    metadata_io.delete_node(store, source)
-    follow_changes(store, [entry.path for entry in walk(store, dest, zarr_format=node.zarr_format)])
 
 
 copy_async = twin(copy)

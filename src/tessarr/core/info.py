@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.asynchronous.sans_io import Steps, ask
@@ -97,8 +97,8 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
     return info
 
 
-def group_info(group: Group, members: Iterable[tuple[str, Array | Group]] | None = None) -> GroupInfo:
-    """What `Group.info` shows; with all members, at any depth, what `Group.info_complete` shows."""
+def group_info(group: Group, kinds: Sequence[bool] | None = None) -> GroupInfo:
+    """What `Group.info` shows; with whether each member, at any depth, is an array, what `Group.info_complete` shows."""
     items = [
         ("Name", group.name),
         ("Type", "Group"),
@@ -106,10 +106,7 @@ def group_info(group: Group, members: Iterable[tuple[str, Array | Group]] | None
         ("Store", repr(group._store)),
         ("Read-only", str(group.read_only)),
     ]
-    if members is not None:
-        from tessarr.core.array import Array
-
-        kinds = [isinstance(node, Array) for _, node in members]
+    if kinds is not None:
         items += [
             ("No. members", str(len(kinds))),
             ("No. arrays", str(sum(kinds))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tessarr.core.node import Node
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path
@@ -23,8 +24,9 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
     """
     if mode is not None and mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
-    if _is_node(store):
-        base, here = store._store, normalize_path(store.path)
+    held = getattr(store, "_node", store)  # of an asynchronous array or group
+    if isinstance(held, Node):
+        base, here = held._store, held._path
     else:
         base, here = store_from(store, mode=mode, storage_options=storage_options)
     base = synchronous(base)
@@ -33,11 +35,6 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
         base = base.with_read_only(True)  # it was made for this call
     return base, whole, "w-" if mode == "x" else mode
-
-
-def _is_node(given: Any) -> bool:
-    """Whether `given` is an array or a group; its store, not the object that users are shown for it, is used."""
-    return not isinstance(given, Store) and isinstance(getattr(given, "_store", None), Store)
 
 
 def synchronous(store: Store) -> Store:

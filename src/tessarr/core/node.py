@@ -48,6 +48,11 @@ class Node:
     """When, of all changes, the attributes at hand were stored."""
 
     def _require_writable(self) -> None:
+        """Raise `ReadOnlyError` for a node that was opened read-only."""
+        raise NotImplementedError
+
+    def _asynchronous(self) -> Any:
+        """The node with an asynchronous surface."""
         raise NotImplementedError
 
     def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tessarr.core.array import Array
+
 if TYPE_CHECKING:
-    from tessarr.core.group import Group
+    from tessarr.core.group_parts.members import Members
 
 
 class TreeView:
     """Prints as a drawing of the hierarchy below a group."""
 
-    def __init__(self, group: Group, *, level: int | None = None, max_nodes: int = 500, plain: bool = False) -> None:
+    def __init__(self, group: Members, *, level: int | None = None, max_nodes: int = 500, plain: bool = False) -> None:
         self._group = group
         self._level = level
         self._max_nodes = max_nodes
@@ -32,9 +34,7 @@ class TreeView:
         if self._left < 0:
             yield f"… (more than {self._max_nodes} nodes; see max_nodes)"
 
-    def _below(self, group: Group, indent: str, level: int | None) -> Iterator[str]:
-        from tessarr.core.group import Group
-
+    def _below(self, group: Members, indent: str, level: int | None) -> Iterator[str]:
         if level is not None and level <= 0:
             return
         members = group.members()
@@ -44,11 +44,11 @@ class TreeView:
                 return
             last = position == len(members) - 1
             branch, deeper = ("└── ", "    ") if last else ("├── ", "│   ")
-            if isinstance(node, Group):
+            if isinstance(node, Array):
+                yield f"{indent}{branch}{name} {node.shape} {node.dtype}"
+            else:
                 yield f"{indent}{branch}{name}"
                 yield from self._below(node, indent + deeper, None if level is None else level - 1)
-            else:
-                yield f"{indent}{branch}{name} {node.shape} {node.dtype}"
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())

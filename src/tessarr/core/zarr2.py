@@ -8,11 +8,13 @@ from typing import Any
 
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import finish
+from tessarr.core.creation.arrays import create
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
-from tessarr.core.open import create, create_group
+from tessarr.core.open import create_group
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import following_change
+from tessarr.core.stored.move import move_node
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.path import prefix_of
@@ -66,8 +68,6 @@ def rmdir(store: Any, path: str | None = None) -> None:
 
 def rename(store: Any, src_path: str, dst_path: str) -> None:
     """Move a node to another path."""
-    from tessarr.core.copy import move_node
-
     where, src, _ = locate(store, src_path, None)
     move_node(where, src, locate(store, dst_path, None)[1])
 

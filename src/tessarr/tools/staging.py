@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tessarr.core.copy import move_node
 from tessarr.core.locate import locate
 from tessarr.core.open import open as open_node
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_directory
+from tessarr.core.stored.move import move_node
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store

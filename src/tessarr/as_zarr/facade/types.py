@@ -3,7 +3,7 @@
 from typing import Any, TypeAlias
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.classes import AsyncArray
+from tessarr.core.asynchronous.async_array import AsyncArray
 
 AnyArray: TypeAlias = Array
 AnyAsyncArray: TypeAlias = AsyncArray

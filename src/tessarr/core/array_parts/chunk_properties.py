@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes
 from tessarr.codecs.sharding import ShardingCodec
+from tessarr.core.array_parts.state import ArrayState
 from tessarr.errors import BoundsCheckError
 from tessarr.grids.base import Axis
 from tessarr.grids.regular import RegularAxis
 from tessarr.types import Shape
 
-if TYPE_CHECKING:
-    from tessarr.engine.bound import BoundArray
-    from tessarr.metadata.array import ArrayMetadata
 
-
-class Layout:
-    """What `Array` says about its chunks and codecs. Subclasses give `_metadata`, `_bound`, `shape` and `zarr_format`."""
-
-    _metadata: ArrayMetadata
-
-    if TYPE_CHECKING:
-
-        @property
-        def shape(self) -> Shape: ...
-
-        @property
-        def zarr_format(self) -> int: ...
-
-        @property
-        def _bound(self) -> BoundArray: ...
+class Layout(ArrayState):
+    """What `Array` says about its chunks and codecs."""
 
     @property
     def _chunk_axes(self) -> Sequence[Axis]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr.core.asynchronous.clock import Attempt
 from tessarr.core.asynchronous.sans_io import Steps, ask
 from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import following_change
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
 from tessarr.metadata.array import ArrayMetadata
@@ -126,7 +127,7 @@ def _changing_document(array: Array, change: Change, publish: bool, attempt: Att
         )
     except _UnchangedError:
         if publish:
-            yield from metadata_io.following_change(*place)
+            yield from following_change(*place)
     return found[0]
 
 

@@ -7,40 +7,24 @@ the result as asked. `Array` inherits them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.core.array_parts.chunk_properties import Layout
+from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-
-if TYPE_CHECKING:
-    from tessarr.engine.base import Engine
-    from tessarr.engine.bound import BoundArray
-    from tessarr.types import Shape
 
 Fields = str | list[str] | None
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
 """A selection, still to be applied: to one bound array, which then serves it, whatever other threads make of the array."""
 
 
-class Selecting:
-    """Reading and writing by selection. Subclasses give `shape`, `_bound`, `_engine` and `_order`."""
-
-    _order: Any
-
-    if TYPE_CHECKING:
-
-        @property
-        def shape(self) -> Shape: ...
-
-        @property
-        def _bound(self) -> BoundArray: ...
-
-        @property
-        def _engine(self) -> Engine: ...
+class Selecting(Layout):
+    """Reading and writing by selection."""
 
     # -- brackets --------------------------------------------------------------------------------------------------
 

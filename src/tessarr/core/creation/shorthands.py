@@ -7,25 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tessarr.common import strict_json
 from tessarr.core.array import Array
+from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
-from tessarr.core.creation.metadata import DEFAULT, array_config, array_like
+from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
+from tessarr.core.creation.like import chunks_of, like
+from tessarr.core.creation.metadata import DEFAULT, array_like
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
-from tessarr.core.open import create, create_array, create_group, open_array, refuse_aliasing
-from tessarr.core.stored import metadata_io
+from tessarr.core.open import create_group, open, open_array, open_group
+from tessarr.core.stored.create_nodes import create_nodes
+from tessarr.core.stored.metadata_io import consolidating
 from tessarr.core.tree import TreeView
-from tessarr.metadata.array import ArrayMetadata
-from tessarr.metadata.group import GroupMetadata
-from tessarr.metadata.public import model_of
-from tessarr.stores.path import ancestors, join, prefix_of
 
 
 def array(data: Any, **kwargs: Any) -> Array:
     """Create an array from `data`, with the keywords of `tessarr.create`."""
     if isinstance(data, Array):
-        kwargs = {"zarr_format": data.zarr_format, "chunks": _cut(data), "fill_value": data.fill_value, **kwargs}
+        kwargs = {"zarr_format": data.zarr_format, "chunks": chunks_of(data), "fill_value": data.fill_value, **kwargs}
     return create(data=array_like(data), **kwargs)
 
 
@@ -47,32 +46,6 @@ def ones(shape: Any, **kwargs: Any) -> Array:
 def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
     """Create an array of `fill_value`."""
     return create(shape, fill_value=fill_value, **kwargs)
-
-
-def _cut(a: Array) -> Any:
-    """The `chunks` that cut a new array as `a` is cut."""
-    return a.chunks if a._metadata.chunk_grid.chunk_shape is not None else a._metadata.chunk_grid
-
-
-def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of `create` taken from an array-like, unless given. Codecs are taken within one format only."""
-    source = array_like(a)
-    taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
-    if isinstance(source, Array):
-        number = zarr_format or source.zarr_format
-        taken |= {"chunks": _cut(source), "fill_value": source.fill_value, "zarr_format": number}
-        if number == source.zarr_format == 3:
-            taken |= {"compressors": source.compressors, "filters": source.filters or "auto"}
-            if source._sharding:
-                grid = source._metadata.chunk_grid
-                taken |= {"chunks": source.chunks, "shards": grid.chunk_shape or grid}
-        elif number == source.zarr_format:
-            taken |= {
-                "order": source._metadata.order,
-                "compressor": source.compressor,
-                "filters": source.filters or None,
-            }
-    return {**taken, **given}
 
 
 def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
@@ -153,8 +126,6 @@ def from_array(
         **told,
     )
     if write_data:
-        from tessarr.core.copy import write_values
-
         write_values(source, made)
     return made
 
@@ -177,7 +148,7 @@ def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
         return kept
     number = zarr_format or source.zarr_format
     kept |= {
-        "chunks": _cut(source),
+        "chunks": chunks_of(source),
         "fill_value": source.fill_value,
         "zarr_format": source.zarr_format,
         "attributes": source.attrs.asdict(),
@@ -263,8 +234,6 @@ def _close_own(given: Any, store: Any) -> None:
 
 def load(store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None) -> Any:
     """The values at a place as NumPy: an array, or for a group a dict of its members, nested as they are."""
-    from tessarr.core.open import open
-
     node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
     values = _load(node)
     _close_own(store, node._store)
@@ -280,8 +249,6 @@ def _load(node: Array | Group) -> Any:
 def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
     """The hierarchy below a group as a drawing."""
     if not isinstance(grp, Group):
-        from tessarr.core.open import open_group
-
         grp = open_group(grp, mode="r")
     group: Group = grp
     return group.tree(expand, level)
@@ -300,49 +267,8 @@ def create_hierarchy(
     Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
     """
     where, here, _ = locate(store, None, None)
-    wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
-    prefix = prefix_of(here)
-    wanted = {**_missing_above(where, here, wanted), **wanted}
-    for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
-        yield path, _create(where, prefix + path if path else here, wanted[path], overwrite)
-
-
-def _missing_above(
-    store: Any, here: str, wanted: Mapping[str, ArrayMetadata | GroupMetadata]
-) -> dict[str, ArrayMetadata | GroupMetadata]:
-    """Groups for the paths above those in `wanted` where nothing is."""
-    found: dict[str, ArrayMetadata | GroupMetadata] = {}
-    for path, node in wanted.items():
-        for above in ancestors(path):
-            place = join(here, above)
-            if above not in wanted and above not in found and metadata_io.read_node(store, place) is None:
-                found[above] = GroupMetadata(zarr_format=node.zarr_format)
-    return found
-
-
-def _metadata(given: Any) -> ArrayMetadata | GroupMetadata:
-    node = model_of(given)
-    if isinstance(node, ArrayMetadata | GroupMetadata):
-        return node
-    from tessarr.core.creation.from_metadata import parsed
-
-    document = strict_json.plain(node.to_dict() if hasattr(node, "to_dict") else dict(node))
-    return parsed(document, group="shape" not in document)
-
-
-def _create(store: Any, path: str, metadata: ArrayMetadata | GroupMetadata, overwrite: bool) -> Array | Group:
-    present = metadata_io.read_node(store, path)
-    if (
-        isinstance(present, GroupMetadata)
-        and isinstance(metadata, GroupMetadata)
-        and present.attributes == metadata.attributes
-    ):
-        return Group._make(store, path, present, read_only=False)
-    metadata_io.create_node(store, path, metadata, overwrite=overwrite)
-    if isinstance(metadata, GroupMetadata):
-        return Group._make(store, path, metadata, read_only=False)
-    chosen = array_config(None)
-    return Array._make(store, path, metadata, chosen.options, read_only=False, order=chosen.order)
+    for path, whole, metadata in create_nodes(where, here, nodes, overwrite=overwrite):
+        yield path, Group._of(where, whole, metadata)
 
 
 @stepwise
@@ -353,9 +279,6 @@ def consolidate_metadata(
 
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
     """
-    from tessarr.core.open import open_group
-    from tessarr.core.stored.metadata_io import consolidating
-
     where, here, _ = locate(store, path, None)
     yield from consolidating(where, here, zarr_format, metadata_key)
     opening = steps_of(open_group)

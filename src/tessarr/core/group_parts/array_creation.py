@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.creation.arrays import create, create_array
 from tessarr.core.creation.metadata import DEFAULT
+from tessarr.core.group_parts.members import Members
+from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import ContainsGroupError
 
-if TYPE_CHECKING:
-    from tessarr.core.array import Array
-    from tessarr.core.group import Group
-    from tessarr.stores.base import Store
 
-
-class Making:
-    """Inherited by `Group`."""
-
-    if TYPE_CHECKING:
-        _store: Store
-
-        @property
-        def zarr_format(self) -> int: ...
-
-        def _will_change(self) -> None: ...
-        def _join(self, path: str) -> str: ...
-        def _getting(self, path: str) -> Steps[Array | Group | None]: ...
+class ArrayCreation(Members):
+    """Creating arrays in a group. `Group` inherits it."""
 
     @stepwise
     def create_array(
@@ -59,31 +47,94 @@ class Making:
         object_codec: Any = None,
     ) -> Steps[Array]:
         """Create an array below this group; the keywords are those of `tessarr.create_array`, and v2's `compressor`."""
-        from tessarr.core.open import create_array
-
-        given = dict(locals())
-        for mine in ("self", "name", "create_array", "compressor"):
-            del given[mine]
         self._will_change()
         if not isinstance(compressor, str):
             if not isinstance(compressors, str):
                 raise ValueError("give either compressors or compressor")
-            given["compressors"] = compressor
-        given["zarr_format"] = zarr_format or self.zarr_format
-        return (yield from steps_of(create_array)(self._store, name=self._join(name), **given))
+            compressors = compressor
+        creating = steps_of(create_array)(
+            self._store,
+            name=self._join(name),
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            chunks=chunks,
+            shards=shards,
+            filters=filters,
+            compressors=compressors,
+            serializer=serializer,
+            fill_value=fill_value,
+            order=order,
+            zarr_format=zarr_format or self.zarr_format,
+            attributes=attributes,
+            chunk_key_encoding=chunk_key_encoding,
+            dimension_names=dimension_names,
+            storage_options=storage_options,
+            overwrite=overwrite,
+            config=config,
+            write_data=write_data,
+            storage_transformers=storage_transformers,
+            object_codec=object_codec,
+        )
+        return (yield from creating)
 
     @stepwise
-    def create(self, name: str, **kwargs: Any) -> Steps[Array]:
-        """`create_array`, also with the older keywords of `tessarr.create`."""
-        from tessarr.core.open import create
-
+    def create(
+        self,
+        name: str,
+        *,
+        shape: Any = None,
+        dtype: Any = None,
+        data: Any = None,
+        chunks: Any = "auto",
+        shards: Any = None,
+        filters: Any = "auto",
+        compressors: Any = "auto",
+        compressor: Any = "auto",
+        serializer: Any = "auto",
+        fill_value: Any = DEFAULT,
+        order: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        chunk_key_encoding: Any = None,
+        dimension_names: Iterable[str | None] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+        config: Any = None,
+        write_data: bool = True,
+        zarr_format: int | None = None,
+        storage_transformers: Any = (),
+        object_codec: Any = None,
+        **kwargs: Any,
+    ) -> Steps[Array]:
+        """`create_array`, also with the older keywords of `tessarr.create`, and with its defaults."""
         self._will_change()
-        kwargs.setdefault("zarr_format", self.zarr_format)
-        return (yield from steps_of(create)(store=self._store, path=self._join(name), **kwargs))
-
-    create.__signature__ = (  # type: ignore[attr-defined]
-        lambda ours, older: ours.replace(parameters=[*ours.parameters.values(), older.parameters["kwargs"]])
-    )(inspect.signature(create_array), inspect.signature(create))
+        creating = steps_of(create)(
+            store=self._store,
+            path=self._join(name),
+            shape=shape,
+            dtype=dtype,
+            data=data,
+            chunks=chunks,
+            shards=shards,
+            filters=filters,
+            compressors=compressors,
+            compressor=compressor,
+            serializer=serializer,
+            fill_value=fill_value,
+            order=order,
+            attributes=attributes,
+            chunk_key_encoding=chunk_key_encoding,
+            dimension_names=dimension_names,
+            storage_options=storage_options,
+            overwrite=overwrite,
+            config=config,
+            write_data=write_data,
+            zarr_format=zarr_format or self.zarr_format,
+            storage_transformers=storage_transformers,
+            object_codec=object_codec,
+            **kwargs,
+        )
+        return (yield from creating)
 
     @stepwise
     def require_array(
@@ -94,11 +145,9 @@ class Making:
         Raises `TypeError` when the array there has another shape, or a dtype that cannot be cast safely to `dtype` (with
         `exact`: another dtype), `ContainsGroupError` when a group is there.
         """
-        from tessarr.core.array import Array
-
         found = yield from self._getting(name)
         if found is None:
-            make = steps_of(Making.create)
+            make = steps_of(ArrayCreation.create)
             return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))
         if not isinstance(found, Array):
             raise ContainsGroupError("a group is in the way", store=self._store.url, path=f"/{self._join(name)}")
@@ -109,14 +158,18 @@ class Making:
             raise TypeError(f"array {found.name} has dtype {found.dtype}, not {dtype}")
         return found if config is None else found.with_config(config)
 
+    @stepwise
+    def __setitem__(self, name: str, value: Any) -> Steps[None]:
+        """Store an array-like as the array `name`, replacing a member of that name."""
+        yield from steps_of(ArrayCreation.create_array)(self, name, data=value, overwrite=True)
+
+    setitem_async = twin(__setitem__)
     create_array_async = twin(create_array)
     create_async = twin(create)
     require_array_async = twin(require_array)
 
 
 def _serves(found: Array, dtype: Any, exact: bool) -> bool:
-    from tessarr.dtypes.parse import from_numpy
-
     data_type = from_numpy(dtype)
     wanted = data_type.with_byteorder("=").dtype
     if exact or wanted.kind in "OT" or found.dtype.kind in "OT":
@@ -126,12 +179,7 @@ def _serves(found: Array, dtype: Any, exact: bool) -> bool:
 
 def fits(dtype: Any, found: Array) -> bool:
     """Whether `found` can hold elements of `dtype` safely."""
-    from tessarr.dtypes.parse import from_numpy
-
     given = from_numpy(dtype).with_byteorder("=").dtype
     if given.kind in "OT" or found.dtype.kind in "OT":
         return given == found.dtype
     return np.can_cast(given, found.dtype)
-
-
-__all__ = ["Making", "fits"]

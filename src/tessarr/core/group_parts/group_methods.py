@@ -6,16 +6,16 @@ import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import twin
-from tessarr.core.group_parts.array_creation import fits
-from tessarr.stores.path import prefix_of
+from tessarr.core.creation.like import like
+from tessarr.core.group_parts.array_creation import ArrayCreation, fits
+from tessarr.core.info import group_info
+from tessarr.core.stored.create_nodes import create_nodes
+from tessarr.core.tree import TreeView
 
 if TYPE_CHECKING:
-    from tessarr.core.array import Array
     from tessarr.core.group import Group
-    from tessarr.core.tree import TreeView
-    from tessarr.stores.base import Store
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,30 +33,8 @@ def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[Any, A
     return made
 
 
-class Grouping:
-    """Inherited by `Group`, which gives `members`, `create_array`, `require_array`, `create_group`, `require_group`."""
-
-    if TYPE_CHECKING:
-        _store: Store
-
-        @property
-        def path(self) -> str: ...
-
-        @property
-        def zarr_format(self) -> int: ...
-
-        def members(self, max_depth: int | None = 0) -> tuple[tuple[str, Array | Group], ...]: ...
-        def create(self, name: str, **kwargs: Any) -> Array: ...
-        def require_array(self, name: str, *, shape: Any, **kwargs: Any) -> Array: ...
-        def create_group(
-            self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
-        ) -> Group: ...
-        def require_group(self, name: str, **kwargs: Any) -> Group: ...
-        def __getitem__(self, path: str) -> Array | Group: ...
-        def __setitem__(self, name: str, value: Any) -> None: ...
-        def __delitem__(self, path: str) -> None: ...
-        def __contains__(self, path: object) -> bool: ...
-        def __iter__(self) -> Iterator[str]: ...
+class GroupMethods(ArrayCreation):
+    """Methods that follow from the members of a group and from creating arrays. `Group` inherits it."""
 
     # -- by kind -----------------------------------------------------------------------------------------------------
 
@@ -74,9 +52,7 @@ class Grouping:
 
     def groups(self) -> Iterator[tuple[str, Group]]:
         """Names and subgroups."""
-        from tessarr.core.group import Group
-
-        return ((name, node) for name, node in self.members() if isinstance(node, Group))
+        return ((name, node) for name, node in self.members() if isinstance(node, self._group))
 
     def group_keys(self) -> Iterator[str]:
         """Names of the subgroups."""
@@ -88,8 +64,6 @@ class Grouping:
 
     def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:
         """Names and arrays; with `recurse` also those further down, each with its own last name."""
-        from tessarr.core.array import Array
-
         found = self.members(None if recurse else 0)
         return ((node.basename if recurse else name, node) for name, node in found if isinstance(node, Array))
 
@@ -105,9 +79,7 @@ class Grouping:
         self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
     ) -> TreeView:
         """The hierarchy below as a drawing, `level` levels deep, of at most `max_nodes` nodes."""
-        from tessarr.core.tree import TreeView
-
-        return TreeView(self, level=level, max_nodes=max_nodes, plain=plain)  # type: ignore[arg-type]
+        return TreeView(self, level=level, max_nodes=max_nodes, plain=plain)
 
     # -- making several ------------------------------------------------------------------------------------------------
 
@@ -121,13 +93,8 @@ class Grouping:
 
     def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
         """Create nodes from their metadata, by path below this group; see `tessarr.create_hierarchy`."""
-        from tessarr.core.creation.shorthands import create_hierarchy
-
-        prefix = prefix_of(self.path)
-        made = create_hierarchy(
-            store=self._store, nodes={prefix + path: node for path, node in nodes.items()}, overwrite=overwrite
-        )
-        return ((path[len(prefix) :], node) for path, node in made)
+        for path, whole, metadata in create_nodes(self._store, self._path, nodes, overwrite=overwrite):
+            yield path, self._group._of(self._store, whole, metadata)
 
     def array(self, name: str, data: Any = None, **kwargs: Any) -> Array:
         """Create an array from `data`, with the keywords of `tessarr.create`."""
@@ -167,17 +134,13 @@ class Grouping:
 
     def _like(self, data: Any, given: dict[str, Any]) -> dict[str, Any]:
         """Keywords of `create` taken from an array-like, unless given; the format is the group's."""
-        from tessarr.core.creation.shorthands import like
-
         return like(data, self.zarr_format, given)
 
     # -- older names -----------------------------------------------------------------------------------------------------
 
     def info_items(self) -> list[tuple[str, str]]:
         """What `Group.info` shows, as pairs."""
-        from tessarr.core.info import group_info
-
-        return group_info(self).items  # type: ignore[arg-type]
+        return group_info(self).items
 
     def create_dataset(self, name: str, **kwargs: Any) -> Array:
         """`create`, under the name that h5py and zarr-python 2 use."""

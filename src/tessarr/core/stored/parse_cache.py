@@ -86,3 +86,14 @@ def _key(zarr_format: ZarrFormat, document: Any) -> _Key | None:
     except ValueError:
         return None
     return (zarr_format, is_strict(), data) if len(data) <= _MAX_KEY_NBYTES else None
+
+
+def parse_document(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:
+    """The metadata of one document, attributes included."""
+    number: Any = document.get("zarr_format", 3)
+    keys = formats.KEYS[number]
+    if number == 3:
+        return parse_node(3, {keys.array: document})
+    rest = {name: value for name, value in document.items() if name not in ("attributes", "node_type")}
+    name = ".zgroup" if group else keys.array
+    return parse_node(number, {name: rest, keys.attributes or "": document.get("attributes") or {}})

@@ -1,7 +1,7 @@
 """zarr-python's ``zarr.core.array``."""
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.classes import AsyncArray
+from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.creation.shorthands import from_array
 from tessarr.core.open import create_array
 

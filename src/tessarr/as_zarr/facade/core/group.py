@@ -1,6 +1,6 @@
 """zarr-python's ``zarr.core.group``."""
 
-from tessarr.core.asynchronous.classes import AsyncGroup
+from tessarr.core.asynchronous.async_group import AsyncGroup
 from tessarr.core.creation.shorthands import create_hierarchy
 from tessarr.core.group import Group
 from tessarr.metadata.consolidated import Consolidated as ConsolidatedMetadata

@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr.core.array_parts.views import Blocks as BlockIndex
 from tessarr.core.array_parts.views import OIndex, VIndex
-from tessarr.core.asynchronous.classes import AsyncOIndex, AsyncVIndex
+from tessarr.core.asynchronous.async_array import AsyncOIndex, AsyncVIndex
 from tessarr.errors import BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
 
 IntSequence: TypeAlias = Any

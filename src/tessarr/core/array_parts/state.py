@@ -1,0 +1,122 @@
+"""The state of an array: its place, its metadata, and the bound array and engine that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.core.creation.metadata import array_config
+from tessarr.core.node import CHANGING, Node
+from tessarr.core.stored import metadata_io
+from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
+from tessarr.engine.choose import Choice, choose
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.settings import config as settings
+from tessarr.stores.base import Store
+from tessarr.types import Shape
+
+if TYPE_CHECKING:
+    from functools import cached_property as served
+else:
+    from tessarr.core.node import served
+
+_ANY = object()
+
+
+class ArrayState(Node):
+    """What all methods of `Array` stand on."""
+
+    _metadata: ArrayMetadata
+    _options: RuntimeOptions
+    _read_only: bool
+    _order: str
+
+    @classmethod
+    def _make(
+        cls,
+        store: Store,
+        path: str,
+        metadata: ArrayMetadata,
+        options: RuntimeOptions,
+        *,
+        read_only: bool,
+        order: str | None,
+    ) -> Self:
+        """An array whose metadata is known already."""
+        self = cls.__new__(cls)
+        self._store = store
+        self._path = path
+        self._metadata = metadata
+        self._options = options
+        self._read_only = read_only
+        self._order = order or metadata.order
+        return self
+
+    @classmethod
+    def _opened(cls, store: Store, path: str, metadata: ArrayMetadata, *, read_only: bool, config: Any) -> Self:
+        """An array that was read, with the runtime options `config` of `tessarr.open_array`."""
+        order = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
+        if order is None:
+            order = metadata.order if metadata.zarr_format != 3 else settings.get("array.order", "C")
+        options = array_config(config).options
+        return cls._make(store, path, metadata, options, read_only=read_only, order=order)
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self._metadata.shape
+
+    @property
+    def order(self) -> str:
+        """Memory layout of the arrays that reading gives: "C" or "F"."""
+        return str(self._order)
+
+    @property
+    def zarr_format(self) -> int:
+        """1, 2 or 3."""
+        return self._metadata.zarr_format
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes raise `ReadOnlyError`."""
+        return self._why_read_only() is not None
+
+    @read_only.setter
+    def read_only(self, value: bool) -> None:
+        self._read_only = value
+        self._become(None)
+
+    def _why_read_only(self) -> str | None:
+        if self._store.read_only:
+            return "its store is read-only"
+        return "it was opened with mode='r'" if self._read_only else self._metadata.not_writable
+
+    # -- engines -------------------------------------------------------------------------------------------------------
+
+    @served
+    def _bound(self) -> BoundArray:
+        metadata_io.warn_of_nested_chunks(self._store, self._path, self._metadata)
+        return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
+
+    @served
+    def engine(self) -> Choice:
+        """Which engine serves this array, and why: ``.name``, ``.reason``."""
+        return choose(self._bound)
+
+    @served
+    def _engine(self) -> Any:
+        return self.engine.engine
+
+    def _become(self, metadata: ArrayMetadata | None, since: object = _ANY) -> bool:
+        """Serve other metadata (``None``: the same, in another way) from now on.
+
+        ``False``: the array is not in the state `since` any more, and nothing was done.
+        """
+        with CHANGING:
+            if since is not _ANY and self._state is not since:
+                return False
+            self._metadata = self._metadata if metadata is None else metadata
+            self._state = object()
+            for name in ("_bound", "engine", "_engine"):
+                self.__dict__.pop(name, None)
+        return True

@@ -1,0 +1,29 @@
+"""Filling an array from an array-like, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import check_wanted
+from tessarr.indexing.boxes import boxes_of_chunks
+
+_PIECE_NBYTES = 64 << 20
+"""About so much is held in memory while values are copied."""
+
+
+def write_values(source: Any, target: Array) -> None:
+    """Store the values of an array-like of the target's shape, a bounded piece at a time.
+
+    A NumPy array is stored in one call. Anything else that has a shape (an array in a store, an HDF5 dataset) is read in
+    boxes made of whole chunks of `target`.
+    """
+    if isinstance(source, np.ndarray) or not target.shape:
+        target[...] = source[...] if isinstance(source, Array) else source
+        return
+    axes = target._metadata.chunk_grid.axes(target.shape)
+    for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
+        check_wanted()
+        target[box] = source[box]

@@ -1,0 +1,217 @@
+"""`create_array` and `create`: from arguments to an array in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tessarr.common.warn import warn
+from tessarr.core.array import Array
+from tessarr.core.array_parts.values import write_values
+from tessarr.core.asynchronous.sans_io import Steps, stepwise, twin
+from tessarr.core.creation.metadata import DEFAULT, array_config, array_like, new_array_metadata
+from tessarr.core.creation.zarr2_keywords import check_chunk_store, creation_arguments
+from tessarr.core.locate import format_of_new, locate
+from tessarr.core.stored import metadata_io
+from tessarr.engine.bound import RuntimeOptions
+from tessarr.errors import BaseZarrError, ZarrDeprecationWarning
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.url import overlaps
+
+
+@stepwise
+def create_array(
+    store: Any = None,
+    *,
+    name: str | None = None,
+    shape: Any = None,
+    dtype: Any = None,
+    data: Any = None,
+    chunks: Any = "auto",
+    shards: Any = None,
+    filters: Any = "auto",
+    compressors: Any = "auto",
+    serializer: Any = "auto",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    zarr_format: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_key_encoding: Any = None,
+    dimension_names: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    config: Any = None,
+    write_data: bool = True,
+    storage_transformers: Any = (),
+    object_codec: Any = None,
+) -> Steps[Array]:
+    """Create an array of `shape` and `dtype`, or of `data` (array-like), which is then written.
+
+    `chunks`: a shape (-1: a whole axis), "auto", a size such as "8MB", or a list of sizes per axis (a rectilinear grid).
+    `shards`: a shape, "auto", or a dict with ``shape`` and ``index_location``; `chunks` are then the inner chunks. `filters`
+    (array → array), `serializer` (array → bytes) and `compressors` (bytes → bytes): codecs, their JSON or names, or numcodecs
+    codecs; "auto": none, the data type's own, Zstandard. `overwrite` replaces a node once the new one is staged.
+
+    Raises `ContainsArrayError`, `ContainsGroupError`, `BaseZarrError` (a `ValueError`) for arguments that do not fit.
+    Source: Zarr v3.1 core, "Array metadata"; the surface is zarr-python's.
+
+    >>> import tessarr, numpy as np
+    >>> z = tessarr.create_array({}, data=np.arange(10.0), chunks=(5,), attributes={"units": "K"})
+    >>> z.attrs["units"], z[3:6].tolist()
+    ('K', [3.0, 4.0, 5.0])
+    """
+    where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
+    data, shape, dtype = _described(data, shape, dtype)
+    number = format_of_new(store, zarr_format)
+    if number == 1:
+        _warn_v1()
+    chosen = array_config(config)
+    keys = _separator_of(where, number) if chunk_key_encoding is None else chunk_key_encoding
+    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys}
+    coded = {"filters": filters, "compressors": compressors, "serializer": serializer, "object_codec": object_codec}
+    told = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
+    metadata = new_array_metadata(
+        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, order=order, **cut, **coded, **told
+    )
+    layout = order or chosen.order
+    values = data if write_data else None
+    return (yield from _create(where, here, metadata, chosen.options, overwrite, values, layout))
+
+
+def _described(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    """`data` as an array-like (or ``None``), and shape and dtype of what is to be created."""
+    if data is None:
+        if shape is None or dtype is None:
+            raise ValueError("shape and dtype are needed, or data")
+        return None, shape, dtype
+    if shape is not None or dtype is not None:
+        raise ValueError("give either data, or shape and dtype")
+    data = array_like(data)
+    return data, data.shape, data.dtype
+
+
+def _separator_of(store: Store, zarr_format: int) -> str | None:
+    """What separates indices in the chunk keys of new v2 arrays of a store that has a habit (zarr-python 2's stores)."""
+    return getattr(store, "dimension_separator", None) if zarr_format == 2 else None
+
+
+def _warn_v1() -> None:
+    warn("Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning)
+
+
+def _create(
+    store: Store,
+    path: str,
+    metadata: ArrayMetadata,
+    options: RuntimeOptions,
+    overwrite: bool,
+    data: Any,
+    order: str | None,
+) -> Steps[Array]:
+    if overwrite and isinstance(data, Array):
+        refuse_aliasing(data, store, path)
+    yield from metadata_io.creating(store, path, metadata, overwrite=overwrite)
+    array = Array._make(store, path, metadata, options, read_only=False, order=order)
+    if data is not None:
+        write_values(data, array)
+    return array
+
+
+def refuse_aliasing(source: Array, store: Store, path: str) -> None:
+    """Replacing a node by data that is read from it, or from below or above it, would destroy the data."""
+    if overlaps(store, path, source._store, source.path):
+        raise BaseZarrError(
+            "an array cannot overwrite the data it is made from",
+            store=store.url,
+            path=f"/{path}",
+            hint="Write to another path, then move it into place",
+        )
+
+
+@stepwise
+def create(
+    shape: Any = None,
+    chunks: Any = None,
+    dtype: Any = None,
+    *,
+    compressor: Any = "auto",
+    fill_value: Any = DEFAULT,
+    order: str | None = None,
+    store: Any = None,
+    synchronizer: Any = None,
+    overwrite: bool = False,
+    path: str | None = None,
+    chunk_store: Any = None,
+    filters: Any = None,
+    cache_metadata: bool | None = None,
+    cache_attrs: bool | None = None,
+    read_only: bool | None = None,
+    object_codec: Any = None,
+    dimension_separator: str | None = None,
+    write_empty_chunks: bool | None = None,
+    zarr_format: int | None = None,
+    meta_array: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    chunk_shape: Any = None,
+    chunk_key_encoding: Any = None,
+    codecs: Any = None,
+    dimension_names: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    config: Any = None,
+    mode: str | None = None,
+    data: Any = None,
+    **more: Any,
+) -> Steps[Array]:
+    """Create an array by the keywords of zarr-python's older maker, and those of `create_array`.
+
+    `chunks`: also ``True`` or ``None`` (automatic) and ``False`` (one chunk). The type is float64 when neither `dtype` nor
+    `data` say another. `synchronizer`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no
+    effect; `chunk_store` must be `store`.
+
+    Raises what `create_array` raises, and `TypeError` for a keyword that nobody knows.
+    """
+    given = {
+        "shape": shape, "chunks": chunks, "dtype": dtype, "compressor": compressor, "fill_value": fill_value, "order":
+        order, "store": store, "synchronizer": synchronizer, "overwrite": overwrite, "path": path, "chunk_store":
+        chunk_store, "filters": filters, "cache_metadata": cache_metadata, "cache_attrs": cache_attrs, "read_only":
+        read_only, "object_codec": object_codec, "dimension_separator": dimension_separator, "write_empty_chunks":
+        write_empty_chunks, "zarr_format": zarr_format, "meta_array": meta_array, "attributes": attributes,
+        "chunk_shape": chunk_shape, "chunk_key_encoding": chunk_key_encoding, "codecs": codecs, "dimension_names":
+        dimension_names, "storage_options": storage_options, "config": config, "mode": mode, "data": data, **more,
+    }  # fmt: skip
+    return (yield from _create_as_given(given))
+
+
+def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
+    """`create`, its arguments in a dict."""
+    store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
+    shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
+    write_data = given.pop("write_data", True)
+    number = format_of_new(store, zarr_format or given.pop("zarr_version", None))
+    arguments, runtime = creation_arguments(number, given)
+    where, here, _ = locate(store, path, None, given["storage_options"])
+    check_chunk_store(where, given["chunk_store"])
+    if data is not None:
+        data = array_like(data)
+        shape = data.shape if shape is None else shape
+        if arguments["dtype"] is None:
+            arguments["dtype"] = data.dtype
+    if shape is None:
+        raise TypeError("the shape of the new array is missing: give shape, or data")
+    if arguments["dtype"] is None:
+        arguments["dtype"] = "float64"
+    if number == 1:
+        _warn_v1()
+    if arguments["chunk_key_encoding"] is None:
+        arguments["chunk_key_encoding"] = _separator_of(where, number)
+    metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
+    chosen = array_config(config, **runtime)
+    layout = arguments.get("order") or chosen.order
+    replace = overwrite or given["mode"] == "w"
+    values = data if write_data else None
+    return (yield from _create(where, here, metadata, chosen.options, replace, values, layout))
+
+
+create_array_async = twin(create_array)
+create_async = twin(create)

@@ -1,0 +1,34 @@
+"""Keywords of `create` taken from an array-like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessarr.core.array import Array
+from tessarr.core.creation.metadata import array_like
+
+
+def chunks_of(a: Array) -> Any:
+    """The `chunks` that cut a new array as `a` is cut."""
+    return a.chunks if a._metadata.chunk_grid.chunk_shape is not None else a._metadata.chunk_grid
+
+
+def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `create` taken from an array-like, unless given. Codecs are taken within one format only."""
+    source = array_like(a)
+    taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
+    if isinstance(source, Array):
+        number = zarr_format or source.zarr_format
+        taken |= {"chunks": chunks_of(source), "fill_value": source.fill_value, "zarr_format": number}
+        if number == source.zarr_format == 3:
+            taken |= {"compressors": source.compressors, "filters": source.filters or "auto"}
+            if source._sharding:
+                grid = source._metadata.chunk_grid
+                taken |= {"chunks": source.chunks, "shards": grid.chunk_shape or grid}
+        elif number == source.zarr_format:
+            taken |= {
+                "order": source._metadata.order,
+                "compressor": source.compressor,
+                "filters": source.filters or None,
+            }
+    return {**taken, **given}

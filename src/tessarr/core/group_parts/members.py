@@ -1,0 +1,340 @@
+"""The members of a group: finding, listing, removing and moving them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from tessarr.core.array import Array
+from tessarr.core.asynchronous.sans_io import Steps, ask, finish, steps_of, stepwise, twin
+from tessarr.core.attributes import Attributes
+from tessarr.core.creation.metadata import array_config
+from tessarr.core.info import GroupInfo, group_info
+from tessarr.core.node import CHANGING, Node
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import read_consolidated
+from tessarr.core.stored.metadata_io import NodeMetadata
+from tessarr.core.stored.move import move_node
+from tessarr.core.stored.parse_cache import parse_node
+from tessarr.core.stored.walk import Entry, walking_below
+from tessarr.errors import (
+    ArrayInsteadError,
+    ArrayNotFoundError,
+    ContainsArrayError,
+    GroupInsteadError,
+    GroupNotFoundError,
+    ReadOnlyError,
+)
+from tessarr.metadata import formats
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.path import join, normalize_path, prefix_of
+from tessarr.types import Buffer
+
+if TYPE_CHECKING:
+    from tessarr.core.group import Group
+
+
+class Members(Node):
+    """A group as a mapping from names to arrays and groups. `Group` inherits it."""
+
+    _metadata: GroupMetadata
+    _read_only: bool
+    _group: ClassVar[type[Group]]
+    """`Group`, which stands above this class and enters itself here."""
+
+    @classmethod
+    def _make(cls, store: Store, path: str, metadata: GroupMetadata, *, read_only: bool) -> Self:
+        """A group whose metadata is known already."""
+        self = cls.__new__(cls)
+        self._store = store
+        self._path = path
+        self._metadata = metadata
+        self._read_only = read_only
+        return self
+
+    @classmethod
+    def _of(cls, store: Store, path: str, metadata: NodeMetadata) -> Array | Self:
+        """The node that was created at `path`."""
+        if isinstance(metadata, GroupMetadata):
+            return cls._make(store, path, metadata, read_only=False)
+        return Array._opened(store, path, metadata, read_only=False, config=array_config(None))
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """The metadata."""
+        return self._metadata
+
+    @property
+    def zarr_format(self) -> int:
+        """2 or 3."""
+        return self._metadata.zarr_format
+
+    @property
+    def attrs(self) -> Attributes:
+        """The user attributes."""
+        return Attributes(self)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes raise `ReadOnlyError`."""
+        return self._read_only or self._store.read_only
+
+    @property
+    def info(self) -> GroupInfo:
+        """A readable summary, without looking at members."""
+        return group_info(self)
+
+    @stepwise
+    def info_complete(self) -> Steps[GroupInfo]:
+        """`info` with the number of members."""
+        return group_info(self, [isinstance(node, Array) for _, node in (yield from self._walking(None))])
+
+    # -- members -----------------------------------------------------------------------------------------------------
+
+    def _join(self, path: str) -> str:
+        relative = normalize_path(path)
+        return join(self._path, relative)
+
+    def _open(self, path: str, metadata: NodeMetadata) -> Array | Group:
+        if isinstance(metadata, GroupMetadata):
+            consolidated = self._metadata.consolidated_metadata
+            if consolidated is not None:
+                below = consolidated.under(path[len(prefix_of(self._path)) :])
+                metadata = metadata.with_(consolidated_metadata=below)
+            return self._group._make(self._store, path, metadata, read_only=self._read_only)
+        return Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
+
+    def _reading_member(self, path: str) -> Steps[NodeMetadata | None]:
+        consolidated = self._metadata.consolidated_metadata
+        if consolidated is not None:
+            relative = path[len(prefix_of(self._path)) :]
+            node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
+            return node
+        return (yield from metadata_io.reading(self._store, [path], self._metadata.zarr_format))[0]
+
+    def _getting(self, path: str) -> Steps[Array | Group | None]:
+        """The member at `path`, or ``None``."""
+        whole = self._join(path)
+        metadata = yield from self._reading_member(whole)
+        return None if metadata is None else self._open(whole, metadata)
+
+    @stepwise
+    def __getitem__(self, path: str) -> Steps[Array | Group]:
+        """The member at `path`, which may lead down several groups. Raises `KeyError`."""
+        if not isinstance(path, str):
+            raise TypeError(f"a member's path is a string, got {path!r}")
+        found = yield from self._getting(path)
+        if found is None:
+            raise KeyError(f"no member {path!r} in group {self.name}")
+        return found
+
+    @stepwise
+    def get(self, path: str, default: Any = None) -> Steps[Any]:
+        """The member at `path`, or `default`."""
+        try:
+            return (yield from steps_of(Members.__getitem__)(self, path))
+        except KeyError:
+            return default
+
+    @stepwise
+    def get_array(self, path: str) -> Steps[Array]:
+        """The array at `path`. Raises `ArrayNotFoundError`, also when a group is there."""
+        found = yield from steps_of(Members.get)(self, path)
+        if isinstance(found, Array):
+            return found
+        wrong = ArrayNotFoundError if found is None else GroupInsteadError
+        raise wrong("no array here", store=self._store.url, path=f"/{self._join(path)}")
+
+    @stepwise
+    def get_group(self, path: str) -> Steps[Group]:
+        """The group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
+        found = yield from steps_of(Members.get)(self, path)
+        if isinstance(found, self._group):
+            return found
+        wrong = GroupNotFoundError if found is None else ArrayInsteadError
+        raise wrong("no group here", store=self._store.url, path=f"/{self._join(path)}")
+
+    @stepwise
+    def __contains__(self, path: object) -> Steps[bool]:
+        return isinstance(path, str) and (yield from self._reading_member(self._join(path))) is not None
+
+    @stepwise
+    def __delitem__(self, path: str) -> Steps[None]:
+        """Remove a member and everything below it. Raises `KeyError`."""
+        self._will_change()
+        if not (yield from steps_of(Members.__contains__)(self, path)):
+            raise KeyError(f"no member {path!r} in group {self.name}")
+        yield from metadata_io.deleting(self._store, self._join(path))
+
+    def _reading_below(self, max_depth: int | None) -> Steps[list[tuple[str, NodeMetadata]]]:
+        """Path and metadata of every member down to `max_depth`, level by level; of consolidated metadata if it is used."""
+        prefix, depth = prefix_of(self._path), max_depth
+        if self._metadata.consolidated_metadata is not None:
+            held = self._metadata.consolidated_metadata
+            paths = held.children("") if depth == 0 else held.paths()
+            return [
+                (prefix + path, held.parsed(path, parse_node))
+                for path in paths
+                if depth is None or path.count("/") <= depth
+            ]
+        zarr_format = self._metadata.zarr_format
+        names = formats.KEYS[zarr_format].all
+        below = yield from walking_below(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
+        read = [(entry.path, metadata_io.parsed(self._store, entry, zarr_format)) for entry in below]
+        return [(path, metadata) for path, metadata in read if metadata is not None]
+
+    def _children(self) -> Steps[list[str]]:
+        """Names of the direct members, sorted."""
+        start = len(prefix_of(self._path))
+        return sorted(path[start:] for path, _ in (yield from self._reading_below(0)))
+
+    @stepwise
+    def non_members(self) -> Steps[tuple[str, ...]]:
+        """Names with something stored below them that are no members: no document of this format describes them.
+
+        Zarr v3.1 has no implicit groups, so what is below such a name is no part of this hierarchy.
+        """
+        prefix = prefix_of(self._path)
+        (listing,) = yield [ask(self._store, "list_dir", prefix)]
+        members = set((yield from self._children()))
+        return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
+
+    @stepwise
+    def members(
+        self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
+    ) -> Steps[tuple[tuple[str, Array | Group], ...]]:
+        """``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all).
+
+        Raises `ValueError` for a negative `max_depth`.
+        """
+        return (yield from self._walking(max_depth))
+
+    def _walking(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
+        """All members down to `max_depth`, those of a group before those of each of its groups."""
+        if max_depth is not None and max_depth < 0:
+            raise ValueError(f"max_depth must be None or at least 0, got {max_depth}")
+        below: dict[str, list[tuple[str, Array | Group]]] = {}
+        for path, metadata in (yield from self._reading_below(max_depth)):
+            above, _, name = path.rpartition("/")
+            below.setdefault(above, []).append((name, self._open(path, metadata)))
+        for members in below.values():
+            members.sort(key=itemgetter(0))
+        return tuple(_in_order(self, below))
+
+    @stepwise
+    def nmembers(self, max_depth: int | None = 0) -> Steps[int]:
+        """Number of members down to `max_depth`."""
+        return len((yield from self._walking(max_depth)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(finish(self._children()))
+
+    def __len__(self) -> int:
+        return len(finish(self._children()))
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError(
+                "the group is read-only", store=self._store.url, path=self.name, hint="Open it with mode='r+'"
+            )
+
+    def _will_change(self) -> None:
+        """Check that members may be changed; from then on they are read from the store, not from a consolidated copy."""
+        self._require_writable()
+        with CHANGING:
+            self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
+
+    @stepwise
+    def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Self]:
+        """Set several attributes in one write; returns the group."""
+        yield from steps_of(Attributes.update)(self.attrs, new_attributes)
+        return self
+
+    @stepwise
+    def refresh(self) -> Steps[None]:
+        """Read the metadata anew, consolidated metadata included where it was used."""
+        done = False
+        while not done:
+            state, before = self._state, self._metadata
+            node = yield from metadata_io.requiring(self._store, self._path, before.zarr_format, GroupMetadata)
+            assert isinstance(node, GroupMetadata)
+            with CHANGING:
+                if done := self._state is state:
+                    self._metadata, self._state = node, object()
+        if before.consolidated_metadata is not None:
+            self._with_consolidated(None)
+
+    def _with_consolidated(self, use: bool | str | None, known: Mapping[str, Buffer | None] | None = None) -> Self:
+        """Use consolidated metadata: if it is there (``None``), or raise (``True``), or not at all (``False``).
+
+        `known`: values that were read already, by key.
+        """
+        if use is False or (use is None and not self._store.supports_consolidated_metadata):
+            return self
+        key = use if isinstance(use, str) else None
+        found = read_consolidated(self._store, self._path, self._metadata, key, known or {})
+        if found is None and use:
+            raise ValueError(f"group {self.name} of {self._store.url} has no consolidated metadata")
+        with CHANGING:
+            self._metadata, self._state = self._metadata.with_(consolidated_metadata=found), object()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
+        return {**kept, "given": self._store.given}
+
+    @stepwise
+    def create_group(
+        self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
+    ) -> Steps[Group]:
+        """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
+        self._will_change()
+        number = self._metadata.zarr_format
+        return (yield from self._group._creating(self._store, self._join(name), number, attributes, overwrite))
+
+    @stepwise
+    def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
+        """The group `name`, created if it is missing. Raises `ContainsArrayError` when an array is there."""
+        found = None if overwrite else (yield from self._getting(name))
+        if found is None:
+            return (yield from steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs))
+        if not isinstance(found, self._group):
+            raise ContainsArrayError("an array is in the way", store=self._store.url, path=f"/{self._join(name)}")
+        return found
+
+    def move(self, source: str, dest: str) -> None:
+        """Move a member to another path below this group; its keys are copied, then the old ones removed."""
+        self._will_change()
+        move_node(self._store, self._join(source), self._join(dest))
+
+    getitem_async = twin(__getitem__)
+    contains_async = twin(__contains__)
+    delitem_async = twin(__delitem__)
+    get_async = twin(get)
+    get_array_async = twin(get_array)
+    get_group_async = twin(get_group)
+    non_members_async = twin(non_members)
+    members_async = twin(members)
+    nmembers_async = twin(nmembers)
+    create_group_async = twin(create_group)
+    require_group_async = twin(require_group)
+    update_attributes_async = twin(update_attributes)
+    refresh_async = twin(refresh)
+    move_async = twin(move)
+    info_complete_async = twin(info_complete)
+
+
+def _in_order(
+    group: Members, below: Mapping[str, Sequence[tuple[str, Array | Group]]]
+) -> Iterator[tuple[str, Array | Group]]:
+    """Members of a group, then those of each of its groups, with paths relative to it."""
+    yield from below.get(group.path, ())
+    for name, member in below.get(group.path, ()):
+        if isinstance(member, Members):
+            yield from ((f"{name}/{path}", node) for path, node in _in_order(member, below))

@@ -1,0 +1,62 @@
+"""Creating several nodes from their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tessarr.common import strict_json
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.metadata_io import NodeMetadata
+from tessarr.core.stored.parse_cache import parse_document
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.public import model_of
+from tessarr.stores.base import Store
+from tessarr.stores.path import ancestors, join, prefix_of
+
+
+def create_nodes(
+    store: Store, here: str, nodes: Mapping[str, Any], *, overwrite: bool = False
+) -> Iterator[tuple[str, str, NodeMetadata]]:
+    """Create nodes below `here`, and groups above them that are neither named nor there, parents before children.
+
+    `nodes`: path below `here` → metadata or a document. Yields the path below `here`, the path in the store, and the
+    metadata. Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
+    """
+    wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
+    wanted = {**_missing_above(store, here, wanted), **wanted}
+    for path in sorted(wanted, key=lambda p: (p.count("/") if p else -1, p)):
+        whole = prefix_of(here) + path if path else here
+        yield path, whole, _created(store, whole, wanted[path], overwrite)
+
+
+def _missing_above(store: Any, here: str, wanted: Mapping[str, NodeMetadata]) -> dict[str, NodeMetadata]:
+    """Groups for the paths above those in `wanted` where nothing is."""
+    found: dict[str, NodeMetadata] = {}
+    for path, node in wanted.items():
+        for above in ancestors(path):
+            place = join(here, above)
+            if above not in wanted and above not in found and metadata_io.read_node(store, place) is None:
+                found[above] = GroupMetadata(zarr_format=node.zarr_format)
+    return found
+
+
+def _metadata(given: Any) -> NodeMetadata:
+    node = model_of(given)
+    if isinstance(node, ArrayMetadata | GroupMetadata):
+        return node
+    document = strict_json.plain(node.to_dict() if hasattr(node, "to_dict") else dict(node))
+    return parse_document(document, group="shape" not in document)
+
+
+def _created(store: Store, path: str, metadata: NodeMetadata, overwrite: bool) -> NodeMetadata:
+    present = metadata_io.read_node(store, path)
+    if (
+        isinstance(present, GroupMetadata)
+        and isinstance(metadata, GroupMetadata)
+        and present.attributes == metadata.attributes
+    ):
+        return present
+    metadata_io.create_node(store, path, metadata, overwrite=overwrite)
+    return metadata
