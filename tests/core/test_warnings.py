@@ -308,7 +308,7 @@ CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
     *(
-        Case("core/open.py:_warn_v1", ZarrDeprecationWarning, "Zarr v1 is deprecated", provoke)
+        Case("core/creation/arrays.py:_warn_v1", ZarrDeprecationWarning, "Zarr v1 is deprecated", provoke)
         for provoke in (
             lambda *_: tessarr.create_array({}, **SMALL, zarr_format=1),
             lambda *_: tessarr.create(4, store={}, zarr_format=1),
