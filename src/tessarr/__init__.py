@@ -36,7 +36,7 @@ _HOME = {
     ),
     "core.n5": "open_n5 create_n5 open_n5_async create_n5_async",
     "core.copy": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
-    "core.read_many": "read_many read_many_async",
+    "core.array_parts.read_many": "read_many read_many_async",
     "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
     "core.diagnostics": "print_debug_info set_format",
     "core.zarr2": "init_store ThreadSynchronizer ProcessSynchronizer",
@@ -98,8 +98,6 @@ if TYPE_CHECKING:
     from tessarr.core.n5 import open_n5 as open_n5
     from tessarr.core.n5 import open_n5_async as open_n5_async
     from tessarr.core.open import *  # noqa: F403
-    from tessarr.core.read_many import read_many as read_many
-    from tessarr.core.read_many import read_many_async as read_many_async
     from tessarr.engine.native.chunk_cache import chunk_cache_info as chunk_cache_info
     from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config

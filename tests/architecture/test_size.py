@@ -52,3 +52,86 @@ def test_a_function_is_at_most_60_lines(path: Path) -> None:
 @pytest.mark.parametrize("path", PYTHON, ids=identify)
 def test_no_module_is_a_drawer(path: Path) -> None:
     assert path.stem not in {"util", "utils", "helpers", "misc"}
+
+
+# -- rooms -------------------------------------------------------------------------------------------------------------
+
+SOURCE = ROOT / "src" / "tessarr"
+ROOM_MODULES = 12
+LIST_MODULES = 18
+MIRRORS = {
+    "": {"attrs", "convenience", "creation", "dtype", "hierarchy", "oldcodecs", "storage", "sync"},
+    "core": {"array_spec", "buffer", "common", "dtype", "sync"},
+    "codecs": {"blosc", "bytes", "gzip", "transpose", "zstd"},
+}
+"""Modules of a room that only stand there because zarr-python has a module of that name: ``zarr.core.sync``."""
+LISTS = {
+    "conventions": "one module per convention, and the contract that they share",
+}
+"""Rooms that are a list of one kind."""
+ROOMS = sorted({path.parent for path in SOURCE.rglob("*.py")})
+
+
+def modules_in(room: Path) -> set[str]:
+    return {path.stem for path in room.glob("*.py")}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.relative_to(SOURCE).as_posix())
+def test_a_room_holds_at_most_twelve_modules(room: Path) -> None:
+    name = "" if room == SOURCE else room.relative_to(SOURCE).as_posix()
+    found = modules_in(room)
+    assert MIRRORS.get(name, set()) <= found
+    assert len(found - MIRRORS.get(name, set())) <= (LIST_MODULES if name in LISTS else ROOM_MODULES)
+    assert len(found) <= (LIST_MODULES if name in LISTS or name in MIRRORS else ROOM_MODULES)
+
+
+def test_rooms_that_may_hold_more_do() -> None:
+    assert [name for name in LISTS if len(modules_in(SOURCE / name)) <= ROOM_MODULES] == []
+
+
+TOLD_APART = {
+    "base": "the contract of what its folder holds",
+    "array": "the metadata of an array; the array",
+    "group": "the metadata of a group; the group",
+    "node": "of a model; of a store",
+    "attributes": "of a node; of an OME-Zarr image; of the node that a foreign file becomes",
+    "blosc": "the codec; zarr-python's name for its module",
+    "bytes": "the codec; zarr-python's name for its module",
+    "gzip": "the codec; zarr-python's name for its module",
+    "zstd": "the codec; zarr-python's name for its module",
+    "transpose": "the codec; zarr-python's name for its module; transposed selections of the reference engine",
+    "buffer": "zarr-python's contract; zarr-python's name for the module",
+    "dtype": "zarr-python's two names for one module",
+    "sync": "zarr-python's two names for one module; syncing files to the disk",
+    "metadata": "zarr-python's contract; the metadata of a new array",
+    "store": "the store that its folder is about",
+    "engine": "the engine that its folder is about",
+    "open": "of nodes; of stores behind URLs",
+    "parse": "of codecs; of data types",
+    "raw": "bytes of any meaning: as codecs see them; as a data type",
+    "members": "of a codec's document; of a group",
+    "fields": "of a model's document; of a structured type",
+    "mapping": "a model in the other format; a store around a mapping",
+    "consolidated": "the documents; keeping them in step in a store; a store that answers from them",
+    "describe": "an array for Rust; a pyramid for its group",
+    "legacy": "documents of old writers: how they are read; how `check` reports them",
+    "retry": "the policy; the wrapper",
+    "tree": "the drawing; directory trees; the verb",
+    "zarr2": "zarr-python 2's functions; its local stores",
+    "v2": "of documents; of chunk keys; of numcodecs' documents",
+    "v3": "of documents; of numcodecs' documents",
+    "check": "the verb; the rules of OME-Zarr",
+    "convert": "the verb; the tool",
+    "diff": "the verb; the tool",
+    "info": "the verb; the summary",
+    "migrate": "the verb; the tool",
+    "repair": "the verb; the tool",
+}
+"""Names that several modules have, and what their folders tell of them."""
+
+
+def test_modules_of_one_name_are_told_apart_by_their_folders() -> None:
+    stems = [path.stem for path in SOURCE.rglob("*.py") if path.stem not in ("__init__", "__main__")]
+    several = {stem for stem in stems if stems.count(stem) > 1}
+    assert sorted(several - TOLD_APART.keys()) == []
+    assert sorted(TOLD_APART.keys() - several) == []

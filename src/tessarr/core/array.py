@@ -55,6 +55,7 @@ class Array(Selecting):
     def _opening(cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: Any) -> Steps[Array]:
         """Open the array that must be at `path`."""
         found = yield from metadata_io.requiring(store, path, zarr_format, ArrayMetadata)
+        assert isinstance(found, ArrayMetadata)
         return Array._opened(store, path, found, read_only=mode == "r", config=config)
 
     # -- what it is --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tessarr.core.asynchronous.sans_io import Steps, finish, steps_of, stepwise,
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
-    from tessarr.core.group import Group
+    from tessarr.core.group_parts.members import Members
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -28,7 +28,7 @@ class Attributes(MutableMapping[str, Any]):
     {'sensor': {'name': 'A', 'gains': [1, 2, 3]}}
     """
 
-    def __init__(self, node: Array | Group) -> None:
+    def __init__(self, node: Array | Members) -> None:
         self._node = node
 
     @property

@@ -9,7 +9,7 @@ from tessarr.core.asynchronous.sans_io import Steps, ask
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
-    from tessarr.core.group import Group
+    from tessarr.core.group_parts.members import Members
 
 
 class Info:
@@ -97,7 +97,7 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
     return info
 
 
-def group_info(group: Group, kinds: Sequence[bool] | None = None) -> GroupInfo:
+def group_info(group: Members, kinds: Sequence[bool] | None = None) -> GroupInfo:
     """What `Group.info` shows; with whether each member, at any depth, is an array, what `Group.info_complete` shows."""
     items = [
         ("Name", group.name),

@@ -29,7 +29,8 @@ class ArrayState(Node):
     _metadata: ArrayMetadata
     _options: RuntimeOptions
     _read_only: bool
-    _order: str
+    _order: Any
+    """"C" or "F": memory layout of the arrays that reading gives."""
 
     @classmethod
     def _make(
