@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array as Array
     from tessarr.core.array_parts.appender import Appender as Appender
     from tessarr.core.array_parts.appender import appender as appender
+    from tessarr.core.array_parts.read_many import read_many as read_many
+    from tessarr.core.array_parts.read_many import read_many_async as read_many_async
     from tessarr.core.asynchronous.async_array import AsyncArray as AsyncArray
     from tessarr.core.asynchronous.async_group import AsyncGroup as AsyncGroup
     from tessarr.core.copy import copy as copy
