@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.core import array as array_module
+from tessarr.core.array_parts import state as array_state
 from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
@@ -147,7 +147,7 @@ def test_what_was_bound_before_a_resize_is_not_used_after_it(monkeypatch: pytest
     store, z = make("update")
     z = tessarr.open(store, mode="r+")
     reached, go_on = threading.Event(), threading.Event()
-    original = array_module.bind
+    original = array_state.bind
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         bound = original(*args, **kwargs)
@@ -156,7 +156,7 @@ def test_what_was_bound_before_a_resize_is_not_used_after_it(monkeypatch: pytest
             assert go_on.wait(PATIENCE_S)
         return bound
 
-    monkeypatch.setattr(array_module, "bind", slow)
+    monkeypatch.setattr(array_state, "bind", slow)
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(lambda: z[...])
         assert reached.wait(PATIENCE_S)
