@@ -34,7 +34,7 @@ _HOME = {
         "full_like_async open_like_async from_array_async save_async save_array_async save_group_async load_async "
         "tree_async create_hierarchy_async consolidate_metadata_async"
     ),
-    "core.n5": "open_n5 create_n5 open_n5_async create_n5_async",
+    "core.creation.n5": "open_n5 create_n5 open_n5_async create_n5_async",
     "core.copy": "copy copy_all copy_store copy_async copy_all_async copy_store_async",
     "core.array_parts.read_many": "read_many read_many_async",
     "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
@@ -91,14 +91,14 @@ if TYPE_CHECKING:
     from tessarr.core.copy import copy_all as copy_all
     from tessarr.core.copy import copy_store as copy_store
     from tessarr.core.creation.arrays import *  # noqa: F403
+    from tessarr.core.creation.n5 import create_n5 as create_n5
+    from tessarr.core.creation.n5 import create_n5_async as create_n5_async
+    from tessarr.core.creation.n5 import open_n5 as open_n5
+    from tessarr.core.creation.n5 import open_n5_async as open_n5_async
     from tessarr.core.creation.shorthands import *  # noqa: F403
     from tessarr.core.diagnostics import print_debug_info as print_debug_info
     from tessarr.core.diagnostics import set_format as set_format
     from tessarr.core.group import Group as Group
-    from tessarr.core.n5 import create_n5 as create_n5
-    from tessarr.core.n5 import create_n5_async as create_n5_async
-    from tessarr.core.n5 import open_n5 as open_n5
-    from tessarr.core.n5 import open_n5_async as open_n5_async
     from tessarr.core.open import *  # noqa: F403
     from tessarr.engine.native.chunk_cache import chunk_cache_info as chunk_cache_info
     from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache

@@ -15,8 +15,9 @@ from tessarr.codecs.base import Codec
 from tessarr.codecs.parse import codec_from
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.creation.arrays import create_array
 from tessarr.core.group import Group
-from tessarr.core.open import create_array, open
+from tessarr.core.open import open
 from tessarr.metadata import n5
 from tessarr.metadata.n5 import AxisOrder
 from tessarr.stores.virtual.n5 import N5Store
