@@ -78,6 +78,7 @@ _TABLE: dict[str, dict[str, Any]] = {
         "struct": _D + "struct:Struct",
         "structured": _D + "struct:Struct",
         "string": _D + "variable:VariableLengthUTF8",
+        "json": _D + "json:JSONValue",
         "bytes": _D + "variable:VariableLengthBytes",
         "variable_length_bytes": _D + "variable:VariableLengthBytes",
     },

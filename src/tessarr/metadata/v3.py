@@ -157,7 +157,7 @@ def _fill(doc: Document, data_type: DataType | None) -> Scalar | None:
     if data_type is None or "fill_value" not in doc.fields:
         return None
     value = doc.fields["fill_value"]
-    if value is None:
+    if value is None and not getattr(data_type, "fill_may_be_null", False):
         doc.add("fill_value", "value", f"null is not a fill value of {data_type.name}; v3 requires a concrete one")
         return None
     try:

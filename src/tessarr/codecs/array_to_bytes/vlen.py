@@ -12,6 +12,7 @@ memory is taken for them, every length, that nothing follows the last element, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -25,6 +26,7 @@ from tessarr.codecs.array_to_bytes.vlen_native import BLOCK
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import read_members
 from tessarr.codecs.raw import corrupt, flat_bytes
+from tessarr.common import strict_json
 from tessarr.errors import CodecError
 from tessarr.types import JSON, Buffer, JSONObject
 
@@ -139,6 +141,8 @@ class VLenUTF8Codec(_VLenCodec):
         """See `ArrayToBytes.encode`."""
         values = np.ascontiguousarray(chunk).reshape(-1)
         try:
+            if spec.data_type.name == "json":
+                values = _texts(values)
             encoded: Buffer | None = vlen_native.encode_texts(values)
             if encoded is None:
                 from numcodecs.vlen import VLenUTF8
@@ -158,7 +162,27 @@ class VLenUTF8Codec(_VLenCodec):
         characters = sum(map(len, values.tolist()))
         if characters != size:  # equal: nothing but ASCII, and nothing after the last element
             self._check_end(len("".join(values.tolist()).encode()), size)
+        if spec.data_type.name == "json":
+            values = self._parsed(values)
         return values.reshape(spec.shape)
+
+    def _parsed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """JSON texts as values."""
+        found = np.empty(len(values), object)
+        try:
+            for number, text in enumerate(values.tolist()):
+                found[number] = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise corrupt(self.name, f"an element is no JSON: {error}") from error
+        return found
+
+
+def _texts(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """JSON values as texts."""
+    found = np.empty(len(values), object)
+    for number, value in enumerate(values.tolist()):
+        found[number] = json.dumps(strict_json.plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

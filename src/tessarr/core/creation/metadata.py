@@ -310,7 +310,7 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
         return BytesCodec((endian or "little") if data_type.has_byteorder else None)  # type: ignore[arg-type]
     from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec, VLenUTF8Codec
 
-    if data_type.name == "string":
+    if data_type.name in ("string", "json"):
         return VLenUTF8Codec()
     if data_type.dtype.kind == "O" and data_type.object_codec in (None, "vlen-bytes"):
         return VLenBytesCodec()

@@ -1,0 +1,53 @@
+"""The ``json`` data type: any JSON value, in memory as the Python object it is.
+
+Source: zarr-extensions pull request 9 (proposed). v3 name ``json``, with the codec ``vlen-utf8``; in v2 the filter ``json2``,
+whose chunks are another format (`tessarr.dtypes.variable`).
+
+>>> data_type = JSONValue()
+>>> data_type.to_json(), data_type.parse_fill({"some": ["value"]}, 3)[()]
+('json', {'some': ['value']})
+
+The fill value may be any JSON value, null too. Numbers that JSON cannot say (NaN, infinities) are errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tessarr.common.strict_json import plain
+from tessarr.dtypes.base import Scalar
+from tessarr.dtypes.numeric import Plain
+from tessarr.dtypes.variable import _Variable
+from tessarr.types import JSON, ZarrFormat
+
+
+class JSONValue(_Variable, Plain):
+    """JSON values."""
+
+    name = "json"
+    object_codec: ClassVar[str | None] = None
+    fill_may_be_null: ClassVar[bool] = True
+
+    def to_v2(self) -> JSON:
+        """Always raises `DataTypeValidationError`: v2 keeps such values in another form."""
+        from tessarr.errors import DataTypeValidationError
+
+        raise DataTypeValidationError(
+            "v2 has no data type for JSON values", hint="Use dtype object and the filter json2"
+        )
+
+    def default_fill(self) -> Scalar:
+        """Null."""
+        return self._box(None)
+
+    def cast_fill(self, value: Any) -> Scalar:
+        """Any value that JSON can hold."""
+        return self._box(plain(value))
+
+    def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
+        """Any JSON value, as it is."""
+        return self._box(plain(value))
+
+    def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
+        """The value."""
+        return plain(fill[()])  # type: ignore[no-any-return]
