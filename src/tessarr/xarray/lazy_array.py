@@ -38,7 +38,7 @@ class CoordinateBatch:
 
     def values(self, name: str) -> npt.NDArray[Any] | None:
         """All values of the coordinate `name`, in the array's own dtype; ``None`` when it has to be read alone."""
-        from tessarr.core.read_many import read_many
+        from tessarr.core.array_parts.read_many import read_many
         from tessarr.errors import TessarrError
 
         with self._lock:
