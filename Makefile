@@ -30,7 +30,7 @@ STRESS_SECONDS ?= 2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-busy servers check format conformance fixtures bench freethreaded fuzz wheel docs changelog api-snapshot clean
+.PHONY: help setup demo test test-busy servers check format conformance fixtures bench ecosystem freethreaded fuzz wheel docs changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -84,6 +84,9 @@ fixtures: $(STAMP) ## every array of other writers against its expected values (
 bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SECONDS_PER_LINE=20 BENCH_SCALE=small)
 	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py
 	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(if $(SECONDS_PER_LINE),--seconds $(SECONDS_PER_LINE)) </dev/null
+
+ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python and with tessarr in its place (PROJECTS="xarray dask")
+	$(PY) scripts/ecosystem.py $(PROJECTS) --causes 10 </dev/null
 
 fuzz: $(STAMP) ## hostile input: TARGETS="native-* documents" SECONDS_PER_TARGET=1800 JOBS=2 (TARGETS=list prints them)
 	$(PY) scripts/fuzz.py $(if $(filter list,$(TARGETS)),--list,$(foreach t,$(TARGETS),'$(t)') --seconds $(SECONDS_PER_TARGET) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))) </dev/null

@@ -63,14 +63,20 @@ class Project(NamedTuple):
         return BUILD / "results" / f"{self.name}.{mode}.json"
 
 
+def common() -> list[str]:
+    """What every environment has."""
+    requires: list[str] = tomllib.loads(PROJECTS.read_text(encoding="utf-8"))["common"]["requires"]
+    return requires
+
+
 def projects() -> dict[str, Project]:
     """All projects, in their order."""
     table = tomllib.loads(PROJECTS.read_text(encoding="utf-8"))
-    common = table.pop("common")["requires"]
+    table.pop("common")
     return {
         name: Project(
             name,
-            common + entry["requires"],
+            common() + entry["requires"],
             entry.get("sdist"),
             entry["suite"],
             entry.get("floor", 0),
@@ -266,6 +272,62 @@ def print_table(chosen: list[Project], count: int) -> dict[str, dict[str, Any]]:
     return numbers
 
 
+def versions(project: Project) -> str:
+    """The releases that were run, as the environment has them."""
+    names = [re.split(r"[=<>\[]", name)[0] for name in project.requires[len(common()) :][:1]]
+    code = "import importlib.metadata as m, sys; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
+    return output(project, code, *dict.fromkeys([*names, "zarr"]))
+
+
+def keep(numbers: dict[str, dict[str, Any]], chosen: list[Project]) -> None:
+    """Enter the numbers of the projects that were run into scripts/ecosystem_results.json, and write the page."""
+    kept: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    for project in chosen:
+        if project.name in numbers:
+            suite = " ".join(project.suite)
+            kept[project.name] = {"releases": versions(project), "suite": suite, **numbers[project.name]}
+    RESULTS.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(kept), encoding="utf-8")
+
+
+def page(kept: dict[str, Any]) -> str:
+    """docs/ecosystem.md."""
+    rows = [
+        f"| {name} | {entry['releases']} | `{entry['suite']}` "
+        f"| {entry['passed']} | {entry['counted']} | {_percent(entry):.2f} % |"
+        for name, entry in sorted(kept.items())
+    ]
+    reasons = [
+        f"| {name} | {count} | {why} |"
+        for name, entry in sorted(kept.items())
+        for why, count in sorted(entry["explained"].items())
+    ]
+    unexplained = [f"- {name}: {entry['unexplained']}" for name, entry in sorted(kept.items()) if entry["unexplained"]]
+    return "\n".join(
+        [
+            "# The tests of others",
+            "",
+            "Projects that use zarr-python have tests of their own. `make ecosystem` runs them twice, with zarr-python and",
+            "with tessarr in its place ([`tessarr.as_zarr`](as-zarr.md)). A test counts that passes with zarr-python.",
+            "",
+            "| project | releases | tests | pass with tessarr | of | |",
+            "|---|---|---|---|---|---|",
+            *rows,
+            "",
+            "`make ecosystem` prints these numbers; `.venv/bin/python scripts/ecosystem.py --report --write` writes this",
+            "page from its results.",
+            "",
+            "## Differences, explained",
+            "",
+            "| project | tests | why |",
+            "|---|---|---|",
+            *reasons,
+            *(["", "## Not explained yet", "", *unexplained] if unexplained else []),
+            "",
+        ]
+    )
+
+
 def main() -> int:
     """Run what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -291,6 +353,8 @@ def main() -> int:
             print(f"{project.name}: with {mode}", flush=True)
             run(project, mode, shlex.split(arguments.args), arguments.timeout, [])
     numbers = print_table(chosen, arguments.causes)
+    if arguments.write:
+        keep(numbers, chosen)
     good = all(entry["unexplained"] == 0 and _percent(entry) >= entry["floor"] for entry in numbers.values())
     return 0 if good and numbers else 1
 
