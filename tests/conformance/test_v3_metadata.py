@@ -204,7 +204,7 @@ def test_null_for_a_list_is_read_as_none_with_a_warning_and_refused_when_strict(
         z = tessarr.open(store, mode="r")
     assert z.metadata.storage_transformers == ()
     assert z.dimension_names is None
-    assert name not in z.metadata.to_dict()
+    assert name not in z._metadata.to_dict()
     with tessarr.config.set({"strict": True}), pytest.raises(MetadataValidationError, match=name):
         tessarr.open(store, mode="r")
 
@@ -264,7 +264,7 @@ def test_the_worked_example_of_the_specification() -> None:
     assert z.nchunks == 100
     assert z[9001, 905] == chunk[1, 5]  # C order
     assert np.isnan(z[0, 0])
-    assert json.loads(json.dumps(z.metadata.to_dict())) == WORKED_EXAMPLE
+    assert json.loads(json.dumps(z._metadata.to_dict())) == WORKED_EXAMPLE
 
 
 DATETIME_EXAMPLE = {

@@ -78,6 +78,8 @@ def test_it_is_made_of_a_document_and_of_fields(zarr_format: int) -> None:
     assert kind.from_dict(document) == metadata
     assert kind(**{name: getattr(metadata, name) for name in kind._fields}) == metadata
     assert pickle.loads(pickle.dumps(metadata)) == metadata
+    stated = {2: ("dimension_separator", "."), 3: ("storage_transformers", [])}[zarr_format]
+    assert metadata.to_dict()[stated[0]] == stated[1]
     assert metadata.update_shape((8, 6)).shape == (8, 6)
     assert metadata.update_attributes({"b": 2}).attributes == {"b": 2}
     assert repr(metadata).startswith(f"{kind.__name__}(shape=(4, 6), ")

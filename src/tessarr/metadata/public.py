@@ -264,6 +264,12 @@ class ArrayV3Metadata(_Shown):
             document["dimension_names"] = list(dimension_names)
         self._parse(document)
 
+    def to_dict(self) -> JSONObject:
+        """The document, ``storage_transformers`` included, also where what is stored leaves it out."""
+        document = self._model.to_dict()
+        document.setdefault("storage_transformers", [])
+        return document
+
     @property
     def data_type(self) -> DataType:
         """The data type."""
