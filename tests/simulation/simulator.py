@@ -24,7 +24,7 @@ from unittest import mock
 
 import tessarr
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, finish
+from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.engine import pool
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores import compare_and_swap
@@ -345,7 +345,7 @@ class _VirtualClock(clock.Clock):
     def outlive(self, steps: Steps[Any], attempt: clock.Attempt) -> None:
         try:
             if attempt.begun:
-                finish(steps)
+                run_steps(steps)
         except (Crashed, StoreError):
             return
 

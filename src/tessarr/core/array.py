@@ -12,7 +12,16 @@ import numpy.typing as npt
 from tessarr.core.array_parts.selection_methods import Selecting
 from tessarr.core.array_parts.views import Blocks, OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncArray
-from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish, finish_async, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import (
+    Call,
+    Steps,
+    ask,
+    async_variant,
+    run_steps,
+    run_steps_async,
+    sans_io,
+    steps_of,
+)
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.info import ArrayInfo, array_info, digesting
@@ -48,7 +57,7 @@ class Array(Selecting):
         if not isinstance(held, Array):
             where, here, mode = locate(store, path or None, "r" if read_only else None)
             check_chunk_store(where, legacy.get("chunk_store"))
-            held = finish(Array._opening(where, here, format_wanted(store, None), mode, config))
+            held = run_steps(Array._opening(where, here, format_wanted(store, None), mode, config))
         self.__dict__.update(held.__dict__)
 
     @classmethod
@@ -192,7 +201,7 @@ class Array(Selecting):
             yield from self[first:until]
             first = until
 
-    @stepwise
+    @sans_io
     def astype(self, dtype: npt.DTypeLike) -> Steps[npt.NDArray[Any]]:
         """All elements as a NumPy array of `dtype`."""
         (values,) = yield [Call(lambda: self[...], self.read_async, self._store.is_remote)]
@@ -200,7 +209,7 @@ class Array(Selecting):
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
-    @stepwise
+    @sans_io
     def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> Steps[None]:
         """Change the shape in place. See `tessarr.core.array_parts.resize.resizing`."""
         from tessarr.core.array_parts.resize import resizing
@@ -208,7 +217,7 @@ class Array(Selecting):
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
         yield from resizing(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
 
-    @stepwise
+    @sans_io
     def append(
         self,
         data: npt.ArrayLike,
@@ -225,7 +234,7 @@ class Array(Selecting):
 
         return (yield from appending(self, data, axis, on_hole, expire))
 
-    @stepwise
+    @sans_io
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Array]:
         """Set several attributes in one write; returns the array."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
@@ -238,7 +247,7 @@ class Array(Selecting):
         if reason is not None:
             raise ReadOnlyError(f"the array is read-only: {reason}", store=self._store.url, path=self.name)
 
-    @stepwise
+    @sans_io
     def refresh(self) -> Steps[None]:
         """Read the metadata anew: shape and attributes that others changed."""
         yield from self._refreshing()
@@ -258,13 +267,13 @@ class Array(Selecting):
         """A readable summary, without looking at chunks."""
         return array_info(self)
 
-    @stepwise
+    @sans_io
     def info_complete(self) -> Steps[ArrayInfo]:
         """`info` with what is stored: number of chunks and bytes."""
         stored = yield from steps_of(Array.nbytes_stored)(self)
         return array_info(self, stored, (yield from self._counting_chunks()))
 
-    @stepwise
+    @sans_io
     def nbytes_stored(self) -> Steps[int]:
         """Bytes of everything stored for this array, metadata included."""
         (nbytes,) = yield [ask(self._store, "getsize_prefix", prefix_of(self._path))]
@@ -273,7 +282,7 @@ class Array(Selecting):
     @property
     def nchunks_initialized(self) -> int:
         """Number of chunks that are stored (of shards times the chunks in each, where there are shards)."""
-        return finish(self._counting_chunks())
+        return run_steps(self._counting_chunks())
 
     def _counting_chunks(self) -> Steps[int]:
         per_value = prod(self._metadata.chunks) // prod(self.chunks) if self._sharding else 1
@@ -295,12 +304,12 @@ class Array(Selecting):
             if coords is not None and all(i < n for i, n in zip(coords, grid, strict=True)):
                 yield coords, key
 
-    @stepwise
+    @sans_io
     def digest(self, hashname: str = "sha1") -> Steps[bytes]:
         """A digest of metadata, attributes and stored chunks."""
         return (yield from digesting(self, hashname))
 
-    @stepwise
+    @sans_io
     def hexdigest(self, hashname: str = "sha1") -> Steps[str]:
         """`digest` as hexadecimal text."""
         return (yield from steps_of(Array.digest)(self, hashname)).hex()
@@ -365,23 +374,23 @@ class Array(Selecting):
     write_empty_chunks = property(lambda self: self._options.write_empty_chunks, doc="See `config`.")
     initialized = nchunks_initialized
 
-    resize_async = twin(resize)
-    append_async = twin(append)
-    update_attributes_async = twin(update_attributes)
-    refresh_async = twin(refresh)
-    info_complete_async = twin(info_complete)
-    nbytes_stored_async = twin(nbytes_stored)
-    digest_async = twin(digest)
-    hexdigest_async = twin(hexdigest)
-    astype_async = twin(astype)
+    resize_async = async_variant(resize)
+    append_async = async_variant(append)
+    update_attributes_async = async_variant(update_attributes)
+    refresh_async = async_variant(refresh)
+    info_complete_async = async_variant(info_complete)
+    nbytes_stored_async = async_variant(nbytes_stored)
+    digest_async = async_variant(digest)
+    hexdigest_async = async_variant(hexdigest)
+    astype_async = async_variant(astype)
 
     async def nchunks_initialized_async(self) -> int:
         """`nchunks_initialized`, asynchronously."""
-        return await finish_async(self._counting_chunks())
+        return await run_steps_async(self._counting_chunks())
 
     async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
         """Call `stored_chunks` asynchronously; the items as a list."""
-        return await finish_async(self._listing_chunks())
+        return await run_steps_async(self._listing_chunks())
 
 
 AsyncArray._array = Array

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import TYPE_CHECKING, Any
 
 from tessarr.common import strict_json
-from tessarr.core.asynchronous.sans_io import Steps, finish, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, sans_io, steps_of
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -55,19 +55,19 @@ class Attributes(MutableMapping[str, Any]):
             raise KeyError(name)
         self._change(lambda old: {key: value for key, value in old.items() if key != name})
 
-    @stepwise
+    @sans_io
     def update(self, *args: Any, **kwargs: Any) -> Steps[None]:
         """Set several attributes in one write."""
         new = strict_json.plain(dict(*args, **kwargs))
         yield from self._node._changing_attributes(lambda old: {**old, **new})
 
-    @stepwise
+    @sans_io
     def put(self, attributes: Mapping[str, Any]) -> Steps[None]:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
         new = strict_json.plain(dict(attributes))
         yield from self._node._changing_attributes(lambda old: new)
 
-    @stepwise
+    @sans_io
     def clear(self) -> Steps[None]:
         """Remove all attributes in one write."""
         yield from steps_of(Attributes.put)(self, {})
@@ -77,18 +77,18 @@ class Attributes(MutableMapping[str, Any]):
         copy: dict[str, Any] = strict_json.plain(self._values)
         return copy
 
-    @stepwise
+    @sans_io
     def refresh(self) -> Steps[None]:
         """Read the attributes anew from the store."""
         yield from steps_of(type(self._node).refresh)(self._node)  # type: ignore[arg-type]
 
-    update_async = twin(update)
-    put_async = twin(put)
-    clear_async = twin(clear)
-    refresh_async = twin(refresh)
+    update_async = async_variant(update)
+    put_async = async_variant(put)
+    clear_async = async_variant(clear)
+    refresh_async = async_variant(refresh)
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        finish(self._node._changing_attributes(change))
+        run_steps(self._node._changing_attributes(change))
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"

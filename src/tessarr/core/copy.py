@@ -10,7 +10,7 @@ import numpy as np
 
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
-from tessarr.core.asynchronous.sans_io import twin
+from tessarr.core.asynchronous.sans_io import async_variant
 from tessarr.core.creation.shorthands import from_array
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
@@ -216,6 +216,6 @@ def _matcher(patterns: Any, default: bool, flags: int) -> Callable[[str], bool]:
     return lambda name: any(pattern.search(name) for pattern in compiled)
 
 
-copy_async = twin(copy)
-copy_all_async = twin(copy_all)
-copy_store_async = twin(copy_store)
+copy_async = async_variant(copy)
+copy_all_async = async_variant(copy_all)
+copy_store_async = async_variant(copy_store)

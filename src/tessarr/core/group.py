@@ -7,7 +7,7 @@ from typing import Any
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.async_group import AsyncGroup
-from tessarr.core.asynchronous.sans_io import Steps, finish
+from tessarr.core.asynchronous.sans_io import Steps, run_steps
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.group_parts.group_methods import GroupMethods
 from tessarr.core.group_parts.members import Members
@@ -43,7 +43,7 @@ class Group(GroupMethods):
             return
         where, here, mode = locate(store, path or None, mode)
         check_chunk_store(where, legacy.get("chunk_store"))
-        opened = finish(Group._opening(where, here, format_wanted(store, None), mode))
+        opened = run_steps(Group._opening(where, here, format_wanted(store, None), mode))
         self.__dict__.update(opened.__dict__)
 
     @classmethod
@@ -89,7 +89,7 @@ class Group(GroupMethods):
     def open(cls, store: Any, zarr_format: int | None = None) -> Group:
         """Open the group at `store`; see `tessarr.open_group`."""
         where, here, mode = locate(store, None, "r+")
-        return finish(Group._opening(where, here, format_wanted(store, zarr_format), mode))
+        return run_steps(Group._opening(where, here, format_wanted(store, zarr_format), mode))
 
     @classmethod
     def from_dict(cls, store_path: Any, data: Any) -> Group:
@@ -110,7 +110,7 @@ class Group(GroupMethods):
         """Create a group at `store`; see `tessarr.create_group`."""
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
-        return finish(Group._creating(where, here, number, attributes, overwrite))
+        return run_steps(Group._creating(where, here, number, attributes, overwrite))
 
     @property
     def async_group(self) -> AsyncGroup:

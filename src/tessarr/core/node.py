@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core.asynchronous.sans_io import Steps, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant
 from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import Moment
@@ -125,7 +125,7 @@ class Node:
         """Close the store (which publishes a zip file's writes)."""
         self._store.close()
 
-    close_async = twin(close)
+    close_async = async_variant(close)
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords
 from tessarr.core.group import Group
@@ -43,7 +43,7 @@ def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: An
 # -- opening -------------------------------------------------------------------------------------------------------------
 
 
-@stepwise
+@sans_io
 def open(  # noqa: A001 - zarr-python's name
     store: Any = None,
     mode: str | None = None,
@@ -93,7 +93,7 @@ def _config_of(config: Any, legacy: Mapping[str, Any]) -> Any:
     return config
 
 
-@stepwise
+@sans_io
 def open_array(
     store: Any = None,
     mode: str | None = None,
@@ -137,7 +137,7 @@ def _separated(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
     return found.with_(chunk_key_encoding=V2KeyEncoding(separator))
 
 
-@stepwise
+@sans_io
 def open_group(
     store: Any = None,
     mode: str | None = None,
@@ -174,7 +174,7 @@ def open_group(
     return (yield from Group._creating(where, here, format_of_new(None, number), attributes, mode == "w"))
 
 
-@stepwise
+@sans_io
 def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) -> Steps[Group]:
     """Open a group by its consolidated metadata. Raises `ValueError` when it has none."""
     return (yield from steps_of(open_group)(*args, use_consolidated=use_consolidated, **kwargs))
@@ -183,7 +183,7 @@ def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) 
 # -- creating ------------------------------------------------------------------------------------------------------------
 
 
-@stepwise
+@sans_io
 def create_group(
     store: Any = None,
     *,
@@ -199,7 +199,7 @@ def create_group(
     return (yield from Group._creating(where, here, number, attributes, overwrite))
 
 
-@stepwise
+@sans_io
 def group(
     store: Any = None,
     overwrite: bool = False,
@@ -228,9 +228,9 @@ def group(
     return (yield from steps_of(create_group)(store, overwrite=overwrite, attributes=attributes, **place))
 
 
-open_async = twin(open)
-open_array_async = twin(open_array)
-open_group_async = twin(open_group)
-open_consolidated_async = twin(open_consolidated)
-create_group_async = twin(create_group)
-group_async = twin(group)
+open_async = async_variant(open)
+open_array_async = async_variant(open_array)
+open_group_async = async_variant(open_group)
+open_consolidated_async = async_variant(open_consolidated)
+create_group_async = async_variant(create_group)
+group_async = async_variant(group)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import finish
+from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.creation.arrays import create
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
@@ -63,7 +63,7 @@ def rmdir(store: Any, path: str | None = None) -> None:
     where, here, _ = locate(store, path, None)
     where.delete_prefix(prefix_of(here))
     if here:
-        finish(following_change(where, here, replaced=True))
+        run_steps(following_change(where, here, replaced=True))
 
 
 def rename(store: Any, src_path: str, dst_path: str) -> None:

@@ -32,7 +32,7 @@ from tessarr.core.array_parts.resize import (
 )
 from tessarr.core.array_parts.selection_methods import as_elements
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, finish
+from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.engine.bound import bind
 from tessarr.errors import (
     BaseZarrError,
@@ -427,7 +427,7 @@ def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
     Tells whether there was anything to do. Nobody may work on them any more: a writer that does is told by a
     `ConflictError`, but a resize that still removes chunks could remove new ones.
     """
-    return finish(_ending_abandoned(array, expire_s))
+    return run_steps(_ending_abandoned(array, expire_s))
 
 
 def _ending_abandoned(array: Array, expire_s: float) -> Steps[bool]:

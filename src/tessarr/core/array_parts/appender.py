@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.core.array_parts.append import EXPIRE_S, OnHole, appending, fitting
-from tessarr.core.asynchronous.sans_io import Steps, finish, finish_async, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, run_steps_async, sans_io
 from tessarr.errors import PendingAppendError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Appender:
         """Rows that were appended here and are not published yet."""
         return self._pending
 
-    @stepwise
+    @sans_io
     def append(self, data: npt.ArrayLike) -> Steps[None]:
         """Append `data`, which is copied; publish all that is collected once it is a batch.
 
@@ -51,7 +51,7 @@ class Appender:
         if self._pending >= self.batch:
             yield from self._flushing()
 
-    @stepwise
+    @sans_io
     def flush(self) -> Steps[Shape]:
         """Publish all that was appended so far; returns the shape, which ends with it.
 
@@ -72,8 +72,8 @@ class Appender:
         self._pieces, self._pending = [], 0
         return shape
 
-    append_async = twin(append)
-    flush_async = twin(flush)
+    append_async = async_variant(append)
+    flush_async = async_variant(flush)
 
     def __enter__(self) -> Self:
         return self
@@ -82,7 +82,7 @@ class Appender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            finish(self._flushing())
+            run_steps(self._flushing())
 
     async def __aenter__(self) -> Self:
         return self
@@ -91,7 +91,7 @@ class Appender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            await finish_async(self._flushing())
+            await run_steps_async(self._flushing())
 
     def __repr__(self) -> str:
         return f"<Appender of {self.array!r} axis={self.axis} batch={self.batch} pending={self._pending}>"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.core.asynchronous.async_node import _AsyncNode
-from tessarr.core.asynchronous.sans_io import finish_async
+from tessarr.core.asynchronous.sans_io import run_steps_async
 from tessarr.core.locate import format_wanted, locate
 from tessarr.core.node import Node
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
@@ -61,7 +61,7 @@ class AsyncArray(_AsyncNode):
         """Open the array at `store`."""
         where, here, mode = locate(store, None, None)
         steps = cls._array._opening(where, here, format_wanted(store, zarr_format), mode, config)
-        return cls(await finish_async(steps))
+        return cls(await run_steps_async(steps))
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncArray:

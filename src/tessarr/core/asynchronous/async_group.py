@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.async_node import _AsyncNode, wrapped
-from tessarr.core.asynchronous.sans_io import finish_async
+from tessarr.core.asynchronous.sans_io import run_steps_async
 from tessarr.core.creation.metadata import DEFAULT
 from tessarr.core.locate import format_of_new, format_wanted, locate
 from tessarr.core.node import Node
@@ -39,7 +39,7 @@ class AsyncGroup(_AsyncNode):
         """Open the group at `store`."""
         where, here, mode = locate(store, None, "r+")
         number = format_wanted(store, zarr_format)
-        return cls(await finish_async(cls._group._opening(where, here, number, mode, use_consolidated)))
+        return cls(await run_steps_async(cls._group._opening(where, here, number, mode, use_consolidated)))
 
     @classmethod
     async def from_store(
@@ -48,7 +48,7 @@ class AsyncGroup(_AsyncNode):
         """See `Group.from_store`."""
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
-        return cls(await finish_async(cls._group._creating(where, here, number, attributes, overwrite)))
+        return cls(await run_steps_async(cls._group._creating(where, here, number, attributes, overwrite)))
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncGroup:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from tessarr.core.asynchronous.sans_io import Call, Steps, finish
+from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.errors import TessarrError
 
 
@@ -96,7 +96,7 @@ class Clock:
                 steps.close()
                 return
             with suppress(TessarrError):
-                finish(steps)
+                run_steps(steps)
 
         threading.Thread(target=run, name="tessarr-outlive").start()
 

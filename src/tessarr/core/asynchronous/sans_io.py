@@ -1,7 +1,7 @@
-"""Functions that wait for stores, and their asynchronous twins.
+"""Functions that wait for stores, and their async variants.
 
 Opening, listing and creating nodes is written once, as a generator (*steps*): it yields the calls of a store that it
-waits for, all at once, and is sent their answers. `finish` makes the calls from this thread; `finish_async` awaits their
+waits for, all at once, and is sent their answers. `run_steps` makes the calls from this thread; `run_steps_async` awaits their
 ``_async`` twins, so that nothing blocks the event loop, any number of them wait at the same time, and cancelling ends the
 requests. Between two waits the steps themselves (parsing a large document) run in a thread. Steps that are cancelled are
 closed, so that a lock that they hold (`held`) is free again.
@@ -119,12 +119,12 @@ def check_wanted() -> None:
         _give_up(event)
 
 
-def finish(steps: Steps[R]) -> R:
+def run_steps(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are made from this thread, several that wait side by side."""
     return _go_on(steps, _begun(steps))
 
 
-async def finish_async(steps: Steps[R]) -> R:
+async def run_steps_async(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are awaited."""
     from tessarr.stores.remote.loop import gather_or_cancel
 
@@ -228,15 +228,15 @@ def _made(calls: Sequence[Call]) -> list[Any]:
     return run_side_by_side([call.now for call in calls])
 
 
-# -- making twins ----------------------------------------------------------------------------------------------------
+# -- making async variants --------------------------------------------------------------------------------------------
 
 
-def stepwise(function: Callable[P, Steps[R]]) -> Callable[P, R]:
-    """The synchronous function of a generator function of steps; `twin` makes the other one of it."""
+def sans_io(function: Callable[P, Steps[R]]) -> Callable[P, R]:
+    """The synchronous function of a generator function of steps; `async_variant` makes the other one of it."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return finish(function(*args, **kwargs))
+        return run_steps(function(*args, **kwargs))
 
     # What it returns is what its steps return.
     function.__annotations__["return"] = str(function.__annotations__["return"])[len("Steps[") : -1]
@@ -245,18 +245,18 @@ def stepwise(function: Callable[P, Steps[R]]) -> Callable[P, R]:
 
 
 def steps_of(function: Callable[P, R]) -> Callable[P, Steps[R]]:
-    """The generator function that `function`, made by `stepwise`, is of."""
+    """The generator function that `function`, made by `sans_io`, is of."""
     return function.steps  # type: ignore[attr-defined, no-any-return]
 
 
-def twin(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+def async_variant(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     """The ``_async`` form of `function`: the same arguments, result and errors."""
     steps = getattr(function, "steps", None)
 
     @functools.wraps(function)
     async def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if steps is not None:
-            return await finish_async(steps(*args, **kwargs))
+            return await run_steps_async(steps(*args, **kwargs))
         return await _threaded(lambda _: function(*args, **kwargs), lambda: None)
 
     call.__name__ = f"{function.__name__}_async"

@@ -8,7 +8,7 @@ from typing import Any
 from tessarr.common.warn import warn
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
-from tessarr.core.asynchronous.sans_io import Steps, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
 from tessarr.core.creation.metadata import DEFAULT, array_config, array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, creation_arguments
 from tessarr.core.locate import format_of_new, locate
@@ -20,7 +20,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.url import overlaps
 
 
-@stepwise
+@sans_io
 def create_array(
     store: Any = None,
     *,
@@ -129,7 +129,7 @@ def refuse_aliasing(source: Array, store: Store, path: str) -> None:
         )
 
 
-@stepwise
+@sans_io
 def create(
     shape: Any = None,
     chunks: Any = None,
@@ -213,5 +213,5 @@ def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
     return (yield from _create(where, here, metadata, chosen.options, replace, values, layout))
 
 
-create_array_async = twin(create_array)
-create_async = twin(create)
+create_array_async = async_variant(create_array)
+create_async = async_variant(create)

@@ -14,7 +14,7 @@ from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
 from tessarr.codecs.base import Codec
 from tessarr.codecs.parse import codec_from
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create_array
 from tessarr.core.group import Group
 from tessarr.core.open import open
@@ -35,7 +35,7 @@ def _container(store: Any, axis_order: AxisOrder, mode: str, options: Mapping[st
     return N5Store(StorePath(opened, path), axis_order=axis_order, read_only=mode == "r")
 
 
-@stepwise
+@sans_io
 def open_n5(
     store: Any,
     mode: str = "r",
@@ -62,7 +62,7 @@ def open_n5(
     return (yield from steps_of(open)(_container(store, axis_order, mode, storage_options), mode, path=path))
 
 
-@stepwise
+@sans_io
 def create_n5(
     store: Any,
     *,
@@ -126,5 +126,5 @@ def create_n5(
 
 _USUAL: dict[str, dict[str, Any]] = {"gzip": {"level": 5}, "zstd": {"level": 3}}
 
-open_n5_async = twin(open_n5)
-create_n5_async = twin(create_n5)
+open_n5_async = async_variant(open_n5)
+create_n5_async = async_variant(create_n5)

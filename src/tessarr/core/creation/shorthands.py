@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
-from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
 from tessarr.core.creation.like import chunks_of, like
 from tessarr.core.creation.metadata import DEFAULT, array_like
@@ -271,7 +271,7 @@ def create_hierarchy(
         yield path, Group._of(where, whole, metadata)
 
 
-@stepwise
+@sans_io
 def consolidate_metadata(
     store: Any, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
 ) -> Steps[Group]:
@@ -289,23 +289,23 @@ async def create_hierarchy_async(
     *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
 ) -> list[tuple[str, Array | Group]]:
     """Call `create_hierarchy` asynchronously; all nodes are there when it returns."""
-    return await twin(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))()
+    return await async_variant(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))()
 
 
-array_async = twin(array)
-empty_async = twin(empty)
-zeros_async = twin(zeros)
-ones_async = twin(ones)
-full_async = twin(full)
-empty_like_async = twin(empty_like)
-zeros_like_async = twin(zeros_like)
-ones_like_async = twin(ones_like)
-full_like_async = twin(full_like)
-open_like_async = twin(open_like)
-from_array_async = twin(from_array)
-save_async = twin(save)
-save_array_async = twin(save_array)
-save_group_async = twin(save_group)
-load_async = twin(load)
-tree_async = twin(tree)
-consolidate_metadata_async = twin(consolidate_metadata)
+array_async = async_variant(array)
+empty_async = async_variant(empty)
+zeros_async = async_variant(zeros)
+ones_async = async_variant(ones)
+full_async = async_variant(full)
+empty_like_async = async_variant(empty_like)
+zeros_like_async = async_variant(zeros_like)
+ones_like_async = async_variant(ones_like)
+full_like_async = async_variant(full_like)
+open_like_async = async_variant(open_like)
+from_array_async = async_variant(from_array)
+save_async = async_variant(save)
+save_array_async = async_variant(save_array)
+save_group_async = async_variant(save_group)
+load_async = async_variant(load)
+tree_async = async_variant(tree)
+consolidate_metadata_async = async_variant(consolidate_metadata)

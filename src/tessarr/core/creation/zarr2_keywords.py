@@ -63,7 +63,7 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
 
 def set_fill_value(array: Array, value: Any) -> None:
     """State another fill value; elements never written read as that from then on. Raises `ReadOnlyError`."""
-    from tessarr.core.asynchronous.sans_io import finish
+    from tessarr.core.asynchronous.sans_io import run_steps
     from tessarr.core.creation.metadata import fill_from
     from tessarr.core.stored import metadata_io
 
@@ -72,7 +72,7 @@ def set_fill_value(array: Array, value: Any) -> None:
     metadata = array._metadata.with_(fill_value=fill_from(array._metadata.data_type, value, array.zarr_format))
     document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
     metadata_io.change_document(array._store, array.path, metadata, {"fill_value": document["fill_value"]})
-    finish(array._becoming(metadata, state))
+    run_steps(array._becoming(metadata, state))
 
 
 def check_chunk_store(store: Store, chunk_store: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create, create_array
 from tessarr.core.creation.metadata import DEFAULT
 from tessarr.core.group_parts.members import Members
@@ -19,7 +19,7 @@ from tessarr.errors import ContainsGroupError
 class ArrayCreation(Members):
     """Creating arrays in a group. `Group` inherits it."""
 
-    @stepwise
+    @sans_io
     def create_array(
         self,
         name: str,
@@ -78,7 +78,7 @@ class ArrayCreation(Members):
         )
         return (yield from creating)
 
-    @stepwise
+    @sans_io
     def create(
         self,
         name: str,
@@ -136,7 +136,7 @@ class ArrayCreation(Members):
         )
         return (yield from creating)
 
-    @stepwise
+    @sans_io
     def require_array(
         self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, config: Any = None, **kwargs: Any
     ) -> Steps[Array]:
@@ -158,15 +158,15 @@ class ArrayCreation(Members):
             raise TypeError(f"array {found.name} has dtype {found.dtype}, not {dtype}")
         return found if config is None else found.with_config(config)
 
-    @stepwise
+    @sans_io
     def __setitem__(self, name: str, value: Any) -> Steps[None]:
         """Store an array-like as the array `name`, replacing a member of that name."""
         yield from steps_of(ArrayCreation.create_array)(self, name, data=value, overwrite=True)
 
-    setitem_async = twin(__setitem__)
-    create_array_async = twin(create_array)
-    create_async = twin(create)
-    require_array_async = twin(require_array)
+    setitem_async = async_variant(__setitem__)
+    create_array_async = async_variant(create_array)
+    create_async = async_variant(create)
+    require_array_async = async_variant(require_array)
 
 
 def _serves(found: Array, dtype: Any, exact: bool) -> bool:

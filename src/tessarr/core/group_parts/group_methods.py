@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import twin
+from tessarr.core.asynchronous.sans_io import async_variant
 from tessarr.core.creation.like import like
 from tessarr.core.group_parts.array_creation import ArrayCreation, fits
 from tessarr.core.info import group_info
@@ -28,7 +28,7 @@ def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[Any, A
     def listed(*args: P.args, **kwargs: P.kwargs) -> list[R]:
         return list(function(*args, **kwargs))
 
-    made = twin(listed)
+    made = async_variant(listed)
     made.__doc__ = f"Call `{function.__name__}` asynchronously; the items as a list."
     return made
 
@@ -225,26 +225,26 @@ class GroupMethods(ArrayCreation):
     arrays_async = _listing(arrays)
     array_keys_async = _listing(array_keys)
     array_values_async = _listing(array_values)
-    tree_async = twin(tree)
-    require_groups_async = twin(require_groups)
-    create_groups_async = twin(create_groups)
+    tree_async = async_variant(tree)
+    require_groups_async = async_variant(require_groups)
+    create_groups_async = async_variant(create_groups)
     create_hierarchy_async = _listing(create_hierarchy)
-    array_async = twin(array)
-    empty_async = twin(empty)
-    zeros_async = twin(zeros)
-    ones_async = twin(ones)
-    full_async = twin(full)
-    empty_like_async = twin(empty_like)
-    zeros_like_async = twin(zeros_like)
-    ones_like_async = twin(ones_like)
-    full_like_async = twin(full_like)
-    create_dataset_async = twin(create_dataset)
-    require_dataset_async = twin(require_dataset)
-    pop_async = twin(pop)
-    popitem_async = twin(popitem)
-    setdefault_async = twin(setdefault)
-    update_async = twin(update)
-    clear_async = twin(clear)
-    visititems_async = twin(visititems)
-    visitkeys_async = visit_async = twin(visitkeys)
-    visitvalues_async = twin(visitvalues)
+    array_async = async_variant(array)
+    empty_async = async_variant(empty)
+    zeros_async = async_variant(zeros)
+    ones_async = async_variant(ones)
+    full_async = async_variant(full)
+    empty_like_async = async_variant(empty_like)
+    zeros_like_async = async_variant(zeros_like)
+    ones_like_async = async_variant(ones_like)
+    full_like_async = async_variant(full_like)
+    create_dataset_async = async_variant(create_dataset)
+    require_dataset_async = async_variant(require_dataset)
+    pop_async = async_variant(pop)
+    popitem_async = async_variant(popitem)
+    setdefault_async = async_variant(setdefault)
+    update_async = async_variant(update)
+    clear_async = async_variant(clear)
+    visititems_async = async_variant(visititems)
+    visitkeys_async = visit_async = async_variant(visitkeys)
+    visitvalues_async = async_variant(visitvalues)

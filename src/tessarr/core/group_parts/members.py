@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, ask, finish, steps_of, stepwise, twin
+from tessarr.core.asynchronous.sans_io import Steps, ask, async_variant, run_steps, sans_io, steps_of
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.info import GroupInfo, group_info
@@ -88,7 +88,7 @@ class Members(Node):
         """A readable summary, without looking at members."""
         return group_info(self)
 
-    @stepwise
+    @sans_io
     def info_complete(self) -> Steps[GroupInfo]:
         """`info` with the number of members."""
         return group_info(self, [isinstance(node, Array) for _, node in (yield from self._walking(None))])
@@ -122,7 +122,7 @@ class Members(Node):
         metadata = yield from self._reading_member(whole)
         return None if metadata is None else self._open(whole, metadata)
 
-    @stepwise
+    @sans_io
     def __getitem__(self, path: str) -> Steps[Array | Group]:
         """The member at `path`, which may lead down several groups. Raises `KeyError`."""
         if not isinstance(path, str):
@@ -132,7 +132,7 @@ class Members(Node):
             raise KeyError(f"no member {path!r} in group {self.name}")
         return found
 
-    @stepwise
+    @sans_io
     def get(self, path: str, default: Any = None) -> Steps[Any]:
         """The member at `path`, or `default`."""
         try:
@@ -140,7 +140,7 @@ class Members(Node):
         except KeyError:
             return default
 
-    @stepwise
+    @sans_io
     def get_array(self, path: str) -> Steps[Array]:
         """The array at `path`. Raises `ArrayNotFoundError`, also when a group is there."""
         found = yield from steps_of(Members.get)(self, path)
@@ -149,7 +149,7 @@ class Members(Node):
         wrong = ArrayNotFoundError if found is None else GroupInsteadError
         raise wrong("no array here", store=self._store.url, path=f"/{self._join(path)}")
 
-    @stepwise
+    @sans_io
     def get_group(self, path: str) -> Steps[Group]:
         """The group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
         found = yield from steps_of(Members.get)(self, path)
@@ -158,11 +158,11 @@ class Members(Node):
         wrong = GroupNotFoundError if found is None else ArrayInsteadError
         raise wrong("no group here", store=self._store.url, path=f"/{self._join(path)}")
 
-    @stepwise
+    @sans_io
     def __contains__(self, path: object) -> Steps[bool]:
         return isinstance(path, str) and (yield from self._reading_member(self._join(path))) is not None
 
-    @stepwise
+    @sans_io
     def __delitem__(self, path: str) -> Steps[None]:
         """Remove a member and everything below it. Raises `KeyError`."""
         self._will_change()
@@ -192,7 +192,7 @@ class Members(Node):
         start = len(prefix_of(self._path))
         return sorted(path[start:] for path, _ in (yield from self._reading_below(0)))
 
-    @stepwise
+    @sans_io
     def non_members(self) -> Steps[tuple[str, ...]]:
         """Names with something stored below them that are no members: no document of this format describes them.
 
@@ -203,7 +203,7 @@ class Members(Node):
         members = set((yield from self._children()))
         return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
 
-    @stepwise
+    @sans_io
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> Steps[tuple[tuple[str, Array | Group], ...]]:
@@ -225,16 +225,16 @@ class Members(Node):
             members.sort(key=itemgetter(0))
         return tuple(_in_order(self, below))
 
-    @stepwise
+    @sans_io
     def nmembers(self, max_depth: int | None = 0) -> Steps[int]:
         """Number of members down to `max_depth`."""
         return len((yield from self._walking(max_depth)))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(finish(self._children()))
+        return iter(run_steps(self._children()))
 
     def __len__(self) -> int:
-        return len(finish(self._children()))
+        return len(run_steps(self._children()))
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -250,13 +250,13 @@ class Members(Node):
         with CHANGING:
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
 
-    @stepwise
+    @sans_io
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Self]:
         """Set several attributes in one write; returns the group."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
-    @stepwise
+    @sans_io
     def refresh(self) -> Steps[None]:
         """Read the metadata anew, consolidated metadata included where it was used."""
         done = False
@@ -289,7 +289,7 @@ class Members(Node):
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
         return {**kept, "given": self._store.given}
 
-    @stepwise
+    @sans_io
     def create_group(
         self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
     ) -> Steps[Group]:
@@ -298,7 +298,7 @@ class Members(Node):
         number = self._metadata.zarr_format
         return (yield from self._group._creating(self._store, self._join(name), number, attributes, overwrite))
 
-    @stepwise
+    @sans_io
     def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
         """The group `name`, created if it is missing. Raises `ContainsArrayError` when an array is there."""
         found = None if overwrite else (yield from self._getting(name))
@@ -313,21 +313,21 @@ class Members(Node):
         self._will_change()
         move_node(self._store, self._join(source), self._join(dest))
 
-    getitem_async = twin(__getitem__)
-    contains_async = twin(__contains__)
-    delitem_async = twin(__delitem__)
-    get_async = twin(get)
-    get_array_async = twin(get_array)
-    get_group_async = twin(get_group)
-    non_members_async = twin(non_members)
-    members_async = twin(members)
-    nmembers_async = twin(nmembers)
-    create_group_async = twin(create_group)
-    require_group_async = twin(require_group)
-    update_attributes_async = twin(update_attributes)
-    refresh_async = twin(refresh)
-    move_async = twin(move)
-    info_complete_async = twin(info_complete)
+    getitem_async = async_variant(__getitem__)
+    contains_async = async_variant(__contains__)
+    delitem_async = async_variant(__delitem__)
+    get_async = async_variant(get)
+    get_array_async = async_variant(get_array)
+    get_group_async = async_variant(get_group)
+    non_members_async = async_variant(non_members)
+    members_async = async_variant(members)
+    nmembers_async = async_variant(nmembers)
+    create_group_async = async_variant(create_group)
+    require_group_async = async_variant(require_group)
+    update_attributes_async = async_variant(update_attributes)
+    refresh_async = async_variant(refresh)
+    move_async = async_variant(move)
+    info_complete_async = async_variant(info_complete)
 
 
 def _in_order(

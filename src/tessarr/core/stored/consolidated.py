@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from tessarr.common.warn import Diagnostic, report, warn
-from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.core.asynchronous.sans_io import Steps, ask, run_steps
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
 from tessarr.errors import TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
@@ -89,7 +89,7 @@ def following_change(
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
     """`following_change` for many nodes: each document that holds consolidated metadata is changed once."""
-    finish(_following(store, paths, None, []))
+    run_steps(_following(store, paths, None, []))
     _follow_outside(store, paths, [])
 
 
@@ -129,7 +129,7 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
     outside = LocalStore(top)
     try:
         if policy == "update":
-            finish(_following(outside, below, None, left))
+            run_steps(_following(outside, below, None, left))
         else:
             _warn_of_stale(outside, inside, below, left)
     except (OSError, TessarrError) as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.common.warn import warn
-from tessarr.core.asynchronous.sans_io import Call, Steps, ask, finish
+from tessarr.core.asynchronous.sans_io import Call, Steps, ask, run_steps
 from tessarr.core.stored.consolidated import Holder, following_change, holding, is_holder, places_above
 from tessarr.core.stored.parse_cache import parse_node
 from tessarr.core.stored.walk import Entry, check_answers, reading_entries, walking_below
@@ -53,7 +53,7 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
     All documents a node may have are asked for at once. Without `zarr_format`, v3 wins over v2 over v1 (which is looked
     for at a store's root only), with a warning when several are there.
     """
-    return finish(reading(store, [path], zarr_format))[0]
+    return run_steps(reading(store, [path], zarr_format))[0]
 
 
 def reading(
@@ -183,7 +183,7 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
 
 def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:
     """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
-    return finish(requiring(store, path, zarr_format, kind))
+    return run_steps(requiring(store, path, zarr_format, kind))
 
 
 def requiring(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> Steps[NodeMetadata]:
@@ -224,7 +224,7 @@ def check_path(path: str, zarr_format: ZarrFormat) -> None:
 
 def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
     """Write a new node, and groups at those of its ancestors that are missing. See `creating`."""
-    finish(creating(store, path, metadata, overwrite=overwrite))
+    run_steps(creating(store, path, metadata, overwrite=overwrite))
 
 
 def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
@@ -327,7 +327,7 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
     def steps() -> Steps[None]:
         yield from _making_ancestors(store, path, zarr_format, (yield from looking_around(store, path)))
 
-    finish(steps())
+    run_steps(steps())
 
 
 def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> Steps[None]:
@@ -351,7 +351,7 @@ def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: 
 
 def delete_node(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it."""
-    finish(deleting(store, path))
+    run_steps(deleting(store, path))
 
 
 def deleting(store: Store, path: str) -> Steps[None]:
@@ -388,7 +388,7 @@ def changing_attributes(
 
 def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
     """Replace some members of an array's stored document and leave all others as they are."""
-    finish(changing_document(store, path, metadata, changes))
+    run_steps(changing_document(store, path, metadata, changes))
 
 
 def changing_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
@@ -455,7 +455,7 @@ def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: 
 
     Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
     """
-    finish(consolidating(store, path, zarr_format, metadata_key))
+    run_steps(consolidating(store, path, zarr_format, metadata_key))
 
 
 def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:

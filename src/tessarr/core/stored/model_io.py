@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tessarr.common.warn import warn
-from tessarr.core.asynchronous.sans_io import finish
+from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walking_below
@@ -72,7 +72,7 @@ def _read_tree(store: Store, top: Entry, zarr_format: ZarrFormat, *, strict: boo
     specs = {top.path: own_spec(top.documents(zarr_format), zarr_format, top.path)}
     children: dict[str, list[str]] = {}
     is_group = isinstance(specs[top.path], GroupSpec)
-    for entry in finish(walking_below(store, top, zarr_format, _NAMES, others=True)) if is_group else ():
+    for entry in run_steps(walking_below(store, top, zarr_format, _NAMES, others=True)) if is_group else ():
         if zarr_format not in entry.formats:
             _mixed(entry.path, entry.formats[0], zarr_format, strict=strict)
             continue
@@ -119,7 +119,7 @@ def to_store(
     try:
         values = serialise(spec, path, consolidate=consolidate)
         metadata_io.check_path(path, spec.zarr_format)
-        finish(metadata_io.creating_documents(place, path, spec.zarr_format, values, overwrite=overwrite))
+        run_steps(metadata_io.creating_documents(place, path, spec.zarr_format, values, overwrite=overwrite))
     finally:
         _close(place, store)
 

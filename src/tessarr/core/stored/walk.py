@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr.common.warn import Diagnostic, report
-from tessarr.core.asynchronous.sans_io import Steps, ask, finish
+from tessarr.core.asynchronous.sans_io import Steps, ask, run_steps
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
@@ -93,7 +93,7 @@ def walk(
         below = (yield from walking_below(store, top, zarr_format, names)) if top.is_group(chosen) else []
         return [top, *below]
 
-    return finish(steps())
+    return run_steps(steps())
 
 
 def walking_below(
@@ -149,7 +149,7 @@ def _is_of_an_extension(entry: Entry) -> bool:
 
 def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAMES) -> list[Entry]:
     """Read the documents of several nodes in one request. See `reading_entries`."""
-    return finish(reading_entries(store, paths, names))
+    return run_steps(reading_entries(store, paths, names))
 
 
 def reading_entries(
