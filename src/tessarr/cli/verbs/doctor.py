@@ -67,9 +67,19 @@ _SAMPLES: dict[str, dict[str, Any]] = {
     "numcodecs.bitround": {"keepbits": 23},
     "numcodecs.astype": {"decode_dtype": "<f4", "encode_dtype": "<f8"},
     "numcodecs.shuffle": {"elementsize": 4},
+    "conditional": {"codecs": [{"name": "gzip", "configuration": {"level": 1}}]},
+    "pad": {"location": "end", "nbytes": 4},
+    "n5_default": {
+        "codecs": [
+            {"name": "transpose", "configuration": {"order": [1, 0]}},
+            {"name": "bytes", "configuration": {"endian": "big"}},
+        ]
+    },
+    "n5_varlen": {"codecs": [{"name": "vlen-utf8"}]},
 }
 """What a codec must be told to store the sample, a small array of float32."""
-_TEXT = {"vlen-utf8": str, "vlen-bytes": bytes}
+_TEXT = {"vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes}
+_IMAGE = ("jpeg",)
 _BOOLEAN = ("packbits", "numcodecs.packbits")
 _REFUSED = ("numcodecs.pickle",)
 
@@ -232,17 +242,20 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
 
     if name in _REFUSED:
         return None
+    spelling, name = name, name.removeprefix("zarrs.").rpartition("/")[2].replace("vlen_", "vlen-")
     options = {"shape": [12 * times]} if name == "reshape" else _SAMPLES.get(name)
-    codec = codec_from(name if options is None else {"name": name, "configuration": options})
+    codec = codec_from(spelling if options is None else {"name": spelling, "configuration": options})
     values: Any = np.arange(12, dtype="float32").reshape(4, 3)
     if name in _TEXT:
         values = (
             np.array([["a", "b"]], dtype=np.dtypes.StringDType())
-            if name == "vlen-utf8"
+            if _TEXT[name] is str
             else np.array([[b"a", b"b"]], dtype=object)
         )
     elif name in _BOOLEAN:
         values = values % 2 == 0
+    elif name in _IMAGE:
+        values = np.zeros((8, 8), "uint8")  # what a lossy codec keeps exactly
     values = np.concatenate([values] * times)
     place = (
         "filters"
