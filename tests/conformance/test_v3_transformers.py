@@ -124,7 +124,7 @@ def test_requests_go_from_the_array_through_each_to_the_store(transformers: Any,
     again = tessarr.open(store, mode="r")
     assert again[...].tolist() == [1, 2, 3, 4]
     assert again[3] == 4
-    assert [coords for coords, _ in again.stored_chunks()] == [(0,), (1,)]
+    assert sorted(coords for coords, _ in again.stored_chunks()) == [(0,), (1,)]
     assert again.nchunks_initialized == 2
     z[1] = 9
     assert tessarr.open(store, mode="r")[...].tolist() == [1, 9, 3, 4]

@@ -1,7 +1,7 @@
 """Carry out chunk reads: send what they request to the store, and give them the responses.
 
 `run` and `run_async` are the two drivers, and the only code that waits for chunks. A remote store gets all requests at
-once, as many as its concurrency limit allows are in flight, and each response is decoded while others are on their way.
+once, as many as its concurrency limit allows are in flight, and each response is decoded while others are in flight.
 Any other store is asked for what is needed in one `fetch` after another.
 """
 
@@ -48,14 +48,14 @@ _Wanted: TypeAlias = tuple[int, Request]
 
 def run(plans: Sequence[ReadPlan], store: Store) -> None:
     """Carry out `plans`, whose arrays are in `store`."""
-    if store.is_remote:
+    if isinstance(store, FetchOne):
         from tessarr.stores.remote import loop
 
         for batch in _batches(plans, BATCH_NBYTES):
             loop.run(_run_remote(batch, store, _call_inline))
         return
-    for batch in _batches(plans, _LOCAL_BATCH_NBYTES):
-        reads, wanted = _begin(batch, _whole_below(store))
+    for batch in _batches(plans, BATCH_NBYTES if store.is_remote else _LOCAL_BATCH_NBYTES):
+        reads, wanted = _begin(batch, _remote_whole_below(batch) if store.is_remote else _whole_below(store))
         while wanted:
             wanted = _deliver(reads, wanted, store.fetch([request.fetch for _, request in wanted]))
 
@@ -79,6 +79,13 @@ def _whole_below(store: Store) -> int:
     while isinstance(inner := getattr(store, "store", None), Store):
         store = inner
     return sys.maxsize if type(store).get_ranges is Store.get_ranges else _SMALL_SHARD
+
+
+def _remote_whole_below(batch: _Batch) -> int:
+    """The same for a remote store: a shard no larger than the gap that a request may span saves a round trip."""
+    from tessarr.stores.remote.coalesce import coalescing
+
+    return min(coalescing().max_gap, _SPARE_NBYTES // batch.parts)
 
 
 async def _call_inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -122,12 +129,9 @@ def _batches(plans: Iterable[ReadPlan], most: int) -> Iterator[_Batch]:
 
 async def _run_remote(batch: _Batch, store: Store, alone: _Caller) -> None:
     """Carry out a batch; `alone` calls what computes while nothing is in flight."""
-    from tessarr.stores.remote.coalesce import coalescing
     from tessarr.stores.remote.loop import in_thread
 
-    # A shard no larger than the gap that a request may span is requested whole: that saves a round trip.
-    whole_below = min(coalescing().max_gap, _SPARE_NBYTES // batch.parts)
-    reads, new = await alone(_begin, batch, whole_below)
+    reads, new = await alone(_begin, batch, _remote_whole_below(batch))
     in_flight: dict[asyncio.Task[list[Any]], list[_Wanted]] = {}
     landed: asyncio.Queue[asyncio.Task[list[Any]]] = asyncio.Queue()
     try:

@@ -89,13 +89,13 @@ def _read(
         if entry is None:
             target[inner.out_sel] = layout.spec.fill
     stored = [(inner, entry) for inner, entry in entries if entry is not None]
-    readers = [_read(layout.inner, inner, target, _shift(within, entry), version) for inner, entry in stored]
-    if stored and size is None and not version.remote:
-        readers.append(_one_byte(layout.last_byte([entry for _, entry in stored])))
-    if data is None:
-        yield from _together(readers)
+    reader = _together([_read(layout.inner, inner, target, _shift(within, entry), version) for inner, entry in stored])
+    if data is not None:
+        _from_bytes(reader, data, within)
+    elif stored and size is None and not version.remote:
+        yield from _checked(reader, layout.last_byte([entry for _, entry in stored]))
     else:
-        _from_bytes(_together(readers), data, within)
+        yield from reader
     _move_into_place(target, part, out, chain)
 
 
@@ -146,10 +146,14 @@ def _from_bytes(reader: Reader, data: Buffer, within: ByteRange) -> None:
             ranges = reader.send([view[start:stop].data for start, stop in bounds])
 
 
-def _one_byte(at: ByteRange) -> Reader:
-    """Check that the value has the byte `at`."""
-    (byte,) = yield [at]
-    _exactly(byte, at)
+def _checked(reader: Reader, at: ByteRange) -> Reader:
+    """Read what `reader` needs, after the first response has shown that the value has the byte `at`."""
+    found = yield [*next(reader), at]
+    _exactly(found[-1], at)
+    with suppress(StopIteration):
+        ranges = reader.send(found[:-1])
+        while True:
+            ranges = reader.send((yield ranges))
 
 
 def _fill(bound: BoundArray, part: Part, out: Target) -> None:
