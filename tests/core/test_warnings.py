@@ -385,6 +385,13 @@ CASES = [
             lambda *_: tessarr.create_group_async(Distant(), path="ä", zarr_format=2),
         )
     ),
+    *(
+        Case("stores/path.py:check_node_name", ZarrUserWarning, "which Zarr v3 reserves", provoke)
+        for provoke in (
+            lambda *_: tessarr.create_array({}, name="__a", **SMALL),
+            lambda *_: tessarr.create_group_async(Distant(), path="__a"),
+        )
+    ),
     Case(
         "conventions/base.py:_offered",
         ZarrRuntimeWarning,

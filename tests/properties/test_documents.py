@@ -31,7 +31,7 @@ def test_arrays_of_any_document_keep_every_bit(data: st.DataObject) -> None:
     document = data.draw(v3_documents())
     store = {"zarr.json": json.dumps(document).encode()}
     array = opened(store, data.draw(st.sampled_from(["auto", "reference"])))
-    data_type = array.metadata.data_type
+    data_type = array._bound.metadata.data_type
     expected = data.draw(elements(array.shape, data_type))
     array[...] = expected
     if array.size and array.ndim:

@@ -38,7 +38,7 @@ def test_partial_writes_and_reads_agree_with_numpy(data: st.DataObject) -> None:
     layout = data.draw(layouts(min_dims=1))
     array = tessarr.create_array(MemoryStore(), **layout.arguments())
     model = np.empty(layout.shape, array.dtype)
-    model[...] = array.fill_value if array.fill_value is not None else array.metadata.data_type.default_fill()
+    model[...] = array.fill_value if array.fill_value is not None else array._bound.metadata.data_type.default_fill()
     for _ in range(data.draw(st.integers(1, 3))):
         where = data.draw(boxes(layout.shape))
         new = data.draw(values(np.empty(layout.shape)[where].shape, layout.dtype))
@@ -55,7 +55,7 @@ def test_orthogonal_and_point_writes_agree_with_numpy(data: st.DataObject) -> No
     layout = data.draw(layouts(min_dims=1).filter(lambda layout: 0 not in layout.shape))
     array = tessarr.create_array(MemoryStore(), **layout.arguments())
     model = np.empty(layout.shape, array.dtype)
-    model[...] = array.fill_value if array.fill_value is not None else array.metadata.data_type.default_fill()
+    model[...] = array.fill_value if array.fill_value is not None else array._bound.metadata.data_type.default_fill()
     picks = tuple(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=6, unique=True)) for n in layout.shape)
     new = data.draw(values(tuple(map(len, picks)), layout.dtype))
     array.oindex[picks] = new
@@ -80,7 +80,7 @@ def test_orthogonal_and_point_writes_agree_with_numpy(data: st.DataObject) -> No
 def test_resize_and_append_agree_with_a_model(data: st.DataObject) -> None:
     layout = data.draw(layouts(min_dims=1))
     array = tessarr.create_array(MemoryStore(), **layout.arguments())
-    fill = array.fill_value if array.fill_value is not None else array.metadata.data_type.default_fill()
+    fill = array.fill_value if array.fill_value is not None else array._bound.metadata.data_type.default_fill()
     model = np.empty(layout.shape, array.dtype)
     model[...] = fill
     for _ in range(data.draw(st.integers(1, 4))):

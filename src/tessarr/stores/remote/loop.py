@@ -54,11 +54,12 @@ class _Closer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._process = os.getpid()
+        self._loops = _loops  # modules are empty when the interpreter ends
 
     def __del__(self) -> None:
-        if os.getpid() == self._process and not self._loop.is_running():
-            _loops.discard(self._loop)
+        # A loop that is in no table any more belongs to the parent of this process.
+        if self._loop in self._loops and not self._loop.is_running():
+            self._loops.discard(self._loop)
             self._loop.close()
 
 
