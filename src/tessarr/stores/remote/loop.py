@@ -54,11 +54,12 @@ class _Closer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._loops = _loops  # modules are empty when the interpreter ends
+        # Kept here, because modules are empty when the interpreter ends.
+        self._loops, self._getpid = _loops, os.getpid
+        self._process = os.getpid()
 
     def __del__(self) -> None:
-        # A loop that is in no table any more belongs to the parent of this process.
-        if self._loop in self._loops and not self._loop.is_running():
+        if self._getpid() == self._process and not self._loop.is_running():
             self._loops.discard(self._loop)
             self._loop.close()
 
