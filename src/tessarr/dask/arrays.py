@@ -1,0 +1,123 @@
+"""From a stored array to one of dask, and back.
+
+A task that covers whole stored chunks (shards, where there are shards) replaces them without reading, and no other task
+touches them. So tasks are aligned to these, and nothing is locked beyond the store's own locks, which the seams at the edge
+of a region may meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+from dask.array.core import normalize_chunks
+from dask.base import tokenize
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+    from tessarr.grids.base import Axis
+
+
+def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inline_array: bool = False) -> Any:
+    """Make a dask array that reads `z`, a block per task.
+
+    `chunks`: ``"shards"`` is what is stored as one value (shards, or else chunks); ``"chunks"`` what can be read alone
+    (the inner chunks of shards); ``"auto"`` or a size such as ``"64MiB"`` as many whole stored values as that holds;
+    anything else means what it means to `dask.array.from_array`. `name`: that of the dask array; by default it follows
+    from the place and the documents of `z` and from the blocks, so that it is the same in every process and session.
+
+    >>> import tessarr, tessarr.dask
+    >>> z = tessarr.zeros((100, 100), chunks=(10, 10), dtype="f8", store={})
+    >>> tessarr.dask.from_array(z, chunks="16KiB").chunks[0]
+    (40, 40, 20)
+    """
+    blocks = blocks_of(z, chunks)
+    return da.from_array(
+        z,
+        chunks=blocks,
+        name=name or f"tessarr-{tokenize(z, blocks)}",
+        lock=False,
+        fancy=False,  # lists among slices mean other things to NumPy than to dask
+        inline_array=inline_array,
+        meta=da.empty((0,) * z.ndim, dtype=z.dtype)._meta,
+    )
+
+
+def blocks_of(z: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
+    """The sizes of blocks along each axis that `chunks` means for `z`; see `from_array`."""
+    if chunks == "shards":
+        return z.write_chunk_sizes
+    if chunks == "chunks":
+        return z.read_chunk_sizes
+    stored = tuple(sizes or (0,) for sizes in z.write_chunk_sizes)
+    blocks = normalize_chunks(chunks, z.shape, dtype=z.dtype, previous_chunks=stored)
+    return aligned(blocks, z) if isinstance(chunks, str) else blocks
+
+
+def aligned(
+    blocks: Sequence[Sequence[int]], z: Array, region: Sequence[slice] | None = None
+) -> tuple[tuple[int, ...], ...]:
+    """The blocks next to `blocks` that begin and end where stored values of `z` do, or where the region does.
+
+    Each end that lies within a stored value moves to that value's end, so that blocks grow by less than one such value.
+
+    >>> import tessarr, tessarr.dask
+    >>> z = tessarr.zeros((10,), chunks=(4,), dtype="f8", store={})
+    >>> tessarr.dask.aligned([(3, 3, 4)], z), tessarr.dask.aligned([(3, 3)], z, (slice(2, 8),))
+    (((4, 4, 2),), ((6,),))
+    """
+    starts = [0] * z.ndim if region is None else [part.start or 0 for part in region]
+    return tuple(
+        _aligned_axis(sizes, axis, start) for sizes, axis, start in zip(blocks, z._bound.axes, starts, strict=True)
+    )
+
+
+def _aligned_axis(sizes: Sequence[int], axis: Axis, start: int) -> tuple[int, ...]:
+    stop, at, ends = start + sum(sizes), start, []
+    for size in sizes:
+        at += size
+        if at < stop:
+            index = axis.find(at)
+            end = at if axis.start(index) == at else axis.start(index) + axis.size(index)
+            ends.append(min(end, stop))
+    ends = sorted({*ends, stop} - {start})
+    return tuple(end - begin for begin, end in zip([start, *ends], ends, strict=False)) or (0,)
+
+
+def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **options: Any) -> Any:
+    """Write `x` to `z`, or to `region` of it, by tasks that each write whole stored values (shards, or else chunks).
+
+    `x` is rechunked to such blocks first, and no lock is taken around the tasks: threads, processes and
+    `distributed` write side by side. `region`: slices of step 1, as many as axes; ``None`` for all of `z`. Where a region
+    begins or ends within a stored value, one task changes that value, under the store's lock, and what lies beside the
+    region stays. `options` are those of `dask.array.store`, such as `scheduler`.
+
+    Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ.
+
+    >>> import dask.array as da, tessarr, tessarr.dask
+    >>> z = tessarr.zeros((6,), chunks=(4,), dtype="i4", store={})
+    >>> tessarr.dask.store(da.ones((3,), chunks=1, dtype="i4"), z, region=slice(2, 5))
+    >>> z[...].tolist()
+    [0, 0, 1, 1, 1, 0]
+    """
+    whole = _region(z, region)
+    shape = tuple(part.stop - part.start for part in whole)
+    x = da.asarray(x)
+    if x.shape != shape:
+        raise ValueError(f"the shapes differ: {x.shape} is to be stored in a region of shape {shape} of {z!r}")
+    blocks = aligned(x.chunks, z, whole)
+    kept = {**options, "lock": False, "compute": compute}
+    return da.store(x.rechunk(blocks), z, regions=whole, **kept)
+
+
+def _region(z: Array, region: Any) -> tuple[slice, ...]:
+    """`region` as a slice with start and stop per axis."""
+    given = () if region is None else region if isinstance(region, tuple) else (region,)
+    if len(given) > z.ndim or not all(isinstance(part, slice) for part in given):
+        raise ValueError(f"a region is at most {z.ndim} slices, got {region!r}")
+    parts = [*given, *[slice(None)] * (z.ndim - len(given))]
+    if any(part.step not in (None, 1) for part in parts):
+        raise ValueError(f"the slices of a region have step 1, got {region!r}")
+    bounds = [part.indices(length) for part, length in zip(parts, z.shape, strict=True)]
+    return tuple(slice(start, max(start, stop)) for start, stop, _ in bounds)

@@ -1,0 +1,143 @@
+"""Arrays of dask over stored arrays: aligned to what is stored, named alike everywhere, written without a lock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tessarr
+import tessarr.dask
+from tessarr.stores.memory.store import MemoryStore
+
+
+def made(place: Any, shape: tuple[int, ...] = (30, 20), **layout: Any) -> tessarr.Array:
+    layout = layout or {"chunks": (2, 5), "shards": (6, 10)}
+    z = tessarr.create_array(place, name="a", shape=shape, dtype="i4", overwrite=True, **layout)
+    z[...] = np.arange(z.size).reshape(shape)
+    return z
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ("shards", ((6,) * 5, (10, 10))),
+        ("chunks", ((2,) * 15, (5,) * 4)),
+        ((7, -1), ((7, 7, 7, 7, 2), (20,))),
+        ("auto", ((30,), (20,))),
+    ],
+)
+def test_blocks(chunks: Any, expected: Any) -> None:
+    z = made({})
+    x = tessarr.dask.from_array(z, chunks=chunks)
+    assert x.chunks == expected
+    np.testing.assert_array_equal(x.compute(), z[...])
+    np.testing.assert_array_equal(x[3, [5, 1]].compute(), z[...][3, [5, 1]])
+
+
+def test_sizes_are_whole_shards() -> None:
+    x = tessarr.dask.from_array(made({}), chunks="500B")
+    assert all(
+        sum(sizes[:n]) % step == 0 for sizes, step in zip(x.chunks, (6, 10), strict=True) for n in range(len(sizes))
+    )
+
+
+def test_names_are_the_same_in_another_process(tmp_path: Path) -> None:
+    made(tmp_path / "a.zarr")
+    program = (
+        "import sys, tessarr, tessarr.dask\n"
+        "print(tessarr.dask.from_array(tessarr.open_array(sys.argv[1], path='a')).name)"
+    )
+    run = [sys.executable, "-c", program, str(tmp_path / "a.zarr")]
+    names = {subprocess.run(run, check=True, capture_output=True, text=True).stdout for _ in range(2)}
+    (name,) = names
+    z = tessarr.open_array(tmp_path / "a.zarr", path="a")
+    assert name.strip() == tessarr.dask.from_array(z).name != tessarr.dask.from_array(z, chunks="chunks").name
+
+
+class Counting(MemoryStore):
+    """How often each chunk was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def set(self, key: str, value: Any, **options: Any) -> Any:
+        self.written.append(key)
+        return super().set(key, value, **options)
+
+
+def test_each_shard_is_written_once_whatever_the_blocks() -> None:
+    store = Counting()
+    z = made(store)
+    values = np.arange(600, dtype="i4").reshape(30, 20) * 3 + 1
+    store.written.clear()
+    with dask.config.set(scheduler="sync"):
+        tessarr.dask.store(da.from_array(values, chunks=(7, 3)), z)
+    np.testing.assert_array_equal(z[...], values)
+    chunks = [key for key in store.written if "/c/" in key]
+    assert len(chunks) == len(set(chunks)) <= 10
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    chunk=st.integers(1, 7),
+    start=st.integers(0, 10),
+)
+def test_aligned_blocks_cover_the_region_and_share_no_stored_chunk(sizes: list[int], chunk: int, start: int) -> None:
+    stop = start + sum(sizes)
+    z = tessarr.create_array({}, shape=(stop + 3,), chunks=(chunk,), dtype="i1")
+    (blocks,) = tessarr.dask.aligned([sizes], z, (slice(start, stop),))
+    ends = start + np.cumsum(blocks)
+    assert min(blocks) > 0
+    assert ends[-1] == stop
+    assert all(end % chunk == 0 for end in ends[:-1])
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_a_region_is_written_and_what_lies_beside_it_stays(tmp_path: Path, scheduler: str) -> None:
+    z = made(tmp_path / "a.zarr")
+    expected = z[...]
+    expected[5:27, 3:19] = -1
+    x = da.full((22, 16), -1, chunks=(5, 5), dtype="i4")
+    tessarr.dask.store(x, z, region=(slice(5, 27), slice(3, 19)), scheduler=scheduler)
+    np.testing.assert_array_equal(z[...], expected)
+
+
+def test_nothing_is_written_until_it_is_computed() -> None:
+    z = made({})
+    later = tessarr.dask.store(da.zeros((30, 20), dtype="i4"), z, compute=False)
+    assert z[...].any()
+    dask.compute(later)
+    assert not z[...].any()
+
+
+@pytest.mark.parametrize("region", [(slice(0, 4, 2),), (3,), (slice(None),) * 3, slice(0, 5)])
+def test_a_region_that_does_not_fit_is_refused(region: Any) -> None:
+    with pytest.raises(ValueError, match="region"):
+        tessarr.dask.store(da.zeros((30, 20), dtype="i4"), made({}), region=region)
+
+
+def test_several_processes_of_a_cluster_write_one_array(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra test installs distributed")
+    z = made(tmp_path / "a.zarr", shape=(120, 20))
+    values = np.arange(2400, dtype="i4").reshape(120, 20) * 7
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None, host="127.0.0.1"
+    )
+    with cluster, distributed.Client(cluster):
+        tessarr.dask.store(da.from_array(values, chunks=(7, 20)), z)
+        halves = da.from_array(values[5:100, 3:] + 1, chunks=(9, 4))
+        tessarr.dask.store(halves, z, region=(slice(5, 100), slice(3, 20)))
+        read = tessarr.dask.from_array(z, chunks="auto").compute()
+    values[5:100, 3:] += 1
+    np.testing.assert_array_equal(read, values)
+    np.testing.assert_array_equal(tessarr.open_array(tmp_path / "a.zarr", path="a")[...], values)
