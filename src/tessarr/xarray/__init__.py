@@ -1,4 +1,4 @@
-"""tessarr for xarray: the engine ``"tessarr"``, and a writer.
+"""tessarr for xarray: the engine ``"tessarr"``, a writer, and a way to read opened datasets through tessarr.
 
 >>> import numpy as np, tempfile, xarray as xr
 >>> import tessarr.xarray
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from tessarr.xarray.accelerate import accelerate as accelerate
     from tessarr.xarray.backend import TessarrBackendEntrypoint as TessarrBackendEntrypoint
     from tessarr.xarray.backend import open_dataset as open_dataset
     from tessarr.xarray.backend import open_datatree as open_datatree
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tessarr.xarray.write import to_zarr as to_zarr
 
 _HOME = {
+    "accelerate": "accelerate",
     "open_dataset": "backend",
     "open_datatree": "backend",
     "TessarrBackendEntrypoint": "backend",

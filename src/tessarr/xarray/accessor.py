@@ -19,6 +19,18 @@ class TessarrAccessor:
 
         return to_zarr(self._obj, *args, **kwargs)
 
+    def accelerate(self) -> Any:
+        """Call `tessarr.xarray.accelerate` for the object."""
+        from tessarr.xarray.accelerate import accelerate
+
+        return accelerate(self._obj)
+
+    def explain(self) -> dict[str, str]:
+        """Call `tessarr.xarray.accelerate.explain` for the object."""
+        from tessarr.xarray.accelerate import accelerate
+
+        return accelerate.explain(self._obj)
+
 
 # xarray warns of a name that is registered twice, which reloading this module would do.
 for _kind, _register in (

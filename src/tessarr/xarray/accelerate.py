@@ -1,0 +1,162 @@
+"""Reading through tessarr what was opened with zarr-python: datasets of the engine ``zarr``, of titiler, icechunk and others.
+
+xarray keeps a stored array in a nest of objects: lazily indexed data around decoding steps around a wrapper of a
+`zarr.Array`. A copy of that nest with a tessarr array at its heart gives the same values. An array of dask holds such a nest
+in its graph; there it is exchanged under the same key, so that chunks and names stay.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import xarray
+from xarray.backends.common import BackendArray
+from xarray.backends.zarr import ZarrArrayWrapper
+
+from tessarr.xarray.lazy_array import LazyArray
+
+if TYPE_CHECKING:
+    from tessarr.core.array import Array
+
+FAST = "reads through tessarr"
+
+
+class Outcome(NamedTuple):
+    """What became of the data of one variable."""
+
+    data: Any
+    why: str
+
+
+class _Accelerate:
+    """Callable, with `explain` beside it."""
+
+    def __call__(self, obj: Any) -> Any:
+        """Make a copy of a dataset, data array or tree whose values are read through tessarr where that is possible.
+
+        What the engine ``zarr`` opened is exchanged, also under an array of dask, which keeps its chunks and names. All
+        else is left alone: loaded values, other engines, arrays that tessarr cannot open. `accelerate.explain` says which.
+
+        >>> import numpy as np, xarray as xr, tessarr.xarray
+        >>> tessarr.xarray.accelerate.explain(xr.Dataset({"a": ("x", np.arange(3))}))
+        {'a': 'left alone: its values are in memory'}
+        """
+        if isinstance(obj, xarray.DataTree):
+            return obj.map_over_datasets(_exchanged)
+        if isinstance(obj, xarray.DataArray):
+            return obj._from_temp_dataset(_exchanged(obj._to_temp_dataset()))
+        return _exchanged(obj)
+
+    def explain(self, obj: Any) -> dict[str, str]:
+        """Say for every variable, by name (in a tree by path), whether it reads through tessarr, or why not."""
+        if isinstance(obj, xarray.DataTree):
+            return {
+                f"{node.path.rstrip('/')}/{name}": why
+                for node in obj.subtree
+                for name, why in self.explain(node.to_dataset(inherit=False)).items()
+            }
+        if isinstance(obj, xarray.DataArray):
+            whole = obj.to_dataset(name=obj.name if obj.name is not None else "values")
+            return self.explain(whole)
+        return {str(name): _outcome(variable._data).why for name, variable in obj.variables.items()}
+
+
+accelerate = _Accelerate()
+
+
+def _exchanged(ds: Any) -> Any:
+    """The dataset with every variable exchanged that can be."""
+    new = {}
+    for name, variable in ds.variables.items():
+        outcome = _outcome(variable._data)
+        if outcome.why == FAST and outcome.data is not variable._data:
+            new[name] = copy.copy(variable)
+            new[name]._data = outcome.data
+    return ds._replace(variables={**ds._variables, **new})
+
+
+def _outcome(data: Any) -> Outcome:
+    if hasattr(data, "dask"):
+        return _outcome_of_dask(data)
+    return _nest(data)
+
+
+def _nest(data: Any) -> Outcome:
+    """A nest of lazily indexed data with the array at its heart exchanged."""
+    if isinstance(data, LazyArray):
+        return Outcome(data, FAST)
+    if isinstance(data, ZarrArrayWrapper):
+        return _adopted(data)
+    inner = getattr(data, "array", None)
+    if inner is None or type(data).__module__.partition(".")[0] != "xarray":
+        other = isinstance(data, BackendArray)
+        return Outcome(data, f"left alone: {'another engine opened it' if other else 'its values are in memory'}")
+    found = _nest(inner)
+    if found.data is inner:
+        return Outcome(data, found.why)
+    changed = copy.copy(data)
+    changed.array = found.data
+    return Outcome(changed, found.why)
+
+
+def _adopted(wrapper: Any) -> Outcome:
+    """A wrapper of zarr-python's array as one of tessarr's."""
+    from tessarr.errors import TessarrError
+
+    array = wrapper._array
+    try:
+        ours = _as_tessarr(array)
+    except (TessarrError, TypeError, ValueError) as error:
+        return Outcome(wrapper, f"left alone: tessarr cannot open it ({error})")
+    if (ours.shape, ours.dtype) != (array.shape, array.dtype):
+        return Outcome(wrapper, f"left alone: tessarr reads it as {ours.dtype} {ours.shape}")
+    return Outcome(LazyArray(ours), FAST)
+
+
+def _as_tessarr(array: Any) -> Array:
+    """The stored array that an array of zarr-python is."""
+    from tessarr.core.open import open_array
+
+    store = array.store_path.store
+    if type(store).__module__.startswith("zarr.storage") and type(store).__name__ == "LocalStore":
+        store = str(store.root)  # directly, by the native engine, not through zarr-python's loop
+    return open_array(store, path=array.path, mode="r", zarr_format=array.metadata.zarr_format)
+
+
+def _outcome_of_dask(data: Any) -> Outcome:
+    """An array of dask, with stored arrays exchanged where its graph holds them as values of keys."""
+    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+    graph = data.dask
+    if not isinstance(graph, HighLevelGraph):
+        return Outcome(data, "left alone: its graph has no layers")
+    whys, layers = [], {}
+    for name, layer in graph.layers.items():
+        mapping = layer.mapping if isinstance(layer, MaterializedLayer) and len(layer) == 1 else {}
+        new = {key: _exchanged_task(task, whys) for key, task in mapping.items()}
+        if any(new[key] is not task for key, task in mapping.items()):
+            layers[name] = MaterializedLayer(new, annotations=layer.annotations)
+    if not whys:
+        return Outcome(data, "left alone: its graph holds no array that an engine of Zarr opened")
+    if not layers:
+        return Outcome(data, whys[0])
+    changed = copy.copy(data)
+    changed.dask = HighLevelGraph({**graph.layers, **layers}, graph.dependencies)
+    slow = [why for why in whys if why != FAST]
+    return Outcome(changed, slow[0] if slow else FAST)
+
+
+def _exchanged_task(task: Any, whys: list[str]) -> Any:
+    """A task of a graph that is a stored array, exchanged; any other as it is."""
+    value = getattr(task, "value", task)
+    if type(value).__module__.partition(".")[0] != "xarray" or isinstance(task, Mapping):
+        return task
+    outcome = _nest(value)
+    whys.append(outcome.why)
+    if outcome.data is value:
+        return task
+    if value is task:
+        return outcome.data
+    return type(task)(task.key, outcome.data)
