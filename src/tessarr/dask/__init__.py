@@ -17,9 +17,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.dask.arrays import aligned as aligned
-    from tessarr.dask.arrays import from_array as from_array
-    from tessarr.dask.arrays import store as store
+    from tessarr.dask.blocks import aligned as aligned
+    from tessarr.dask.blocks import from_array as from_array
+    from tessarr.dask.blocks import store as store
 
 __all__ = ["aligned", "from_array", "store"]
 
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
         importlib.import_module("dask.array")
     except ImportError as error:
         raise MissingDependencyError("tessarr.dask needs dask", hint="pip install 'tessarr[dask]'") from error
-    return getattr(importlib.import_module("tessarr.dask.arrays"), name)
+    return getattr(importlib.import_module("tessarr.dask.blocks"), name)
 
 
 def __dir__() -> list[str]:

@@ -132,7 +132,8 @@ def _outcome_of_dask(data: Any) -> Outcome:
     graph = data.dask
     if not isinstance(graph, HighLevelGraph):
         return Outcome(data, "left alone: its graph has no layers")
-    whys, layers = [], {}
+    whys: list[str] = []
+    layers = {}
     for name, layer in graph.layers.items():
         mapping = layer.mapping if isinstance(layer, MaterializedLayer) and len(layer) == 1 else {}
         new = {key: _exchanged_task(task, whys) for key, task in mapping.items()}
