@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         rename,
         rmdir,
     )
-    from tessarr.stores.base import Store
-    from tessarr.stores.compare_and_swap import ConditionalStore
+    from tessarr.stores.asynchronous import AsyncStore, to_async, to_sync
+    from tessarr.stores.base import ANY, ConditionalStore, Store
     from tessarr.stores.database.dbm import DBMStore
     from tessarr.stores.database.lmdb import LMDBStore
     from tessarr.stores.database.mongodb import MongoDBStore
@@ -46,29 +46,33 @@ if TYPE_CHECKING:
     from tessarr.stores.virtual.reference import ReferenceStore
     from tessarr.stores.virtual.unsupported import GpuMemoryStore
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+    from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore
     from tessarr.stores.wrappers.cache import CacheStore, LRUStoreCache
     from tessarr.stores.wrappers.consolidated import ConsolidatedMetadataStore
-    from tessarr.stores.wrappers.plain import (
-        CountingStore,
-        LatencyStore,
-        LoggingStore,
-        PrefixStore,
-        ReadOnlyStore,
-        WrapperStore,
-    )
+    from tessarr.stores.wrappers.counting import CountingStore
+    from tessarr.stores.wrappers.latency import LatencyStore
+    from tessarr.stores.wrappers.logging import LoggingStore
+    from tessarr.stores.wrappers.prefix import PrefixStore
+    from tessarr.stores.wrappers.read_only import ReadOnlyStore
     from tessarr.stores.wrappers.retry import RetryStore
     from tessarr.stores.zip.remote import RemoteZipStore
     from tessarr.stores.zip.store import ZipStore
 
 _HOMES = {
-    "stores.base": "Store",
+    "stores.base": "Store ConditionalStore ANY",
+    "stores.asynchronous": "AsyncStore to_async to_sync",
     "stores.path": "StorePath",
     "stores.url": "StoreLike store_from same_place",
     "stores.local.store": "LocalStore",
     "stores.memory.store": "MemoryStore ManagedMemoryStore",
     "stores.zip.store": "ZipStore",
     "stores.memory.mapping": "MappingStore KVStore DictStore",
-    "stores.wrappers.plain": "WrapperStore LoggingStore CountingStore LatencyStore PrefixStore ReadOnlyStore",
+    "stores.wrappers.base": "WrapperStore ForwardingStore",
+    "stores.wrappers.logging": "LoggingStore",
+    "stores.wrappers.counting": "CountingStore",
+    "stores.wrappers.latency": "LatencyStore",
+    "stores.wrappers.prefix": "PrefixStore",
+    "stores.wrappers.read_only": "ReadOnlyStore",
     "stores.local.zarr2": "DirectoryStore NestedDirectoryStore TempStore atexit_rmtree",
     "stores.remote.fsspec": "FsspecStore",
     "stores.remote.obstore.store": "ObjectStore",
@@ -78,7 +82,6 @@ _HOMES = {
     "stores.zip.remote": "RemoteZipStore",
     "stores.virtual.zarr_python": "ZarrPythonStore",
     "stores.database.sqlite": "SQLiteStore",
-    "stores.compare_and_swap": "ConditionalStore",
     "stores.database.lmdb": "LMDBStore",
     "stores.database.dbm": "DBMStore",
     "stores.database.redis": "RedisStore",
@@ -91,14 +94,14 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "ABSStore", "CacheStore", "ConditionalStore", "ConsolidatedMetadataStore", "CountingStore", "DBMStore", "DictStore",
-    "DirectoryStore", "FSStore", "FsspecStore", "GpuMemoryStore", "KVStore", "LMDBStore", "LRUStoreCache",
-    "LatencyStore", "LocalStore", "LoggingStore", "ManagedMemoryStore", "MappingStore", "MemoryStore",
-    "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore", "ObjectStore", "PrefixStore", "ReadOnlyStore",
-    "RedisStore", "ReferenceStore", "RemoteZipStore", "RetryStore", "SQLiteStore", "Store", "StoreLike",
-    "StorePath", "TempStore", "WrapperStore", "ZarrPythonStore", "ZipStore", "atexit_rmtree", "contains_array",
-    "contains_group", "getsize", "init_array", "init_group", "listdir", "migrate_1to2", "rename", "rmdir",
-    "same_place", "store_from",
+    "ABSStore", "ANY", "AsyncStore", "CacheStore", "ConditionalStore", "ConsolidatedMetadataStore", "CountingStore",
+    "DBMStore", "DictStore", "DirectoryStore", "FSStore", "ForwardingStore", "FsspecStore", "GpuMemoryStore", "KVStore",
+    "LMDBStore", "LRUStoreCache", "LatencyStore", "LocalStore", "LoggingStore", "ManagedMemoryStore", "MappingStore",
+    "MemoryStore", "MongoDBStore", "N5FSStore", "N5Store", "NestedDirectoryStore", "ObjectStore", "PrefixStore",
+    "ReadOnlyStore", "RedisStore", "ReferenceStore", "RemoteZipStore", "RetryStore", "SQLiteStore", "Store",
+    "StoreLike", "StorePath", "TempStore", "WrapperStore", "ZarrPythonStore", "ZipStore", "atexit_rmtree",
+    "contains_array", "contains_group", "getsize", "init_array", "init_group", "listdir", "migrate_1to2", "rename",
+    "rmdir", "same_place", "store_from", "to_async", "to_sync",
 ]  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.parse import codec_from
 from tessarr.dtypes.parse import from_v3
 from tessarr.errors import BaseZarrError, CodecError, MetadataValidationError
+from tessarr.storage import CountingStore, LatencyStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import CountingStore, LatencyStore
 from tests.conformance.documents import (
     BIG,
     CRC,

@@ -290,7 +290,7 @@ from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.dtypes.numeric import Int32
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.default import DefaultKeyEncoding
-from tessarr.stores.wrappers.plain import PrefixStore, WrapperStore
+from tessarr.storage import PrefixStore, WrapperStore
 
 
 class Counts(Int32):

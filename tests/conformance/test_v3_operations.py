@@ -13,9 +13,9 @@ import pytest
 import tessarr
 from tessarr.core.stored import metadata_io
 from tessarr.errors import BoundsCheckError, NodeNotFoundError, StoreError
+from tessarr.storage import CountingStore, ForwardingStore
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import CountingStore, WrapperStore
 from tests.conformance.documents import GROUP, array_document, store_of, stored_json
 from tests.conformance.test_v3_stores import WholeStore
 
@@ -140,7 +140,7 @@ def test_a_node_exists_where_its_document_is() -> None:
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
-class Faulty(WrapperStore):
+class Faulty(ForwardingStore):
     """Fails at write number `failing` (from 0) and at every later one, as a process that died would."""
 
     def __init__(self, store: Any, failing: int) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import BaseZarrError, MetadataValidationError, ShardIndexError, ZarrUserWarning
+from tessarr.storage import LatencyStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import LatencyStore
 from tessarr.types import ByteRange
 from tests.conformance.documents import (
     BIG,

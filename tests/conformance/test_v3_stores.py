@@ -18,6 +18,7 @@ from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import fallback
 from tessarr.stores.url import store_from
 from tessarr.types import Buffer, ByteRange
 from tests.conformance.documents import GROUP, array_document, store_of
@@ -130,8 +131,7 @@ def test_ranges_by_start_and_length() -> None:
 @pytest.mark.spec("V3-STORE-13")
 def test_a_store_that_cannot_delete_says_so() -> None:
     class Keeping(WholeStore):
-        supports_deletes = False
-
+        @fallback
         def delete(self, key: str) -> None:
             raise UnsupportedOperationError("this store cannot delete", store=self.url, key=key)
 
@@ -164,8 +164,7 @@ def test_a_zip_file_deletes_or_says_that_it_cannot(tmp_path: Path) -> None:
 @pytest.mark.spec("V3-STORE-19", "V3-OPS-09")
 def test_a_store_that_cannot_list_opens_what_is_named() -> None:
     class Unlisted(WholeStore):
-        supports_listing = False
-
+        @fallback
         def list(self) -> Iterator[str]:
             raise UnsupportedOperationError("this store cannot list its keys", store=self.url)
 

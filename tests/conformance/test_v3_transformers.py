@@ -14,11 +14,11 @@ import pytest
 import tessarr
 from tessarr import registry
 from tessarr.errors import MetadataValidationError
+from tessarr.storage import PrefixStore
 from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.cache import CacheStore
-from tessarr.stores.wrappers.plain import PrefixStore
 from tessarr.types import Buffer, ByteRange
 from tests.conformance.documents import array_document, sharding, store_of, stored_json
 

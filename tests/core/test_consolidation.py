@@ -16,10 +16,10 @@ from tessarr import model
 from tessarr.core.zarr2 import rmdir
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.settings import config
+from tessarr.storage import WrapperStore
 from tessarr.stores.base import Fetch
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.tools.check import check
 from tessarr.tools.convert import convert
 from tessarr.tools.rechunk import rechunk

@@ -11,11 +11,11 @@ import pytest
 
 import tessarr
 from tessarr import codecs
+from tessarr.storage import ForwardingStore
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.types import ByteRange
 
 
@@ -52,7 +52,7 @@ def test_index_and_data_of_a_shard_are_of_one_version(
         assert got == (0 if deleted else 130 * 256 + 3)
 
 
-class Busy(WrapperStore):
+class Busy(ForwardingStore):
     """Whenever something was read, somebody replaces it."""
 
     def __init__(self, store: Store) -> None:

@@ -165,7 +165,7 @@ def test_appends_that_cannot_be_made_safe_are_refused_before_anything_is_written
 class Slow(Client):
     """A store behind a network, whose first value of a chunk arrives only when `arrives` is set."""
 
-    is_remote = True
+    requests_at_once = 16
 
     def __init__(self) -> None:
         super().__init__("slow", Bucket())

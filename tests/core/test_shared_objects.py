@@ -16,9 +16,9 @@ import pytest
 import tessarr
 from tessarr.core.array_parts import state as array_state
 from tessarr.core.stored import metadata_io
+from tessarr.storage import WrapperStore
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import WrapperStore
 from tests.threads import together
 
 PATIENCE_S = 60.0

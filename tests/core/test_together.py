@@ -10,8 +10,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArrayIndexError, CodecError
+from tessarr.storage import LatencyStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import LatencyStore
 
 RECORDS = np.zeros(6, [("a", "u1"), ("b", "f4"), ("c", "i2")])
 

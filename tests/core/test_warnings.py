@@ -69,7 +69,7 @@ GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {}}
 class Distant(MemoryStore):
     """A store that is awaited, as one behind a network is."""
 
-    is_remote = True
+    requests_at_once = 16
 
 
 class Case(NamedTuple):

@@ -86,6 +86,9 @@ def test_every_store_is_named() -> None:
         "StoreLike",
         "StorePath",
         "WrapperStore",
+        "ForwardingStore",
+        "AsyncStore",
+        "ANY",
     }
     assert classes <= words("docs/stores.md")
 

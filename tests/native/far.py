@@ -14,7 +14,7 @@ from tessarr.errors import ConflictError
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.remote.base import Answer, NetworkStore
-from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
 from tessarr.stores.remote.retry import Fault
 from tessarr.types import Buffer, ByteRange
@@ -25,11 +25,12 @@ _number = itertools.count()
 class FarStore(NetworkStore):
     """Values with versions in a dictionary; answers come late, and out of order."""
 
-    supports_conditional_writes = True
+    requests_at_once = 64
+    _can_set_if = True
 
     def __init__(self, *, versions: bool = True, delay_s: float = 0.0) -> None:
         super().__init__()
-        self._budget = budget_for("far://")
+        self._limiter = limiter_for("far://")
         self._number = next(_number)
         self.versions = versions
         self.delay_s = delay_s

@@ -14,8 +14,8 @@ from tessarr import _native
 from tessarr.engine.native.engine import NativeEngine
 from tessarr.errors import BaseZarrError, ChecksumError, ChunkNotFoundError, CodecError, ShardIndexError, StoreError
 from tessarr.indexing.selection import Outer
+from tessarr.storage import LoggingStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import LoggingStore
 from tests.waiting import until
 
 VALUES = (np.arange(4096).reshape(64, 64) // 5 % 300).astype("u4")

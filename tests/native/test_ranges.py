@@ -16,10 +16,10 @@ from tessarr.engine.native.engine import NativeEngine
 from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import ChunkNotFoundError, ShardIndexError
 from tessarr.indexing.selection import Outer
+from tessarr.storage import ForwardingStore
 from tessarr.stores.base import Fetch
 from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.stores.zip.store import ZipStore
 from tessarr.types import Buffer, ByteRange
 
@@ -28,7 +28,7 @@ from .test_equality import put, random_values, selections, v3_documents
 REFERENCE = ReferenceEngine()
 
 
-class Asked(WrapperStore):
+class Asked(ForwardingStore):
     """Notes what it is asked for, call by call, and how many bytes went out."""
 
     def __init__(self, store: Any) -> None:

@@ -21,12 +21,12 @@ import tessarr
 from tessarr import _native
 from tessarr.common.segments import StoredBytes
 from tessarr.errors import ArrayIndexError
+from tessarr.storage import CountingStore, LatencyStore
 from tessarr.stores.base import Store
 from tessarr.stores.database.dbm import DBMStore
 from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
-from tessarr.stores.wrappers.plain import CountingStore, LatencyStore
 from tessarr.stores.zip.store import ZipStore
 from tessarr.types import ByteRange
 from tests.stores.contract import child_environment

@@ -27,9 +27,9 @@ from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.engine import pool
 from tessarr.errors import ConflictError, StoreError
+from tessarr.storage import ConditionalStore
 from tessarr.stores import compare_and_swap
 from tessarr.stores.base import ANY, Any_, Version
-from tessarr.stores.compare_and_swap import ConditionalStore
 from tessarr.stores.fetch import Fetch
 from tessarr.types import Buffer, ByteRange
 

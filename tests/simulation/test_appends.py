@@ -102,7 +102,7 @@ def test_appends_of_three_clients_are_never_lost(zarr_format: int) -> None:
 
 def test_the_simulator_finds_appends_that_are_lost_where_nothing_is_reserved(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle can fail: with a lock that reaches no other machine, as it was, it finds the loss at once."""
-    monkeypatch.setattr(Client, "update_reaches_all", False)
+    monkeypatch.setattr("tessarr.core.array_parts.resize.notices_writes", lambda _: False)
     lost = 0
     for outcome in exhaustive([appends(1), appends(2)], with_array, preemptions=1):
         found = content(outcome.bucket)

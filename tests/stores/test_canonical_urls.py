@@ -12,6 +12,7 @@ import pytest
 import zarr.abc.store
 import zarr.storage
 
+from tessarr.storage import PrefixStore
 from tessarr.stores.base import Store
 from tessarr.stores.database.dbm import DBMStore
 from tessarr.stores.database.lmdb import LMDBStore
@@ -25,7 +26,6 @@ from tessarr.stores.url import store_from
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tessarr.stores.wrappers.cache import CacheStore
-from tessarr.stores.wrappers.plain import PrefixStore
 from tessarr.stores.zip.store import ZipStore
 
 NAME = "we ird#ü%41"

@@ -124,8 +124,6 @@ def test_a_conditional_set_is_refused() -> None:
 @pytest.mark.spec("V3-STORE-19")
 def test_a_store_that_cannot_list_or_delete_says_so() -> None:
     class Fixed(Store):
-        supports_listing = supports_deletes = False
-
         def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
             return b"{}" if key == "zarr.json" else None
 

@@ -34,7 +34,8 @@ class MyStore(ConditionalStore):
     def __init__(self, place: Place, remote: bool = False) -> None:
         super().__init__()
         self.place = place
-        self.is_remote = remote
+        if remote:
+            self.requests_at_once = 16
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         from tessarr.stores.path import check_key

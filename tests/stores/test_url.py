@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from tessarr.errors import StoreError
+from tessarr.storage import PrefixStore, WrapperStore
 from tessarr.stores import url
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.mapping import MappingStore
 from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
 from tessarr.stores.path import StorePath
 from tessarr.stores.url import is_url, overlaps, same_place, store_from
-from tessarr.stores.wrappers.plain import PrefixStore, WrapperStore
 from tessarr.stores.zip.store import ZipStore
 from tests.stores.contract import child_environment
 

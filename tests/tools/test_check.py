@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import MetadataValidationError, NodeNotFoundError, ReadOnlyError
+from tessarr.errors import MetadataValidationError, NodeNotFoundError, ReadOnlyError, UnsupportedOperationError
+from tessarr.storage import WrapperStore
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.protocols import fallback
 from tessarr.tools.check import RULES, Finding, Report, check
 from tessarr.tools.check.legacy import RULES as LEGACY
 from tessarr.tools.repair import repair, restore
@@ -671,10 +674,14 @@ def test_progress_is_told_and_conventions_can_be_left_out() -> None:
 
 
 def test_a_store_that_cannot_list_is_checked_by_its_consolidated_metadata() -> None:
+    class Unlisted(WrapperStore):
+        @fallback
+        def list(self, prefix: str = "") -> Iterator[str]:
+            raise UnsupportedOperationError("this store cannot list its keys")
+
     store = tree()
     tessarr.consolidate_metadata(store)
-    store.supports_listing = False
-    report = check(store, data="decode")
+    report = check(Unlisted(store), data="decode")
     assert rules(report) == {"CHECK-SKIPPED"}
     assert report.arrays == 1
 

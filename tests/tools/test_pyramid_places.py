@@ -18,9 +18,9 @@ import pytest
 import tessarr
 from tessarr.conventions import multiscales
 from tessarr.errors import ContainsArrayError
+from tessarr.storage import ForwardingStore
 from tessarr.stores.database.sqlite import SQLiteStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.plain import WrapperStore
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid import build_pyramid
 from tessarr.tools.pyramid.grid import lengths
@@ -193,7 +193,7 @@ def test_memory_is_bounded_where_the_first_chunk_is_the_smallest() -> None:
 # -- values that change ------------------------------------------------------------------------------------------------
 
 
-class Versionless(WrapperStore):
+class Versionless(ForwardingStore):
     """A store that knows no versions."""
 
     def version(self, key: str) -> None:

@@ -341,7 +341,7 @@ class Counting(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.counts = Counter()
-        self.is_remote = True
+        self.requests_at_once = 16
 
     def fetch(self, requests: Any) -> Any:
         self.counts["waves"] += 1

@@ -13,6 +13,7 @@ import xarray as xr
 import tessarr
 import tessarr.xarray
 from tessarr.errors import ZarrUserWarning
+from tessarr.storage import DictStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.xarray.writer import locks_hold, shared_chunks
 
@@ -37,10 +38,8 @@ def test_refuse_refuses_as_xarray_does(tmp_path: Path) -> None:
         )
 
 
-class Unlocked(MemoryStore):
+class Unlocked(DictStore):
     """A store whose locks reach nobody else."""
-
-    lock_reaches_all = update_reaches_all = False
 
 
 def test_without_locks_that_hold_it_is_refused() -> None:

@@ -18,7 +18,7 @@ from tessarr.xarray.lazy_array import CoordinateBatch
 class Distant(MemoryStore):
     """Values in memory that wait like those behind a network, with the waves of requests counted."""
 
-    is_remote = True
+    requests_at_once = 16
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,6 +33,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, shown
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import Remote
 from tessarr.types import Shape, ZarrFormat
 
 
@@ -204,7 +205,7 @@ class Array(Selecting):
     @sans_io
     def astype(self, dtype: npt.DTypeLike) -> Steps[npt.NDArray[Any]]:
         """All elements as a NumPy array of `dtype`."""
-        (values,) = yield [Call(lambda: self[...], self.read_async, self._store.is_remote)]
+        (values,) = yield [Call(lambda: self[...], self.read_async, isinstance(self._store, Remote))]
         return np.asarray(values).astype(dtype)
 
     # -- changing ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tessarr.engine.reference.versions import ShardIndexes
 from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.protocols import Remote
 from tessarr.types import Coords, Shape
 
 
@@ -96,7 +97,7 @@ def bind(
         fill, options = metadata.data_type.default_fill(), replace(options, write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
     where = transformed(store, metadata)
-    indexes = ShardIndexes() if where.is_remote else None
+    indexes = ShardIndexes() if isinstance(where, Remote) else None
     bound = BoundArray(where, path, metadata, options, axes, fill, metadata.shape, metadata.dtype, read_only, indexes)
     first = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     bound.chain(first)

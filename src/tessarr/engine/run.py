@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 from tessarr.engine.base import ChunkReads, ReadPlan, Request, Response
 from tessarr.errors import StoreError
 from tessarr.stores.base import Store
-from tessarr.stores.fetch import FetchOne, version_of
+from tessarr.stores.fetch import version_of
 from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.protocols import FetchOne, GetRanges, Remote
 from tessarr.types import Buffer
 
 BATCH_NBYTES = 256 << 20
@@ -54,15 +55,16 @@ def run(plans: Sequence[ReadPlan], store: Store) -> None:
         for batch in _batches(plans, BATCH_NBYTES):
             loop.run(_run_remote(batch, store, _call_inline))
         return
-    for batch in _batches(plans, BATCH_NBYTES if store.is_remote else _LOCAL_BATCH_NBYTES):
-        reads, wanted = _begin(batch, _remote_whole_below(batch) if store.is_remote else _whole_below(store))
+    waits = isinstance(store, Remote)
+    for batch in _batches(plans, BATCH_NBYTES if waits else _LOCAL_BATCH_NBYTES):
+        reads, wanted = _begin(batch, _remote_whole_below(batch) if waits else _whole_below(store))
         while wanted:
             wanted = _deliver(reads, wanted, store.fetch([request.fetch for _, request in wanted]))
 
 
 async def run_async(plans: Sequence[ReadPlan], store: Store) -> None:
     """Call `run` asynchronously. Chunk reads run in threads, one `ChunkReads` at a time."""
-    if not store.is_remote:
+    if not isinstance(store, Remote):
         await asyncio.to_thread(run, plans, store)
         return
     from tessarr.stores.remote.loop import in_thread
@@ -74,11 +76,9 @@ async def run_async(plans: Sequence[ReadPlan], store: Store) -> None:
 def _whole_below(store: Store) -> int:
     """Below how many decoded bytes a shard is requested whole from a store without latency: any, where a range costs what
     the value costs."""
-    if isinstance(store, MemoryStore):
+    if isinstance(store, MemoryStore) or not isinstance(store, GetRanges):
         return sys.maxsize
-    while isinstance(inner := getattr(store, "store", None), Store):
-        store = inner
-    return sys.maxsize if type(store).get_ranges is Store.get_ranges else _SMALL_SHARD
+    return _SMALL_SHARD
 
 
 def _remote_whole_below(batch: _Batch) -> int:

@@ -2,14 +2,14 @@
 
 A chunk that is covered is replaced without being read. Any other change is merged into what is stored, under the store's
 lock for that key (`Store.splice`), so that concurrent writers of one chunk or shard lose nothing; nor is a replacement
-undone by a merge that began before it (`put`). To a store behind a network many values travel side by side, while only as
+undone by a merge that began before it (`replace`). To a store behind a network many values travel side by side, while only as
 many as there are processors are encoded at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import cast
 
 from tessarr.common.segments import Piece, Stored, join
@@ -19,13 +19,14 @@ from tessarr.engine.pool import for_each
 from tessarr.engine.processors import processors
 from tessarr.engine.run import BATCH_NBYTES
 from tessarr.errors import BaseZarrError, StoreError
-from tessarr.stores.base import Store
+from tessarr.stores.functions import notices_writes, replace
+from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, Coords
 
 
 def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
     """Carry out `writes`."""
-    if bound.store.is_remote:
+    if isinstance(bound.store, Remote):
         from tessarr.stores.remote import loop
 
         loop.run(store_chunks_async(bound, writes))
@@ -42,7 +43,7 @@ async def store_chunks_async(bound: BoundArray, writes: WritePlan) -> None:
 
     from tessarr.stores.remote.loop import gather_or_cancel
 
-    if not bound.store.is_remote:
+    if not isinstance(bound.store, Remote):
         await asyncio.to_thread(store_chunks, bound, writes)
         return
     if not len(writes):
@@ -64,16 +65,7 @@ def store_chunk(bound: BoundArray, write: ChunkWrite, forget: Callable[[str], ob
             bound.store.splice(write.key, write.change)
         else:
             pieces = write.change(None)
-            put(bound.store, write.key, None if pieces is None else whole(pieces))
-
-
-def put(store: Store, key: str, value: Buffer | None) -> None:
-    """Replace a whole value (``None``: delete it) that others may be updating, and that they must not undo."""
-    with nullcontext() if store.update_sees_set else store.lock(key):
-        if value is None:
-            store.delete(key)
-        else:
-            store.set(key, value)
+            replace(bound.store, write.key, None if pieces is None else whole(pieces))
 
 
 async def _store_async(
@@ -88,8 +80,8 @@ async def _store_async(
         async with encoding:
             pieces = await in_thread(write.change, None)
         value = None if pieces is None else whole(pieces)
-        if not bound.store.update_sees_set:
-            await in_caller_thread(put, bound.store, write.key, value)
+        if not notices_writes(bound.store):
+            await in_caller_thread(replace, bound.store, write.key, value)
         elif value is None:
             await bound.store.delete_async(write.key)
         else:
@@ -115,4 +107,5 @@ def whole(pieces: list[Piece], old: Stored | None = None) -> Buffer:
 
 def _at_once(bound: BoundArray, writes: WritePlan) -> int:
     """How many chunks may be in flight to the store together."""
-    return max(1, min(len(writes), bound.store.requests_at_once, BATCH_NBYTES // max(1, writes.nbytes)))
+    at_once = bound.store.requests_at_once if isinstance(bound.store, Remote) else 1
+    return max(1, min(len(writes), at_once, BATCH_NBYTES // max(1, writes.nbytes)))

@@ -4,12 +4,13 @@ A *key* is a non-empty Unicode string of segments joined by ``/``; it neither be
 is empty, ``.`` or ``..`` (`tessarr.stores.path.check_key`). A *prefix* is ``""`` (everything) or ends with ``/``.
 
 `Store` is the class to inherit: implement `get`, `set`, `delete` and `list` and every other method works through
-them; override what the place can do better. A missing key is ``None``; trouble (permission, network, a truncated body)
-is a `StoreError`, never ``None``. `set` replaces the whole value atomically: a reader, another process or a crash sees
-the old value or the new one.
+them (`tessarr.stores.functions`); override what the place can do better, which makes it an ability that callers see
+(`tessarr.stores.protocols`). A missing key is ``None``; trouble (permission, network, a truncated body) is a `StoreError`,
+never ``None``. `set` replaces the whole value atomically: a reader, another process or a crash sees the old value or the
+new one.
 
 Every method that does I/O has an ``_async`` twin with the same meaning, right below it. The twins of this class run the
-synchronous method in a thread; a store whose place is natively asynchronous overrides them and sets `is_remote`.
+synchronous method in a thread; stores that are written as coroutines inherit `tessarr.stores.asynchronous.AsyncStore`.
 
 Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_values and erase_prefix are `delete`,
 `delete_many` and `delete_prefix` here.
@@ -18,31 +19,24 @@ Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_valu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, final
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, final
 
-from tessarr.common.segments import Piece, Stored, StoredBytes, join
-from tessarr.errors import ConflictError, ReadOnlyError, UnsupportedOperationError
+from tessarr.common.segments import Piece, Stored
+from tessarr.errors import ReadOnlyError, UnsupportedOperationError
+from tessarr.stores import functions
 from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
 from tessarr.stores.fetch import Fetch as Fetch
 from tessarr.stores.fetch import Version as Version
+from tessarr.stores.functions import spliced as spliced
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.mapping_methods import AsMapping
-from tessarr.stores.path import check_prefix
+from tessarr.stores.protocols import Delete as Delete
+from tessarr.stores.protocols import GetPartialValues, Remote, SetPartialValues, fallback
+from tessarr.stores.protocols import List as List
+from tessarr.stores.protocols import Listing as Listing
+from tessarr.stores.protocols import LockContext as LockContext
+from tessarr.stores.protocols import Set as Set
 from tessarr.types import Buffer, ByteRange
-
-
-class Listing(NamedTuple):
-    """The direct children of a prefix."""
-
-    keys: list[str]
-    """Full keys, sorted."""
-    prefixes: list[str]
-    """Full prefixes (each ends with ``/``), sorted."""
-
-
-LockContext: TypeAlias = AbstractContextManager[Any]
-"""What `Store.lock` returns: entering waits until the lock is free and takes it, leaving lets go."""
 
 _List: TypeAlias = list
 """`list`, where a method of that name hides it."""
@@ -56,19 +50,6 @@ async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P
     import asyncio  # not above: who never awaits should not pay for loading it
 
     return await asyncio.to_thread(function, *args, **kwargs)
-
-
-def spliced(
-    change: Callable[[Stored | None], Sequence[Piece] | None],
-) -> Callable[[Buffer | None], Buffer | None]:
-    """A change of parts as a change of whole values."""
-
-    def whole(old: Buffer | None) -> Buffer | None:
-        stored = None if old is None else StoredBytes(old)
-        pieces = change(stored)
-        return None if pieces is None else join(pieces, stored)
-
-    return whole
 
 
 @final
@@ -89,30 +70,37 @@ class Store(AsMapping):
     read_only: bool = False
     """Writes raise `ReadOnlyError`."""
     given: Any = None  # what `Array.store` shows in its place: `tessarr.stores.shown`
-    is_remote: bool = False
-    """A request is a round trip that waits (a network): engines then batch requests through `fetch`."""
-    requests_at_once: int = 16
-    """Values that a writer sends side by side to a remote store."""
-    supports_writes: bool = True
-    supports_deletes: bool = True
-    update_sees_set: bool = False
-    """An `update` notices a `set` or `delete` of its key that comes while it is under way, and does not undo it.
-
-    Where not, who replaces a value that others may be updating holds its `lock` meanwhile.
-    """
-    lock_reaches_all: bool = False
-    """`lock` excludes every other writer of the place: all processes that may write it, and machines where there are some."""
-    update_reaches_all: bool = False
-    """No `update` undoes one of another process or machine, though no lock reaches those."""
-    supports_conditional_deletes: bool = True
-    """An `update` that removes a value cannot remove what another writer put there in the meantime."""
-    supports_listing: bool = True
-    supports_partial_writes: bool = False
-    supports_consolidated_metadata: bool = True
 
     def __init__(self, *, read_only: bool = False) -> None:
-        """What stores of one's own may call; it keeps `read_only`."""
+        """Keep `read_only`. A subclass may leave this out."""
         self.read_only = read_only
+
+    # -- zarr-python's attributes ------------------------------------------------------------------------------
+
+    @property
+    def supports_writes(self) -> bool:
+        """Whether stores of this kind can be written, as zarr-python asks it: ``isinstance(store, Set)``."""
+        return isinstance(self, Set)
+
+    @property
+    def supports_deletes(self) -> bool:
+        """Whether values can be removed, as zarr-python asks it: ``isinstance(store, Delete)``."""
+        return isinstance(self, Delete)
+
+    @property
+    def supports_listing(self) -> bool:
+        """Whether keys can be listed, as zarr-python asks it: ``isinstance(store, List)``."""
+        return isinstance(self, List)
+
+    @property
+    def supports_partial_writes(self) -> bool:
+        """``False``, as in zarr-python: parts of values are written by `update`."""
+        return False
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """Whether consolidated metadata in the store may be used."""
+        return True
 
     # -- what a store must say of itself -----------------------------------------------------------------------
 
@@ -154,33 +142,30 @@ class Store(AsMapping):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
+    @fallback
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """The value of `key`, or the part of it in `byte_range`; ``None`` when there is no such key.
 
-        The caller may keep the buffer and must not write it. This default needs a `get_partial_values` of the class.
+        The caller may keep the buffer and must not write it. A class may implement `get_partial_values` instead.
         """
-        if type(self).get_partial_values is Store.get_partial_values:
-            raise self._lacks("get")
+        if not isinstance(self, GetPartialValues):
+            raise self._lacks("get(key, byte_range=None)")
         return self.get_partial_values([(key, byte_range)])[0]
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         """Call `get` asynchronously."""
         return await _in_thread(self.get, key, byte_range)
 
+    @fallback
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """Several parts of one value, in the order asked; ``None`` when there is no such key."""
-        parts: _List[Buffer] = []
-        for byte_range in ranges:
-            part = self.get(key, byte_range)
-            if part is None:
-                return None
-            parts.append(part)
-        return parts
+        return functions.ranges_by_get(self, key, ranges)
 
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """Call `get_ranges` asynchronously."""
         return await _in_thread(self.get_ranges, key, ranges)
 
+    @fallback
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         """Parts of several values, in the order asked; keys may repeat; ``None`` for each that is missing."""
         return [self.get(key, byte_range) for key, byte_range in key_ranges]
@@ -196,20 +181,16 @@ class Store(AsMapping):
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Several values or parts of them at once: per request a list (one buffer for a whole value), or ``None``.
 
-        A store that knows the version of what it read gives a `tessarr.stores.fetch.Fetched`. A remote store sends the
-        requests together; this default sends one after another.
+        A store that knows the version of what it read gives a `tessarr.stores.fetch.Fetched`. A `Remote` store sends the
+        requests side by side.
         """
-        return [self._fetch_one(request) for request in requests]
+        if isinstance(self, Remote):
+            return functions.fetch(self, requests)
+        return [functions.fetch_one(self, request) for request in requests]
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""
         return await _in_thread(self.fetch, requests)
-
-    def _fetch_one(self, request: Fetch) -> _List[Buffer] | None:
-        if request.ranges is not None:
-            return self.get_ranges(request.key, request.ranges)
-        value = self.get(request.key)
-        return None if value is None else [value]
 
     def exists(self, key: str) -> bool:
         """Whether `key` has a value."""
@@ -219,6 +200,7 @@ class Store(AsMapping):
         """Call `exists` asynchronously."""
         return await _in_thread(self.exists, key)
 
+    @fallback
     def getsize(self, key: str) -> int | None:
         """Bytes of the value of `key`; ``None`` when there is no such key."""
         value = self.get(key)
@@ -236,49 +218,48 @@ class Store(AsMapping):
         """Call `getsize_prefix` asynchronously."""
         return await _in_thread(self.getsize_prefix, prefix)
 
+    @fallback
     def version(self, key: str) -> Version | None:
         """What changes with the value, without reading it; ``None``: no such key, or the store cannot tell."""
         return None
 
     # -- writing -----------------------------------------------------------------------------------------------
 
+    @fallback
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         """Replace the value of `key` atomically. The store keeps no reference to `value`'s memory.
 
         `if_match` writes only over that version (``None``: only when the key is missing) and else raises
-        `ConflictError`; a store that cannot do this atomically raises `UnsupportedOperationError` for it.
+        `ConflictError`; a store that is no `ConditionalSet` raises `UnsupportedOperationError` for it.
         Returns the new version where the store knows it.
         """
         self._check_writable(key)
-        if if_match is not ANY:
-            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
-        if type(self).set_partial_values is Store.set_partial_values:
-            raise self._lacks("set")
+        if not isinstance(if_match, Any_):
+            raise functions.no_conditional_writes(self, key)
+        if not isinstance(self, SetPartialValues):
+            raise self._lacks("set(key, value)")
         self.delete(key)
         self.set_partial_values([(key, 0, value)])
         return None
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         """Call `set` asynchronously."""
-        return await _in_thread(lambda: self.set(key, value, if_match=if_match))
+        return await _in_thread(self._set_as_asked, key, value, if_match)
+
+    def _set_as_asked(self, key: str, value: Buffer, if_match: Version | None | Any_) -> Version | None:
+        # Stores without conditional writes need not have the parameter.
+        return self.set(key, value) if isinstance(if_match, Any_) else self.set(key, value, if_match=if_match)
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         """Write `value` unless `key` has one already; tells whether it wrote."""
-        try:
-            self.set(key, value, if_match=None)
-        except ConflictError:
-            return False
-        except UnsupportedOperationError:
-            with self.lock(key):
-                if self.exists(key):
-                    return False
-                self.set(key, value)
-        return True
+        self._check_writable(key)
+        return functions.set_if_not_exists(self, key, value)
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
         """Call `set_if_not_exists` asynchronously."""
         return await _in_thread(self.set_if_not_exists, key, value)
 
+    @fallback
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         """Write parts of values: ``(key, start, bytes)``; keys may repeat, ranges of one key may not overlap.
 
@@ -292,35 +273,21 @@ class Store(AsMapping):
         """Call `set_partial_values` asynchronously."""
         await _in_thread(self.set_partial_values, list(key_start_values))
 
+    @fallback
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Read, change and replace one value so that no other update of it, in any thread or process, is lost.
 
         `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be
-        called several times (a conditional-put loop), so it must depend on nothing but its argument.
-
-        This default holds the key's lock. A `set` without the lock while `change` works is noticed where the store tells
-        versions, and `change` is called again; one behind that look is undone (see `update_sees_set`).
+        called several times, so it must depend on nothing but its argument. See `tessarr.stores.functions`.
         """
-        with self.lock(key):
-            while True:
-                before = self.version(key)
-                if self._exchange(key, before, change(self.get(key))):
-                    return
-
-    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
-        """Replace (``None``: delete) the value of version `before`; ``False`` when another is there. For `update`."""
-        if self.version(key) != before:
-            return False
-        if new is None:
-            self.delete(key)
-        else:
-            self.set(key, new)
-        return True
+        self._check_writable(key)
+        functions.update_by_set(self, key, change)
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Call `update` asynchronously."""
         await _in_thread(self.update, key, change)
 
+    @fallback
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         """`update`, for a change that reads and replaces only parts of a value.
 
@@ -331,11 +298,9 @@ class Store(AsMapping):
 
     async def splice_async(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         """Call `splice` asynchronously."""
-        if self.is_remote:
-            await self.update_async(key, spliced(change))
-        else:
-            await _in_thread(self.splice, key, change)
+        await _in_thread(self.splice, key, change)
 
+    @fallback
     def lock(self, key: str) -> LockContext:
         """A context manager that excludes other holders of `key`'s lock: threads of this process, and, where the
         store can, other processes. Not re-entrant."""
@@ -343,16 +308,20 @@ class Store(AsMapping):
 
     # -- deleting ----------------------------------------------------------------------------------------------
 
+    @fallback
     def delete(self, key: str) -> None:
         """Remove `key`; a missing key is no error."""
+        self._check_writable(key)
         raise UnsupportedOperationError("this store cannot delete", store=self.url, key=key)
 
     async def delete_async(self, key: str) -> None:
         """Call `delete` asynchronously."""
         await _in_thread(self.delete, key)
 
+    @fallback
     def delete_many(self, keys: Iterable[str]) -> None:
         """Remove several keys."""
+        self._check_writable("")
         for key in keys:
             self.delete(key)
 
@@ -362,6 +331,7 @@ class Store(AsMapping):
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove every key under `prefix`, and only those."""
+        self._check_writable(prefix)
         self.delete_many(list(self.list_prefix(prefix)))
 
     async def delete_prefix_async(self, prefix: str) -> None:
@@ -372,17 +342,10 @@ class Store(AsMapping):
         """Replace all that is under `prefix` by `items` (full keys → values).
 
         Nothing old is removed before every new value is safely stored. This default writes the values beside the
-        old ones first (`_STAGED`), then removes the old keys, then puts the new values in place.
+        old ones first, then removes the old keys, then puts the new values in place.
         """
         self._check_writable(prefix)
-        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
-        old = list(self.list_prefix(prefix)) if self.supports_listing else []
-        for key, value in staged.items():
-            self.set(key, value)
-        self.delete_many(key for key in old if key not in items)
-        for key, value in items.items():
-            self.set(key, value)
-        self.delete_many(staged)
+        functions.replace_prefix(self, prefix, items)
 
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """Call `replace_prefix` asynchronously."""
@@ -398,38 +361,35 @@ class Store(AsMapping):
 
     async def clear_async(self) -> None:
         """Call `clear` asynchronously."""
-        await _in_thread(self.clear)
+        await self.delete_prefix_async("")
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
-        """Every key, once, in no particular order."""
+    @fallback
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """Every key under `prefix`, once, in no particular order."""
         raise UnsupportedOperationError("this store cannot list its keys", store=self.url)
 
     def is_empty(self, prefix: str) -> bool:
         """Whether there is no key under `prefix`; a slash at its end may be missing."""
         return next(iter(self.list_prefix(f"{prefix.rstrip('/')}/" if prefix else "")), None) is None
 
+    @fallback
     def list_prefix(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix` (full keys), in no particular order.
 
         Raises `KeyValidationError` for a prefix that is neither ``""`` nor ends with ``/``.
         """
-        check_prefix(prefix)
-        return (key for key in self.list() if key.startswith(prefix))
+        return functions.prefix_by_list(self, prefix)
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         """Call `list_prefix` asynchronously; the keys as a list."""
         return await _in_thread(lambda: [*self.list_prefix(prefix)])
 
+    @fallback
     def list_dir(self, prefix: str) -> Listing:
         """The direct children of `prefix`; two empty lists when there are none."""
-        keys: set[str] = set()
-        prefixes: set[str] = set()
-        for key in self.list_prefix(prefix):
-            name, slash, _ = key[len(prefix) :].partition("/")
-            (prefixes if slash else keys).add(prefix + name + slash)
-        return Listing(sorted(keys), sorted(prefixes))
+        return functions.children(self.list_prefix(prefix), prefix)
 
     async def list_dir_async(self, prefix: str) -> Listing:
         """Call `list_dir` asynchronously."""
@@ -441,18 +401,24 @@ class Store(AsMapping):
         if self.read_only:
             raise ReadOnlyError("the store is read-only", store=self.url, key=key, hint="Open it with mode='r+' or 'a'")
 
-    def _lacks(self, method: str) -> UnsupportedOperationError:
-        """The error for a class that implements neither `method` nor what its default is made of."""
-        hint = f"Implement {_REQUIRED[method]} in the class"
-        return UnsupportedOperationError(
-            f"{type(self).__name__} does not implement {method}", store=self.url, hint=hint
-        )
+    def _lacks(self, signature: str) -> UnsupportedOperationError:
+        """The error for a class that implements neither a method nor what its default is made of."""
+        name = signature.partition("(")[0]
+        hint = f"Implement {signature} in the class"
+        return UnsupportedOperationError(f"{type(self).__name__} does not implement {name}", store=self.url, hint=hint)
 
 
-_REQUIRED = {"get": "get(key, byte_range=None)", "set": "set(key, value)"}
-"""Methods whose default would call itself, and their signatures."""
-_STAGED = "__tessarr_staged"
-"""Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
+class ConditionalStore(Store):
+    """A store to inherit whose `set` is conditional (`if_match`) and which has `version`: its updates compare and swap.
+
+    So no part of a chunk or shard that is written from several processes or machines is lost. A value that is to be
+    deleted is read again when its version has changed, but for a gap between the look and the deletion; a class that has
+    no such gap defines ``delete_if(key, version)``.
+    """
+
+    def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
+        """Replace the value of that version (``None``: create it): `set` with `if_match`."""
+        return self.set(key, value, if_match=version)
 
 
 def shared_copy(store: _S) -> _S:

@@ -1,73 +1,87 @@
-"""Updates that compare and swap, for stores whose `set` takes `if_match` and that have no better way.
+"""The compare-and-swap loop: read a value and its version, change it, write it if the version is still the same, else retry.
 
-The version is asked for before the value is read, so that a value which another writer puts there in between is noticed
-by the write. Threads of one process take turns; between processes and machines the one that was slower begins anew.
+Threads of one process should take turns (a lock around the call), so that they do not use up each other's attempts.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeAlias
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import Store
-from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.fetch import Version
 from tessarr.types import Buffer
 
 ROUNDS = 200
+"""Attempts in all."""
+Change: TypeAlias = Callable[[Buffer | None], Buffer | None]
+Versioned: TypeAlias = tuple[Buffer | None, Version | None]
+"""A value and its version, both ``None`` where the key is missing."""
 
 
-def swap_until_done(store: Store, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-    """`Store.update` for a `store` with conditional writes.
+def compare_and_swap(
+    read: Callable[[], Versioned],
+    swap: Callable[[Version | None, Buffer | None], object],
+    change: Change,
+    *,
+    store: str,
+    key: str,
+) -> None:
+    """Replace what `read` returns by ``change(value)``.
 
-    A value whose version has changed when it is to be deleted is read anew, but for a gap between the look and the
-    deletion, for want of conditional deletes.
-
-    Raises `ConflictError` when others were always faster, `StoreError` when the store does not tell a value's version.
+    `swap` writes the new value (``None``: removes it) over the version that was read, or raises `ConflictError`.
+    Raises `ConflictError` when other writers were faster in every attempt, `StoreError` for a value without a version.
     """
-    store._check_writable(key)
-    with KEYED_LOCKS.hold(("swapping", store.url, key)):
-        for _ in rounds(store, key):
-            version = store.version(key)
-            old = store.get(key)
-            if (old is None) != (version is None):
-                if version is None and store.version(key) is None:
-                    raise StoreError(
-                        "the store tells no version, so that an update could undo another", store=store.url, key=key
-                    )
-                continue  # it came or went in between
-            new = change(old)
-            with suppress(ConflictError):
-                if new is not None:
-                    store.set(key, new, if_match=version)
-                elif old is not None:
-                    if store.version(key) != version:
-                        continue
-                    store.delete(key)
-                return
+    for back_off_s in _attempts(store, key):
+        old, version = read()
+        new = change(_with_version(old, version, store, key))
+        if old is None and new is None:
+            return
+        try:
+            swap(version, new)
+            return
+        except ConflictError:
+            time.sleep(back_off_s)
 
 
-def rounds(store: Store, key: str) -> Iterator[None]:
-    """The rounds of a loop that compares and swaps, with pauses that grow. Raises `ConflictError` after the last one."""
+async def compare_and_swap_async(
+    read: Callable[[], Awaitable[Versioned]],
+    swap: Callable[[Version | None, Buffer | None], Awaitable[object]],
+    change: Callable[[Buffer | None], Awaitable[Buffer | None]],
+    *,
+    store: str,
+    key: str,
+) -> None:
+    """Call `compare_and_swap` asynchronously."""
+    import asyncio  # imported here so that synchronous programs do not load it
+
+    for back_off_s in _attempts(store, key):
+        old, version = await read()
+        new = await change(_with_version(old, version, store, key))
+        if old is None and new is None:
+            return
+        try:
+            await swap(version, new)
+            return
+        except ConflictError:
+            await asyncio.sleep(back_off_s)
+
+
+def _attempts(store: str, key: str) -> Iterator[float]:
+    """The back-off after each attempt, in seconds. Raises `ConflictError` after the last one."""
     for number in range(ROUNDS):
-        yield
-        time.sleep(random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2)))
-    raise ConflictError("other writers were always faster", store=store.url, key=key, got=f"{ROUNDS} rounds")
+        yield random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2))
+    raise ConflictError("other writers were always faster", store=store, key=key, got=f"{ROUNDS} rounds")
 
 
-class ConditionalStore(Store):
-    """A store to inherit whose `set` is conditional (`if_match`) and which has `version`: its updates compare and swap.
-
-    So no part of a chunk or shard that is written from several processes or machines is lost.
-    """
-
-    supports_conditional_writes = True
-    supports_conditional_deletes = False
-    update_sees_set = True
-    update_reaches_all = True
-
-    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """See `Store.update`."""
-        swap_until_done(self, key, change)
+def _with_version(old: Buffer | None, version: Version | None, store: str, key: str) -> Buffer | None:
+    if old is not None and version is None:
+        raise StoreError(
+            "the store tells no version (ETag) of the value, so that an update could undo another",
+            store=store,
+            key=key,
+            hint="Write whole values, or use a store with versions",
+        )
+    return old

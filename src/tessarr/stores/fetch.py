@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, TypeAlias
 
 from tessarr.types import Buffer, ByteRange
 
@@ -34,11 +34,3 @@ class Fetched(list[Buffer]):
 def version_of(found: list[Buffer]) -> Version | None:
     """The version of a response of `Store.fetch`, where it names one."""
     return found.version if isinstance(found, Fetched) else None
-
-
-@runtime_checkable
-class FetchOne(Protocol):
-    """A store that sends each request by itself, so that each response can be used as soon as it is there."""
-
-    async def fetch_one(self, request: Fetch) -> Fetched | None:
-        """Send one request; ``None``: there is no such key."""

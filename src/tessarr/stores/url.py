@@ -227,7 +227,8 @@ def _place(store: Store, path: str) -> tuple[object, str]:
     """What tells places apart, and the path from there. Wrappers are seen through."""
     from tessarr.stores.local.store import LocalStore
     from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
-    from tessarr.stores.wrappers.plain import PrefixStore, WrapperStore
+    from tessarr.stores.wrappers.base import WrapperStore
+    from tessarr.stores.wrappers.prefix import PrefixStore
 
     while isinstance(store, WrapperStore):
         if isinstance(store, PrefixStore):

@@ -16,6 +16,7 @@ from tessarr.errors import TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.protocols import List
 from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Report
 from tessarr.types import Buffer, JSONObject
@@ -139,7 +140,7 @@ class _Keeper:
 
 
 def _numbers(store: Store) -> Iterator[str]:
-    if store.supports_listing:
+    if isinstance(store, List):
         for prefix in store.list_dir(f"{BACKUP}/").prefixes:
             name = prefix.rstrip("/").rpartition("/")[2]
             if name.isdecimal():

@@ -23,6 +23,7 @@ from tessarr.core.stored.walk import read_entries
 from tessarr.errors import BaseZarrError, NodeNotFoundError, StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, normalize_path, path_of_file_url
+from tessarr.stores.protocols import Delete
 from tessarr.stores.url import is_url
 
 
@@ -41,7 +42,7 @@ def staged(
             yield store, ""
         return
     store, here, _ = locate(dest, path, None, storage_options)
-    if getattr(store, "supports_deletes", True) and type(store).__name__ != "ZipStore":
+    if isinstance(store, Delete):
         with _within(store, here, overwrite) as at:
             yield store, at
         return

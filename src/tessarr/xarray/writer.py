@@ -15,6 +15,8 @@ from xarray.backends.common import ArrayWriter
 
 from tessarr.common.warn import warn
 from tessarr.errors import ZarrUserWarning
+from tessarr.stores.functions import notices_writes
+from tessarr.stores.protocols import Lock
 from tessarr.xarray.opening import THROUGH
 
 if TYPE_CHECKING:
@@ -77,7 +79,8 @@ def locks_hold(store: Store, store_kwargs: Mapping[str, Any] | None = None) -> b
 
     Either the store's locks reach every process (or its updates compare and swap), or dask runs all tasks in this process.
     """
-    return store.lock_reaches_all or store.update_reaches_all or _in_this_process((store_kwargs or {}).get("scheduler"))
+    reaches_all = isinstance(store, Lock) or notices_writes(store)
+    return reaches_all or _in_this_process((store_kwargs or {}).get("scheduler"))
 
 
 def _in_this_process(scheduler: Any) -> bool:

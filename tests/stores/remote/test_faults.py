@@ -278,7 +278,7 @@ def test_being_cancelled_ends_the_requests_and_gives_the_places_back(store: Stor
 
     asyncio.run(main())
     assert s3_proxy.overdue == 0  # it ended although nothing was answered
-    assert store._budget.statistics().in_flight == 0
+    assert store._limiter.statistics().in_flight == 0
     s3_proxy.release()
     assert plain(asyncio.run(store.get_async("k"))) == VALUE
 

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from tessarr.errors import ConflictError, StoreError
+from tessarr.storage import CountingStore, WrapperStore
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.remote.open import open_url
 from tessarr.stores.remote.retry import RetryPolicy
 from tessarr.stores.wrappers.cache import CacheStore, LRUStoreCache
-from tessarr.stores.wrappers.plain import CountingStore, WrapperStore
 from tessarr.stores.wrappers.retry import RetryStore
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, increment, plain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -19,7 +18,7 @@ from tessarr.stores.base import Fetch, Store
 from tessarr.stores.remote import retry
 from tessarr.stores.remote.base import NetworkStore
 from tessarr.stores.remote.coalesce import PIECE, Piece, coalescing, gather, plan_spans, split
-from tessarr.stores.remote.limiter import RequestBudget, budget_for
+from tessarr.stores.remote.limiter import ConcurrencyLimiter, limiter_for
 from tessarr.stores.remote.open import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import plain
@@ -171,18 +170,18 @@ def test_a_big_object_is_read_in_pieces_side_by_side(store: Store, s3_proxy: Pro
     assert s3_proxy.counts()["GET"] in (3, 4)  # the first answer brings the first piece and the size
 
 
-# -- the budget --------------------------------------------------------------------------------------------------
+# -- the limiter --------------------------------------------------------------------------------------------------
 
 
-def test_one_origin_has_one_budget_for_the_whole_process(s3_proxy: Proxy) -> None:
+def test_one_origin_has_one_limiter_for_the_whole_process(s3_proxy: Proxy) -> None:
     place = f"s3+http://{s3_proxy.address}/bucket"
     stores = [open_url(f"{place}/{name}", storage_options=S3_OPTIONS) for name in "ab"]
-    assert stores[0]._budget is stores[1]._budget  # type: ignore[attr-defined]
-    assert budget_for("s3://a") is not budget_for("s3://b")
+    assert stores[0]._limiter is stores[1]._limiter  # type: ignore[attr-defined]
+    assert limiter_for("s3://a") is not limiter_for("s3://b")
 
 
-def test_no_more_requests_run_than_the_budget_allows(store: NetworkStore, s3_proxy: Proxy) -> None:
-    store._budget = RequestBudget(start=3, most=3)
+def test_no_more_requests_run_than_the_limiter_allows(store: NetworkStore, s3_proxy: Proxy) -> None:
+    store._limiter = ConcurrencyLimiter(start=3, most=3)
     s3_proxy.latency_s = 0.02
     wanted = [Fetch(f"k{number}") for number in range(12)]
 
@@ -192,102 +191,99 @@ def test_no_more_requests_run_than_the_budget_allows(store: NetworkStore, s3_pro
     asyncio.run(both())
     assert s3_proxy.most_at_once == 3
     assert s3_proxy.counts() == {"GET": 24}
-    assert store._budget.statistics().in_flight == 0
+    assert store._limiter.statistics().in_flight == 0
 
 
 def test_the_setting_async_concurrency_limits_the_requests_in_flight(store: NetworkStore, s3_proxy: Proxy) -> None:
-    store._budget = RequestBudget(start=16)
+    store._limiter = ConcurrencyLimiter(start=16)
     s3_proxy.latency_s = 0.02
     wanted = [Fetch(f"k{number}") for number in range(12)]
     with config.set({"async.concurrency": 3}):
         asyncio.run(store.fetch_async(wanted))
-        assert store._budget.statistics().limit == 3
+        assert store._limiter.statistics().limit == 3
     assert s3_proxy.most_at_once == 3
-    assert store._budget.statistics().limit == 16
+    assert store._limiter.statistics().limit == 16
 
 
 def test_the_setting_async_timeout_ends_the_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=lambda: now))
     with config.set({"async.timeout": 30}):
-        journal = retry.Journal(retry.RetryPolicy(), store="s3://b", key="k", operation="GET")
+        state = retry.RetryState(retry.RetryPolicy(), store="s3://b", key="k", operation="GET")
         again = retry.Fault("again", "busy", status=503)
         now = 29.0
-        assert journal.pause(again) >= 0
+        assert state.pause(again) >= 0
         now = 31.0
         with pytest.raises(retry.RequestError, match="2 attempts"):
-            journal.pause(again)
+            state.pause(again)
 
 
 def test_a_server_that_says_slow_down_gets_fewer_requests(store: NetworkStore, s3_proxy: Proxy) -> None:
     now = [100.0]
-    store._budget = RequestBudget(start=16, clock=lambda: now[0])
+    store._limiter = ConcurrencyLimiter(start=16, clock=lambda: now[0])
     store.set("k", b"1")
-    before = store._budget.statistics().limit
+    before = store._limiter.statistics().limit
     s3_proxy.faults.append(Fault("status", status=503, code="SlowDown", times=3))
     assert plain(store.get("k")) == b"1"
-    after = store._budget.statistics()
+    after = store._limiter.statistics()
     assert after.limit == before // 2  # three signs within half a second are one
     assert after.slow_downs == 3
     now[0] += 0.5
     s3_proxy.faults.append(Fault("status", status=503, code="SlowDown", times=1))
     assert plain(store.get("k")) == b"1"
-    assert store._budget.statistics().limit == before // 4
+    assert store._limiter.statistics().limit == before // 4
 
 
-def test_a_busy_budget_grows_with_success_and_an_idle_one_does_not() -> None:
-    budget = RequestBudget(start=4, most=20, clock=lambda: 100.0)
-    budget.acquire()
-    budget.release("ok")
-    assert budget.statistics().limit == 4
-    for _ in range(40):
-        limit = budget.statistics().limit
-        for _ in range(limit):
-            budget.acquire()
-        for _ in range(limit):
-            budget.release("ok", nbytes=1000)
-    assert budget.statistics().limit == 20
-    assert budget.statistics().in_flight == 0
+def test_a_busy_limiter_grows_with_success_and_an_idle_one_does_not() -> None:
+    limiter = ConcurrencyLimiter(start=4, most=20, clock=lambda: 100.0)
+
+    async def rounds() -> None:
+        await limiter.acquire()
+        limiter.release("ok")
+        assert limiter.statistics().limit == 4
+        for _ in range(40):
+            limit = limiter.statistics().limit
+            for _ in range(limit):
+                await limiter.acquire()
+            for _ in range(limit):
+                limiter.release("ok", nbytes=1000)
+
+    asyncio.run(rounds())
+    assert limiter.statistics().limit == 20
+    assert limiter.statistics().in_flight == 0
 
 
-def test_waiting_threads_and_tasks_all_get_their_turn() -> None:
-    budget = RequestBudget(start=1, most=1)
+def test_waiting_tasks_of_several_loops_all_get_their_turn() -> None:
+    limiter = ConcurrencyLimiter(start=1, most=1)
     done: list[int] = []
 
-    def work(number: int) -> None:
-        budget.acquire()
+    async def work(number: int) -> None:
+        await limiter.acquire()
+        await asyncio.sleep(0)
         done.append(number)
-        budget.release("ok")
+        limiter.release("ok")
 
-    async def work_async(number: int) -> None:
-        await budget.acquire_async()
-        done.append(number)
-        budget.release("ok")
+    async def tasks(first: int) -> None:
+        await asyncio.gather(*map(work, range(first, first + 25)))
 
-    async def tasks() -> None:
-        await asyncio.gather(*map(work_async, range(50)))
-
-    thread = threading.Thread(target=lambda: asyncio.run(tasks()))
-    thread.start()
-    with ThreadPoolExecutor(8) as pool:
-        [*pool.map(work, range(50, 100))]
-    thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(lambda first: asyncio.run(tasks(first)), range(0, 100, 25))]
     assert sorted(done) == [*range(100)]
 
 
 def test_a_cancelled_task_leaves_no_place_taken() -> None:
-    budget = RequestBudget(start=1, most=1)
+    limiter = ConcurrencyLimiter(start=1, most=1)
 
     async def main() -> None:
-        await budget.acquire_async()
-        waiting = [asyncio.create_task(budget.acquire_async()) for _ in range(3)]
+        await limiter.acquire()
+        waiting = [asyncio.create_task(limiter.acquire()) for _ in range(3)]
         await asyncio.sleep(0)
-        budget.release("ok")  # grants the first, which is cancelled before it can know
+        limiter.release("ok")  # grants the first, which is cancelled before it can know
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-        await asyncio.wait_for(budget.acquire_async(), PATIENCE_S)
-        budget.release("ok")
+        await asyncio.wait_for(limiter.acquire(), PATIENCE_S)
+        limiter.release("ok")
 
     asyncio.run(main())
-    assert budget.statistics().in_flight == 0
+    assert limiter.statistics().in_flight == 0

@@ -1,9 +1,9 @@
 """Appending to an array, from one process or from many machines.
 
-Where the store's lock excludes all other writers (`Store.lock_reaches_all`), an append holds the lock of the array's shape:
+Where the store's lock excludes all other writers (`Lock`), an append holds the lock of the array's shape:
 it stores the data, then the shape.
 
-Where it does not, but updates compare and swap (`Store.update_reaches_all`), an append reserves its region in the array's
+Where it does not, but updates compare and swap (`ConditionalSet`, `Update`), an append reserves its region in the array's
 document first, stores the data there, and publishes it (`tessarr.metadata.reservations` has the rules). So appends from
 many machines go on side by side, none writes where another does, and readers see complete data only.
 

@@ -15,6 +15,7 @@ from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
+from tessarr.stores.protocols import Remote
 
 
 class _Wanted(NamedTuple):
@@ -88,7 +89,7 @@ def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[Re
     together: dict[Store, list[ReadPlan]] = {}
     for one in wanted:
         store = one.bound.store
-        if store.is_remote:
+        if isinstance(store, Remote):
             together.setdefault(store, []).append(one.array._engine.plan_read(*one.target()))
         else:
             alone.append(one)

@@ -30,7 +30,9 @@ from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Reservations
+from tessarr.stores.functions import notices_writes
 from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import Delete, Lock, Remote
 from tessarr.types import Coords, Shape
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
 
 def reserves(array: Array) -> bool:
     """Whether writers of the array's shape share no lock, so that what they do is written in its document first."""
-    return array._store.update_reaches_all and not array._store.lock_reaches_all
+    return notices_writes(array._store) and not isinstance(array._store, Lock)
 
 
 def changing_shape(
@@ -262,7 +264,7 @@ def _delete_outside(array: Array, old: BoundArray) -> Steps[None]:
     new_grid = tuple(axis.nchunks for axis in array._bound.axes)
     old_grid = tuple(axis.nchunks for axis in old.axes)
     store = old.store
-    if not store.supports_deletes:
+    if not isinstance(store, Delete):
         return
     if prod(old_grid) - prod(map(min, new_grid, old_grid)) <= _FEW:
         gone = [old.key(coords) for coords in _outside(old_grid, new_grid)]
@@ -328,5 +330,5 @@ def writing(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArr
     return Call(
         lambda: engine.write(bound, selection, values),
         lambda: engine.write_async(bound, selection, values),
-        bound.store.is_remote,
+        isinstance(bound.store, Remote),
     )

@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from tessarr.common.warn import context_with_caller
+from tessarr.stores.protocols import Remote
 
 if TYPE_CHECKING:
     from tessarr.stores.base import LockContext, Store
@@ -47,13 +48,13 @@ def ask(store: Store, method: str, *arguments: Any) -> Call:
     return Call(
         lambda: getattr(store, method)(*arguments),
         lambda: getattr(store, f"{method}_async")(*arguments),
-        store.is_remote,
+        isinstance(store, Remote),
     )
 
 
 def held(lock: LockContext, store: Store) -> Call:
     """Taking a lock of `store`, which the steps then hold, and let go by ``lock.__exit__(None, None, None)``."""
-    return Call(lock.__enter__, lambda: _taken(lock), store.is_remote)
+    return Call(lock.__enter__, lambda: _taken(lock), isinstance(store, Remote))
 
 
 async def _taken(lock: LockContext) -> None:

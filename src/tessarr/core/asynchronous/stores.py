@@ -37,13 +37,13 @@ class CoroutineStore(ZarrPythonStore):
 
     def __init__(self, store: Any, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
-        self.is_remote = True
+        self.requests_at_once = 16
 
     @property
     def url(self) -> str:
-        states_url = getattr(type(self.store), "url", Store.url) is not Store.url
-        own = str(self.store.url if states_url else self.store)
-        return own if "://" in own and " " not in own else f"{type(self.store).__name__.lower()}://{id(self.store):x}"
+        default = f"{type(self.store).__name__.lower()}://{id(self.store):x}"
+        names = (str(getattr(self.store, "url", "")), str(self.store))
+        return next((name for name in names if "://" in name and " " not in name and name != default), default)
 
     def _run(self, key: str, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()).result()

@@ -21,6 +21,7 @@ from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import ancestors, prefix_of
+from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer
 
 Holder: TypeAlias = tuple[str, str]
@@ -48,7 +49,12 @@ def read_consolidated(
 
 def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
     """The key to read together with a node's documents: v2's consolidated metadata, where a second request costs much."""
-    if not store.is_remote or zarr_format in (1, 3) or use is False or not store.supports_consolidated_metadata:
+    if (
+        not isinstance(store, Remote)
+        or zarr_format in (1, 3)
+        or use is False
+        or not store.supports_consolidated_metadata
+    ):
         return None
     return prefix_of(path) + (use if isinstance(use, str) else V2_KEY)
 

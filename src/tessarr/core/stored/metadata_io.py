@@ -39,6 +39,7 @@ from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import ancestors, check_node_name, prefix_of
+from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ZarrFormat
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
@@ -78,7 +79,7 @@ def reading_with(
 def _reading(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
 ) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
-    asked = kind if store.is_remote else None
+    asked = kind if isinstance(store, Remote) else None
     wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
     try:
@@ -202,7 +203,7 @@ def expecting(
     wanted = {ArrayMetadata: "array", GroupMetadata: "group"}.get(kind, "node") if kind else "node"
     missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
     other = None
-    if node is None and (zarr_format or (kind and store.is_remote)):
+    if node is None and (zarr_format or (kind and isinstance(store, Remote))):
         other = (yield from reading(store, [path]))[0]
         node = other if zarr_format is None else None
     if node is not None:
@@ -438,7 +439,7 @@ def _changing(
 
     update = ask(store, "update", key, rewrite)
     update = update if sent is None else sent(update)
-    if not store.is_remote or not follow:
+    if not isinstance(store, Remote) or not follow:
         yield [update]
         if follow:
             yield from following_change(store, path)

@@ -16,6 +16,7 @@ from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import is_reserved_name, prefix_of
+from tessarr.stores.protocols import List
 from tessarr.types import Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
@@ -192,7 +193,7 @@ def check_answers(store: Store, answers: Sequence[Any], wanted: int) -> None:
 
 def _listing(store: Store, groups: Sequence[Entry], blocks: dict[str, consolidated.Consolidated]) -> Steps[None]:
     """Fill in `keys` and `children` of groups: one wave of listings."""
-    if not store.supports_listing:
+    if not isinstance(store, List):
         for entry in groups:
             entry.children = tuple(_from_consolidated(store, entry, blocks))
         return

@@ -17,8 +17,9 @@ from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.grids.base import Axis
 from tessarr.stores.base import Store
+from tessarr.stores.functions import deletes_safely
 from tessarr.stores.local.lock import NAME_BYTES
-from tessarr.stores.local.store import LocalStore
+from tessarr.stores.protocols import Delete, PlainFiles, Remote
 from tessarr.stores.remote.coalesce import coalescing
 from tessarr.types import JSON, JSONObject
 
@@ -50,27 +51,20 @@ def describe(bound: BoundArray) -> JSONObject:
         "key": [*prefix, *(part if isinstance(part, str) else dict(part._asdict()) for part in template)],
         "codecs": _chain(bound.chain(shape)),
         "store": _store(bound),
-        "write_empty_chunks": bound.options.write_empty_chunks or not bound.store.supports_deletes,
-        "keep_updated_chunks": not bound.store.supports_conditional_deletes,
+        "write_empty_chunks": bound.options.write_empty_chunks or not isinstance(bound.store, Delete),
+        "keep_updated_chunks": not deletes_safely(bound.store),
         "read_missing": bound.options.read_missing_chunks,
         "durable": bool(getattr(bound.store, "durable", False)),
     }
 
 
-def is_local(store: Store) -> bool:
-    """Whether the store is files that may be read and written as `LocalStore` does."""
-    names = ("get", "get_ranges", "set", "delete", "lock", "update", "splice")
-    return isinstance(store, LocalStore) and store._has_own(*names)
-
-
 def _store(bound: BoundArray) -> JSONObject:
     store = bound.store
-    if is_local(store):
-        assert isinstance(store, LocalStore)
-        if not store.file_locks:
+    if isinstance(store, PlainFiles):
+        if not getattr(store, "file_locks", True):
             raise UnsupportedError("a local store without file locks")
-        return {"kind": "local", "root": store._base}
-    if store.is_remote:
+        return {"kind": "local", "root": store.directory}
+    if isinstance(store, Remote):
         return {"kind": "python", "remote": True, "gap": coalescing().max_gap, "place": _place(store)}
     return {"kind": "python"}
 

@@ -28,7 +28,7 @@ from tessarr import _native
 from tessarr.common.segments import Piece, Stored
 from tessarr.engine.base import ChunkReads, ChunkWrite, ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.native.describe import describe, is_local
+from tessarr.engine.native.describe import describe
 from tessarr.engine.native.step import UnsupportedError
 from tessarr.engine.processors import processors
 from tessarr.engine.run import run, run_async
@@ -45,6 +45,7 @@ from tessarr.errors import (
 from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.fetch import Fetch
+from tessarr.stores.protocols import PlainFiles
 from tessarr.types import ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
@@ -60,7 +61,7 @@ class _Handle:
 
     def __init__(self, bound: BoundArray) -> None:
         self.bound = bound
-        self.local = is_local(bound.store)
+        self.local = isinstance(bound.store, PlainFiles)
         """Rust reads and writes the files itself."""
         self.view = _view_dtype(bound.dtype)
         self.plain = self.view is None and bool(bound.shape)

@@ -23,6 +23,7 @@ from tessarr.engine.write_chunks import store_chunks, store_chunks_async
 from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.fetch import Fetch, Fetched
+from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer
 
 
@@ -73,7 +74,7 @@ class _ReadPlan:
         return self._bound.nbytes(next(iter(self._parts)).coords)
 
     def start(self, first: int, stop: int, whole_below: int) -> _ChunkReads:
-        if not self._bound.store.is_remote:
+        if not isinstance(self._bound.store, Remote):
             whole_below = 0  # where no round trip is saved, the specification reads what is wanted and no more
         parts = islice(self._rest, stop - first)
         return _ChunkReads([read_chunk(self._bound, part, self._out, whole_below=whole_below) for part in parts])

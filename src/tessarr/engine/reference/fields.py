@@ -19,6 +19,7 @@ from tessarr.engine.reference.merge import part_of
 from tessarr.engine.write_chunks import changing
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Selection
+from tessarr.stores.functions import deletes_safely
 from tessarr.types import Buffer
 
 
@@ -33,7 +34,7 @@ def write_fields(bound: BoundArray, selection: Selection, values: Mapping[str, n
 def _write_part(bound: BoundArray, part: Part, values: Mapping[str, npt.NDArray[Any]]) -> None:
     chain = bound.chain(bound.chunk_shape(part.coords))
     key = bound.key(part.coords)
-    keep_empty = bound.options.write_empty_chunks or not bound.store.supports_conditional_deletes
+    keep_empty = bound.options.write_empty_chunks or not deletes_safely(bound.store)
 
     def change(old: Buffer | None) -> Buffer | None:
         chunk = np.empty(chain.spec.shape, chain.spec.dtype)

@@ -23,6 +23,8 @@ from tessarr.engine.write_chunks import whole
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
+from tessarr.stores.functions import deletes_safely
+from tessarr.stores.protocols import Delete
 from tessarr.types import Buffer, ByteRange, Coords
 
 Values = npt.NDArray[Any]
@@ -54,11 +56,11 @@ class ChunkWrites:
 def _change(bound: BoundArray, part: Part, value: Values) -> Change:
     """What makes the new value of `part`'s chunk out of the old one."""
     chain = bound.chain(bound.chunk_shape(part.coords))
-    keep_empty = bound.options.write_empty_chunks or not bound.store.supports_deletes
+    keep_empty = bound.options.write_empty_chunks or not isinstance(bound.store, Delete)
     mine = part_of(value, part)
     combine = merged_shard if chain.partial else merged
     change = partial(combine, chain, where=part.local, value=mine, keep_empty=keep_empty)
-    if bound.store.supports_conditional_deletes:
+    if deletes_safely(bound.store):
         return change
 
     def keeping(old: Stored | None) -> list[Piece] | None:

@@ -15,6 +15,7 @@ from tessarr.codecs.sharding import MISSING, ShardIndex
 from tessarr.indexing.plan import Part
 from tessarr.stores.fetch import Version
 from tessarr.stores.locks import Moment
+from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class ValueVersion:
     def __init__(self, bound: BoundArray, key: str) -> None:
         self._key = key
         self._indexes = bound.indexes
-        self.remote = bound.store.is_remote
+        self.remote = isinstance(bound.store, Remote)
         self._version: Version | None = None
         self._is_current = False
         """A response of this attempt had the version, not only an index from the cache."""

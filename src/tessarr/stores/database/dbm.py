@@ -15,15 +15,16 @@ from typing import Any
 from urllib.parse import quote
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Version
 from tessarr.stores.content_version import as_bytes, cut, digest_version
+from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
 
 _List = list
 
 
-class DBMStore(Store):
+class DBMStore(ConditionalStore):
     """A store in the DBM file at `path`; `flag` and `mode` are those of `dbm.open`.
 
     `open` opens the file instead of `dbm.open` (for example `dbm.gnu.open`).
@@ -31,8 +32,6 @@ class DBMStore(Store):
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
-    update_sees_set = True
-    lock_reaches_all = True
 
     def __init__(
         self,
@@ -135,6 +134,10 @@ class DBMStore(Store):
             _flush(file)
         return digest_version(value)
 
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: threads of this process; no other has the file open for writing."""
+        return KEYED_LOCKS.hold((self.path, key))
+
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
         with self._opened(key):
@@ -154,14 +157,11 @@ class DBMStore(Store):
                 return
             _flush(file)
 
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
-        return (key for key in self.list() if key.startswith(prefix))
-
-    def list(self) -> Iterator[str]:
         with self._opened("") as file:
             names = [*file.keys()]
-        return (name.decode() for name in names)
+        return (key for key in map(bytes.decode, names) if key.startswith(prefix))
 
 
 def _flush(file: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
-from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.content_version import as_bytes, cut, digest_version
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
@@ -41,7 +41,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class LMDBStore(Store):
+class LMDBStore(ConditionalStore):
     """A store in the LMDB database at `path` (a directory, made when missing unless `read_only`).
 
     `options` go to `lmdb.open`.
@@ -49,8 +49,6 @@ class LMDBStore(Store):
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
-    update_sees_set = True
-    update_reaches_all = True
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
         self.path = os.path.abspath(os.fspath(path))
@@ -189,10 +187,7 @@ class LMDBStore(Store):
             for name in [*_names(transaction, prefix)]:
                 transaction.delete(name)
 
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         with self._transaction() as transaction:
             names = [*_names(transaction, prefix)]
         return (name.decode() for name in names)

@@ -161,7 +161,7 @@ class MongoDBStore(DatabaseStore):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         wanted = {"_id": {"$regex": f"^{re.escape(prefix)}"}} if prefix else {}
         return iter([item["_id"] for item in self._call("", lambda collection: [*collection.find(wanted, {"_id": 1})])])

@@ -158,7 +158,7 @@ class RedisStore(DatabaseStore):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         start = self.prefix + prefix
         pattern = "".join(f"\\{letter}" if letter in "*?[]^-\\" else letter for letter in start) + "*"

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any
 
-from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import Version, shared_copy
-from tessarr.stores.compare_and_swap import rounds
+from tessarr.errors import StoreError
+from tessarr.stores.base import ConditionalStore, Version, shared_copy
+from tessarr.stores.compare_and_swap import compare_and_swap
 from tessarr.stores.fetch_methods import FetchingStore
 from tessarr.types import Buffer
 
 
-class DatabaseStore(FetchingStore):
+class DatabaseStore(FetchingStore, ConditionalStore):
     """A subclass gives `fetch`, `delete_many` and the methods below that raise `NotImplementedError`."""
 
-    is_remote = True
-    supports_conditional_writes = True
-    update_sees_set = True
-    update_reaches_all = True
+    requests_at_once = 16
     _options: dict[str, Any]
     """Arguments of the client. What is secret of them is in no pickle."""
     _made: Any = None
@@ -76,17 +72,17 @@ class DatabaseStore(FetchingStore):
         self._check_writable(key)
         # Threads of one process take turns, so that they do not use up each other's rounds.
         with self.lock(key):
-            for _ in rounds(self, key):
-                old, version = self._read_versioned(key)
-                new = change(old)
-                if old is None and new is None:
-                    return
-                with suppress(ConflictError):
-                    self._swap(key, version, new)
-                    return
+            compare_and_swap(
+                lambda: self._read_versioned(key),
+                lambda version, new: self._swap(key, version, new),
+                change,
+                store=self.url,
+                key=key,
+            )
 
     def delete(self, key: str) -> None:
         self.delete_many([key])
 
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
+    def delete_if(self, key: str, version: Version | None) -> None:
+        self._check_writable(key)
+        self._swap(key, version, None)

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import ANY, Any_, Store, Version
+from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.content_version import as_bytes, digest_version
 from tessarr.stores.locks import Moment
 from tessarr.stores.path import check_key, check_prefix
@@ -56,7 +56,7 @@ def _let_go(connection: sqlite3.Connection, process: int) -> None:
         _INHERITED.append(connection)
 
 
-class SQLiteStore(Store):
+class SQLiteStore(ConditionalStore):
     """A store in the SQLite file at `path`, which is made when it is missing (unless `read_only`).
 
     `options` go to `sqlite3.connect`; its ``timeout`` (60 s) is how long a writer waits for another.
@@ -64,8 +64,6 @@ class SQLiteStore(Store):
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
-    update_sees_set = True
-    update_reaches_all = True
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False, **options: Any) -> None:
         self.path = os.path.abspath(os.fspath(path))
@@ -258,10 +256,7 @@ class SQLiteStore(Store):
         with self._transaction(prefix) as connection:
             connection.execute(f"DELETE FROM zarr WHERE {where}", values)
 
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         where, values = _under(prefix)
         return (row[0] for row in self._rows(f"SELECT k FROM zarr WHERE {where}", *values))
 

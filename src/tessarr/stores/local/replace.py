@@ -7,7 +7,8 @@ the replacement is the later one, or the change finds another version than it re
 
 Windows can neither replace nor remove a file that is open. There, in a store without file locks, and on a file system
 that has neither links nor ``flock``, a value that comes between the last look and the rename is lost. In the first two
-cases `Store.update_sees_set` says so, and the engines hold the lock of the key while they replace a chunk whole.
+cases `notices_writes` in `tessarr.stores.functions` says so, and the engines hold the lock of the key while they replace a
+chunk whole.
 
 The native engine does the same (``rust/src/replace.rs``).
 """

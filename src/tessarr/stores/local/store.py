@@ -29,8 +29,9 @@ from typing import Self
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
+from tessarr.stores.base import ANY, Any_, ConditionalStore, Fetch, Listing, LockContext, Version
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.functions import fetch_one, unspliced
 from tessarr.stores.local import file as localfile
 from tessarr.stores.local import lock as filelock
 from tessarr.stores.local import replace as localswap
@@ -46,6 +47,7 @@ from tessarr.stores.path import (
     windows_extended,
     windows_path,
 )
+from tessarr.stores.protocols import only_if
 from tessarr.types import AccessMode, Buffer, ByteRange
 
 _List = list
@@ -55,7 +57,7 @@ _TRIES = 100
 """How often a directory that other processes keep removing is made again."""
 
 
-class LocalStore(Store):
+class LocalStore(ConditionalStore):
     """A directory of the local file system.
 
     `root` is made when the first value is set. `durable` puts every change on the disk before the call
@@ -113,12 +115,11 @@ class LocalStore(Store):
 
     @property
     def url(self) -> str:
-        """``file:///…``."""
         return file_url(self._root, windows=_WINDOWS)
 
     @property
-    def update_sees_set(self) -> bool:  # type: ignore[override]
-        """Unless it has no file locks or coarse times, or is on Windows (`tessarr.stores.local.replace`)."""
+    def _is_exact(self) -> bool:
+        """Whether an update notices a plain `set` (`tessarr.stores.local.replace`)."""
         return self.file_locks and localswap.IS_EXACT and not self.has_coarse_times
 
     @property
@@ -132,9 +133,15 @@ class LocalStore(Store):
         return bool(self._coarse_times)
 
     @property
-    def lock_reaches_all(self) -> bool:  # type: ignore[override]
-        """Unless it is without file locks. Between machines, the file system must have `flock`."""
-        return self.file_locks
+    @only_if("_is_plain")
+    def directory(self) -> str:
+        """The root with a separator at its end, for code that reads and writes the files itself (`PlainFiles`)."""
+        return self._base
+
+    @property
+    def _is_plain(self) -> bool:
+        # A subclass from elsewhere may make something else of a file.
+        return type(self).__module__.startswith("tessarr.stores.local.")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._root == self._root and other.read_only == self.read_only
@@ -145,7 +152,6 @@ class LocalStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         parts = self.get_ranges(key, (_WHOLE if byte_range is None else byte_range,))
         return None if parts is None else parts[0]
 
@@ -185,30 +191,23 @@ class LocalStore(Store):
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """See `Store.fetch`: whole values that are small, as documents are, are read at once."""
-        read = localfile.reader_of_many() if len(requests) > 1 and self._has_own("get", "get_ranges") else None
+        read = localfile.reader_of_many() if len(requests) > 1 and self._is_plain else None
         if read is None or any(request.ranges is not None for request in requests):
             return super().fetch(requests)
         found = read([self._path(request.key) for request in requests], localfile.SMALL)
         return [
-            self._fetch_one(request) if value is False else None if value is None else [value]
+            fetch_one(self, request) if value is False else None if value is None else [value]
             for request, value in zip(requests, found, strict=True)
         ]
 
-    def _has_own(self, *methods: str) -> bool:
-        """Whether these methods are those of this class, not of one that is made of it."""
-        return all(getattr(type(self), name) is getattr(LocalStore, name) for name in methods)
-
     def exists(self, key: str) -> bool:
-        """See `Store.exists`."""
         return self._status(key) is not None
 
     def getsize(self, key: str) -> int | None:
-        """See `Store.getsize`."""
         status = self._status(key)
         return None if status is None else status.st_size
 
-    def version(self, key: str) -> Version | None:
-        """See `Store.version`: ``device:inode:mtime_ns:size``."""
+    def version(self, key: str) -> Version | None:  # device:inode:mtime_ns:size
         status = self._status(key)
         return None if status is None else version_of(status)
 
@@ -238,6 +237,14 @@ class LocalStore(Store):
                 )
             return self.version(key)
 
+    @only_if("_is_exact")
+    def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
+        return super().set_if(key, value, version)
+
+    @only_if("_is_exact")
+    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
+        self.splice(key, unspliced(change))
+
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         """See `Store.splice`: reads what `change` asks for, and copies what stays in the kernel."""
         path = self._writable_path(key)
@@ -258,12 +265,6 @@ class LocalStore(Store):
                 finally:
                     if stored is not None:
                         stored.close()
-
-    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
-        path = self._writable_path(key)
-        if new is None:
-            return self._remove(key, path, over=before)
-        return self._replace(key, path, [byte_view(new)], over=before)
 
     def _replace(
         self,
@@ -332,6 +333,7 @@ class LocalStore(Store):
                 hint="Choose another name, or another kind of store",
             )
 
+    @only_if("file_locks")
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads, processes and, through shared file systems, machines."""
         return self._hold(key, self._writable_path(key))
@@ -431,12 +433,8 @@ class LocalStore(Store):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
-        """See `Store.list`."""
-        return self.list_prefix("")
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_prefix`: lazily, one directory at a time."""
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """See `Store.list`: lazily, one directory at a time."""
         check_prefix(prefix)
         return self._walk(prefix)
 

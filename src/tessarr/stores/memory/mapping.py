@@ -19,6 +19,7 @@ from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import fallback
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -89,6 +90,7 @@ class MappingStore(Store):
         self._mapping[key] = value if type(value) is bytes else bytes(byte_view(value))
         return None
 
+    @fallback
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads of this process."""
         self._check_writable(key)
@@ -109,15 +111,11 @@ class MappingStore(Store):
         self._check_writable(prefix)
         super().delete_prefix(prefix)
 
-    def list(self) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         """See `Store.list`. Keys that are no store keys (not strings, say) are left out."""
-        found: _List[object] = [*self._mapping]
-        return (key for key in found if isinstance(key, str) and key)
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_prefix`."""
         check_prefix(prefix)
-        return (key for key in self.list() if key.startswith(prefix))
+        found: _List[object] = [*self._mapping]
+        return (key for key in found if isinstance(key, str) and key and key.startswith(prefix))
 
 
 KVStore = MappingStore

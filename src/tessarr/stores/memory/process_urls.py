@@ -33,6 +33,6 @@ def open_live(url: str, *, read_only: bool = False) -> Store:
     path = unquote(path).strip("/")
     if not path:
         return store
-    from tessarr.stores.wrappers.plain import PrefixStore
+    from tessarr.stores.wrappers.prefix import PrefixStore
 
     return PrefixStore(store, path)

@@ -16,12 +16,12 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
-from tessarr.stores.base import ANY, Any_, LockContext, Store, Version, shared_copy
+from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS, Moment
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
@@ -52,15 +52,12 @@ def _versions_of(identity: int) -> _Versions:
         return _VERSIONS.setdefault(identity, made)
 
 
-class MemoryStore(Store):
+class MemoryStore(ConditionalStore):
     """A store in this process's memory.
 
     `store_dict` becomes the backing map when given (values already in it may be any buffer); changes made to it
     directly are seen. Pickling copies the values.
     """
-
-    update_sees_set = True
-    lock_reaches_all = True
 
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
         self._map: MutableMapping[str, Any] = {} if store_dict is None else store_dict
@@ -164,30 +161,24 @@ class MemoryStore(Store):
                 if self._versions:
                     self._versions.pop(key, None)
                 return None
-            present = self._version(key)
-            if present != if_match:
-                raise ConflictError(
-                    "the value has changed", store=self.url, key=key, expected=f"version {if_match}", got=present
-                )
+            self._check_version(key, if_match)
             self._map[key] = data
             return self._version(key)
 
-    def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """See `Store.update`."""
-        check_key(key)
-        super().update(key, change)
-
-    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
-        data = new if new is None or type(new) is bytes else bytes(byte_view(new))
+    def delete_if(self, key: str, version: Version | None) -> None:
+        """See `tessarr.stores.protocols.ConditionalDelete`."""
+        self._check_writable(key)
         with _CHANGING:
-            if self._version(key) != before:
-                return False
+            self._check_version(key, version)
+            self._map.pop(key, None)
             self._versions.pop(key, None)
-            if data is None:
-                self._map.pop(key, None)
-            else:
-                self._map[key] = data
-        return True
+
+    def _check_version(self, key: str, expected: Version | None | Any_) -> None:
+        present = self._version(key)
+        if present != expected:
+            raise ConflictError(
+                "the value has changed", store=self.url, key=key, expected=f"version {expected}", got=present
+            )
 
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads of this process."""
@@ -239,15 +230,11 @@ class MemoryStore(Store):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         """See `Store.list`."""
-        with _CHANGING:
-            return iter([*self._map])
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_prefix`."""
         check_prefix(prefix)
-        return (key for key in self.list() if key.startswith(prefix))
+        with _CHANGING:
+            return iter([key for key in self._map if key.startswith(prefix)])
 
 
 class _Place(dict[str, bytes]):

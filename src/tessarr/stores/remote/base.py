@@ -10,25 +10,25 @@ to parts of one version.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError
-from tessarr.stores.base import _STAGED, ANY, Any_, Listing, Store
+from tessarr.stores.asynchronous import AsyncStore
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.fetch import Fetch, Fetched, Version, version_of
+from tessarr.stores.compare_and_swap import Versioned, compare_and_swap_async
+from tessarr.stores.fetch import Fetch, Fetched, Version
+from tessarr.stores.protocols import ConditionalSet, fallback
 from tessarr.stores.remote.coalesce import PIECE, Piece, gather, plan_spans, split
-from tessarr.stores.remote.limiter import RequestBudget
-from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, in_thread, run
-from tessarr.stores.remote.retry import Fault, Journal, RetryPolicy
+from tessarr.stores.remote.limiter import ConcurrencyLimiter
+from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run
+from tessarr.stores.remote.retry import Fault, RetryPolicy, RetryState
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
 _List: TypeAlias = list
 
-_CAS_ROUNDS = 200
 _TORN_ROUNDS = 5
 
 
@@ -43,27 +43,13 @@ class Answer(NamedTuple):
     version: Version | None
 
 
-class NetworkStore(Store):
+class NetworkStore(AsyncStore):
     """A store behind a network. See the head of this file."""
 
-    is_remote = True
-    supports_conditional_writes = False
-    """`set(if_match=…)` is atomic, so that `update` needs no lock."""
-    requests_at_once = 64
     retry: RetryPolicy = RetryPolicy()
-    _budget: RequestBudget
+    _limiter: ConcurrencyLimiter
     _ranges_work = True
     """``False`` once a server answered a range with the whole object; everything is then fetched whole."""
-
-    @property
-    def update_sees_set(self) -> bool:  # type: ignore[override]
-        """Where writes are conditional."""
-        return self.supports_conditional_writes
-
-    @property
-    def update_reaches_all(self) -> bool:  # type: ignore[override]
-        """Where writes are conditional."""
-        return self.supports_conditional_writes
 
     # -- for subclasses ------------------------------------------------------------------------------------------
 
@@ -79,9 +65,9 @@ class NetworkStore(Store):
 
     async def _send(self, key: str, operation: str, call: Callable[[], Awaitable[T]]) -> T | None:
         """The answer of `call`, with retries as the table in `tessarr.stores.remote.retry` says; ``None``: no such key."""
-        journal = Journal(self.retry, store=self.url, key=key, operation=operation)
+        state = RetryState(self.retry, store=self.url, key=key, operation=operation)
         while True:
-            await self._budget.acquire_async()
+            await self._limiter.acquire()
             fault: Fault | None = Fault("final", "cancelled")
             nbytes = 0
             try:
@@ -93,10 +79,10 @@ class NetworkStore(Store):
                 if fault is None:
                     raise
             finally:
-                self._budget.release("ok" if fault is None else fault.outcome, nbytes=nbytes)
+                self._limiter.release("ok" if fault is None else fault.outcome, nbytes=nbytes)
             if fault.kind == "missing":
                 return None
-            await asyncio.sleep(journal.pause(fault))
+            await asyncio.sleep(state.pause(fault))
 
     async def _get_span(self, key: str, span: ByteRange | None) -> Answer | None:
         async def call() -> Answer:
@@ -147,180 +133,66 @@ class NetworkStore(Store):
         found = dict(zip(wanted, await gather_or_cancel([self.fetch_one(one) for one in wanted.values()]), strict=True))
         return [_share(found[request.key], wanted[request.key], request) for request in requests]
 
-    def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Several values or parts of them, each as a `Fetched`; requests for different keys are in flight together."""
-        return run(self.fetch_async(requests))
-
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         found = await self.fetch_one(Fetch(key, None if byte_range is None else (byte_range,)))
         return None if found is None else found[0]
 
-    def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        return run(self.get_async(key, byte_range))
-
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         return await self.fetch_one(Fetch(key, tuple(ranges)))
-
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return run(self.get_ranges_async(key, ranges))
-
-    async def get_partial_values_async(
-        self, key_ranges: Iterable[tuple[str, ByteRange | None]]
-    ) -> _List[Buffer | None]:
-        requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
-        return [None if found is None else found[0] for found in await self.fetch_async(requests)]
-
-    def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        return run(self.get_partial_values_async(key_ranges))
 
     async def exists_async(self, key: str) -> bool:
         return await self._head(key) is not None
 
-    def exists(self, key: str) -> bool:
-        return run(self.exists_async(key))
-
     async def getsize_async(self, key: str) -> int | None:
         head = await self._head(key)
         return None if head is None else head.size
-
-    def getsize(self, key: str) -> int | None:
-        return run(self.getsize_async(key))
 
     async def version_async(self, key: str) -> Version | None:
         """Call `version` asynchronously."""
         head = await self._head(key)
         return None if head is None else head.version
 
-    def version(self, key: str) -> Version | None:
-        return run(self.version_async(key))
-
-    # -- writing -----------------------------------------------------------------------------------------------
-
-    async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        raise NotImplementedError
-
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        return run(self.set_async(key, value, if_match=if_match))
-
-    async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
-        if not self.supports_conditional_writes:
-            return await in_caller_thread(super().set_if_not_exists, key, value)
-        try:
-            await self.set_async(key, value, if_match=None)
-        except ConflictError:
-            return False
-        return True
-
-    def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        return run(self.set_if_not_exists_async(key, value))
-
-    async def delete_async(self, key: str) -> None:
-        raise NotImplementedError
-
-    def delete(self, key: str) -> None:
-        run(self.delete_async(key))
-
-    async def delete_many_async(self, keys: Iterable[str]) -> None:
-        await gather_or_cancel([self.delete_async(key) for key in keys])
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        run(self.delete_many_async(keys))
-
-    async def delete_prefix_async(self, prefix: str) -> None:
-        """Remove every key under `prefix`, and only those."""
-        self._check_writable(prefix)
-        await self.delete_many_async(await self.list_prefix_async(prefix))
-
-    def delete_prefix(self, prefix: str) -> None:
-        run(self.delete_prefix_async(prefix))
-
-    async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        self._check_writable(prefix)
-        staged = {f"{prefix}{_STAGED}/{number}": value for number, value in enumerate(items.values())}
-        old = await self.list_prefix_async(prefix) if self.supports_listing else []
-        await gather_or_cancel([self.set_async(key, value) for key, value in staged.items()])
-        await self.delete_many_async(key for key in old if key not in items)
-        for key, value in items.items():
-            await self.set_async(key, value)
-        await self.delete_many_async(staged)
-
-    def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        run(self.replace_prefix_async(prefix, items))
-
-    # -- listing -----------------------------------------------------------------------------------------------
-
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
-
-    async def list_prefix_async(self, prefix: str) -> _List[str]:
-        raise NotImplementedError
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        return iter(run(self.list_prefix_async(prefix)))
-
-    async def list_dir_async(self, prefix: str) -> Listing:
-        raise NotImplementedError
-
-    def list_dir(self, prefix: str) -> Listing:
-        return run(self.list_dir_async(prefix))
-
-    async def getsize_prefix_async(self, prefix: str) -> int:
-        sizes = await gather_or_cancel([self.getsize_async(key) for key in await self.list_prefix_async(prefix)])
-        return sum(size or 0 for size in sizes)
-
-    def getsize_prefix(self, prefix: str) -> int:
-        return run(self.getsize_prefix_async(prefix))
-
     # -- updating ----------------------------------------------------------------------------------------------
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """Read, change and replace one value: a compare-and-swap loop where the place has conditional writes.
+        """Read, change and replace one value: by compare-and-swap where the place has conditional writes.
 
         Elsewhere it holds a lock of this process, and writers in other processes can undo one another.
         """
-        if not self.supports_conditional_writes:
-            await in_caller_thread(super().update, key, change)
+        if not isinstance(self, ConditionalSet):
+            await super().update_async(key, change)
             return
         self._check_writable(key)
-        for number in range(_CAS_ROUNDS):
-            found = await self.fetch_one(Fetch(key))
-            version = None if found is None else self._known_version(key, found)
-            new = await in_thread(change, None if found is None else found[0])  # it may decode and encode
-            try:
-                if new is not None:
-                    await self.set_async(key, new, if_match=version)
-                elif found is not None:
-                    await self._delete_version(key, version)
-                return
-            except ConflictError:
-                await asyncio.sleep(_back_off(number))
-        raise ConflictError("other writers were always faster", store=self.url, key=key, got=f"{_CAS_ROUNDS} rounds")
+        await compare_and_swap_async(
+            lambda: self._read_versioned(key),
+            lambda version, new: self._swap(key, version, new),
+            lambda old: in_thread(change, old),  # it may decode and encode
+            store=self.url,
+            key=key,
+        )
 
+    @fallback
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        if not self.supports_conditional_writes:
+        if not isinstance(self, ConditionalSet):
             super().update(key, change)
             return
-        # Threads of one process take turns, so that they do not use up each other's rounds.
+        # Threads of one process take turns, so that they do not use up each other's attempts.
         with self.lock(key):
             run(self.update_async(key, change))
 
-    def _known_version(self, key: str, found: Fetched) -> Version:
-        version = version_of(found)
-        if version is None:
-            raise StoreError(
-                "the server sends no version (ETag), so that an update could undo another",
-                store=self.url,
-                key=key,
-                hint="Write whole values, or use a server with ETags",
-            )
-        return version
+    async def _read_versioned(self, key: str) -> Versioned:
+        found = await self.fetch_one(Fetch(key))
+        return (None, None) if found is None else (found[0], found.version)
 
-    async def _delete_version(self, key: str, version: Version | None) -> None:
-        """Remove `key` if it still has that version. Between the look and the deletion there is a gap of one round
-        trip, because the client libraries have no conditional delete."""
-        if await self.version_async(key) != version:
+    async def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
+        """Replace or remove the value of that version. Between the look and a removal there is a gap of one round trip,
+        because the client libraries have no conditional delete."""
+        if new is not None:
+            await self.set_async(key, new, if_match=version)
+        elif await self.version_async(key) != version:
             raise ConflictError("another writer was faster", store=self.url, key=key)
-        await self.delete_async(key)
+        else:
+            await self.delete_async(key)
 
 
 # -- from requests to parts ------------------------------------------------------------------------------------------
@@ -391,7 +263,3 @@ def _checked(answer: Answer, span: ByteRange | None) -> Answer:
 
 def _nbytes(answer: object) -> int:
     return byte_view(answer.body).nbytes if isinstance(answer, Answer) else 0
-
-
-def _back_off(number: int) -> float:
-    return random.uniform(0, min(0.005 * 2 ** min(number, 8), 0.5))

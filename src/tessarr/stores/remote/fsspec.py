@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
-from tessarr.errors import MissingDependencyError, StoreError, UnsupportedOperationError
+from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.remote.base import Answer, NetworkStore
-from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
 from tessarr.stores.remote.retry import Fault, RetryPolicy, fault_of_status, scrub, scrub_url
 from tessarr.types import Buffer, ByteRange
@@ -64,9 +65,10 @@ class FsspecStore(NetworkStore):
         self.path = path.rstrip("/")
         self.allowed_exceptions = allowed_exceptions
         self._protocol = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
-        self.is_remote = self._protocol not in _LOCAL
+        if self._protocol not in _LOCAL:
+            self.requests_at_once = 64
         self.retry = RetryPolicy(attempts=3)
-        self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(fs, 'host', '') or ''}")
+        self._limiter = limiter_for(f"fsspec+{self._protocol}://{getattr(fs, 'host', '') or ''}")
         self._url = self._canonical()
 
     @classmethod
@@ -138,7 +140,7 @@ class FsspecStore(NetworkStore):
         from tessarr.stores.remote.credentials import remember_secrets
 
         options = remember_secrets(self._url, named_arguments(self.fs))
-        return {**self.__dict__, "fs": (type(self.fs), options), "_budget": None}
+        return {**self.__dict__, "fs": (type(self.fs), options), "_limiter": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         from tessarr.stores.remote.credentials import recall_secrets
@@ -146,7 +148,7 @@ class FsspecStore(NetworkStore):
         self.__dict__.update(state)
         kind, options = state["fs"]
         self.fs = kind(**recall_secrets(self._url, options))
-        self._budget = budget_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
+        self._limiter = limiter_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
 
     __copy__ = shared_copy
 
@@ -214,7 +216,7 @@ class FsspecStore(NetworkStore):
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         if if_match is not ANY:
-            raise UnsupportedOperationError("fsspec has no conditional writes", store=self.url, key=key)
+            raise no_conditional_writes(self, key)
         name = self._name(key)
         data = value if isinstance(value, bytes) else bytes(byte_view(value))
         if await self._send(key, "PUT", lambda: in_thread(self._put, name, data)) is None:

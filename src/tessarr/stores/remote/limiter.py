@@ -1,12 +1,13 @@
-"""How many requests may be under way at one remote place, for the whole process.
+"""Limit the requests that are in flight to one remote place, for the whole process.
 
-Every request of every array, thread and event loop to one origin (a bucket, a host) takes a place in that origin's
-`RequestBudget` and gives it back with what came of it. The number of places adapts, as TCP does:
+Every request of every array, thread and event loop to one origin (a bucket, a host) acquires a slot of that origin's
+`ConcurrencyLimiter` and releases it with the outcome. The number of slots adapts, as TCP's window does (additive increase,
+multiplicative decrease):
 
 - it begins at 64 and doubles per round of successes until the first sign of trouble (slow start);
 - after that each round of successes adds one;
 - "slow down" (429, 500, 502, 503, 504, a timeout, a reset) halves it, at most once per half second;
-- a round that was given more places and moved fewer bytes per second loses a tenth of them.
+- a round that had more slots and moved fewer bytes per second loses a tenth of them.
 
 It stays between 2 and the setting ``async.concurrency`` (256), which it follows when that changes. Source of the start: 64
 requests at 50 ms are 1280 per second, and of 1 MiB each they fill a 10 Gbit/s link.
@@ -29,13 +30,13 @@ Outcome: TypeAlias = Literal["ok", "slow_down", "neutral"]
 
 START, LEAST = 64, 2
 _CUT_PAUSE_S = 0.5
-"""Requests under way when the first one fails mostly fail with it: they are one signal, not many."""
+"""Requests in flight when the first one fails mostly fail with it: they are one signal, not many."""
 _WINDOW_S = 0.25
 """The shortest time over which a throughput is worth comparing."""
 
 
-class BudgetStatistics(NamedTuple):
-    """What a budget has seen."""
+class LimiterStatistics(NamedTuple):
+    """What a limiter has seen."""
 
     limit: int
     in_flight: int
@@ -45,37 +46,32 @@ class BudgetStatistics(NamedTuple):
 
 
 class _Waiter:
-    """Someone who waits for a place: a thread, or a task of an event loop."""
+    """A task of an event loop that waits for a slot."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.granted = False
-        self.event = threading.Event() if loop is None else None
-        self.future: asyncio.Future[None] | None = None if loop is None else loop.create_future()
+        self.future: asyncio.Future[None] = loop.create_future()
 
     def wake(self) -> bool:
-        """Tells the waiter; ``False`` when its loop is gone."""
-        if self.loop is None:
-            assert self.event is not None
-            self.event.set()
-            return True
+        """Wake the task; ``False`` when its loop is closed."""
         try:
             self.loop.call_soon_threadsafe(self._resolve)
-        except RuntimeError:  # the loop was closed with tasks still waiting
+        except RuntimeError:  # closed with tasks still waiting
             return False
         return True
 
     def _resolve(self) -> None:
-        if self.future is not None and not self.future.done():
+        if not self.future.done():
             self.future.set_result(None)
 
 
-class RequestBudget:
-    """The places for requests to one origin. Safe to share by threads and event loops.
+class ConcurrencyLimiter:
+    """The slots for requests to one origin. Safe to share by threads and event loops.
 
-    >>> budget = RequestBudget(start=2)
-    >>> budget.acquire(); budget.release("ok", nbytes=10)
-    >>> budget.statistics().requests
+    >>> limiter = ConcurrencyLimiter(start=2)
+    >>> asyncio.run(limiter.acquire()); limiter.release("ok", nbytes=10)
+    >>> limiter.statistics().requests
     1
     """
 
@@ -101,34 +97,21 @@ class RequestBudget:
         self._before = (0.0, 0.0)
         """Limit and bytes per second of the window before."""
 
-    # -- taking and giving back ----------------------------------------------------------------------------------
+    # -- acquiring and releasing ----------------------------------------------------------------------------------
 
-    def acquire(self) -> None:
-        """Waits for a place and takes it."""
-        waiter = self._enter(None)
-        if waiter is None:
-            return
-        assert waiter.event is not None
-        try:
-            waiter.event.wait()
-        except BaseException:
-            self._leave(waiter)
-            raise
-
-    async def acquire_async(self) -> None:
-        """Call `acquire` asynchronously."""
+    async def acquire(self) -> None:
+        """Wait for a slot and take it."""
         waiter = self._enter(asyncio.get_running_loop())
         if waiter is None:
             return
-        assert waiter.future is not None
         try:
             await waiter.future
-        except BaseException:  # cancelled: a place that was granted meanwhile goes to the next one
+        except BaseException:  # cancelled: a slot that was granted meanwhile goes to the next one
             self._leave(waiter)
             raise
 
     def release(self, outcome: Outcome, *, nbytes: int = 0) -> None:
-        """Gives the place back; `nbytes` came with it."""
+        """Release the slot after a transfer of `nbytes`."""
         with self._lock:
             full = self._in_flight >= self._allowed()
             self._in_flight -= 1
@@ -140,7 +123,7 @@ class RequestBudget:
                 self._grow()
             self._wake()
 
-    def _enter(self, loop: asyncio.AbstractEventLoop | None) -> _Waiter | None:
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> _Waiter | None:
         with self._lock:
             if self._in_flight < self._allowed():
                 self._in_flight += 1
@@ -196,21 +179,21 @@ class RequestBudget:
             self._limit = max(float(self._least), 0.9 * self._limit)
         self._window = (now, self._requests, self._nbytes)
 
-    def statistics(self) -> BudgetStatistics:
+    def statistics(self) -> LimiterStatistics:
         """The present limit and what was counted so far."""
         with self._lock:
-            return BudgetStatistics(self._allowed(), self._in_flight, self._requests, self._slow_downs, self._nbytes)
+            return LimiterStatistics(self._allowed(), self._in_flight, self._requests, self._slow_downs, self._nbytes)
 
 
-_BUDGETS: dict[str, RequestBudget] = {}
+_LIMITERS: dict[str, ConcurrencyLimiter] = {}
 
 
-def budget_for(origin: str) -> RequestBudget:
-    """The one budget of this process for `origin` (``s3://bucket``, ``https://host``)."""
-    budget = _BUDGETS.get(origin)
-    return _BUDGETS.setdefault(origin, RequestBudget()) if budget is None else budget
+def limiter_for(origin: str) -> ConcurrencyLimiter:
+    """The one limiter of this process for `origin` (``s3://bucket``, ``https://host``)."""
+    limiter = _LIMITERS.get(origin)
+    return _LIMITERS.setdefault(origin, ConcurrencyLimiter()) if limiter is None else limiter
 
 
-# In a forked child the requests under way are the parent's; the child begins anew.
+# In a forked child the requests in flight are the parent's; the child starts with none.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_BUDGETS.clear)
+    os.register_at_fork(after_in_child=_LIMITERS.clear)

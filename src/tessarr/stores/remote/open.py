@@ -109,7 +109,7 @@ def _as_pipeline(url: str) -> str:
 
 def _open_pipeline(url: str, options: Options, read_only: bool) -> Store:
     from tessarr.stores.pipeline import open_pipeline
-    from tessarr.stores.wrappers.plain import PrefixStore
+    from tessarr.stores.wrappers.prefix import PrefixStore
 
     store, path, _ = open_pipeline(url, storage_options=options, read_only=read_only)
     return PrefixStore(store, path) if path else store

@@ -4,7 +4,7 @@
 |---|---|
 | 404 for the object | no error: the key is missing |
 | 404 for the bucket or container, 401, 403, other 4xx | `RequestError` at once: absence is not what was said |
-| 408, 425, 429, 500, 502, 503, 504, timeout, reset, refused connection | again, and the budget shrinks |
+| 408, 425, 429, 500, 502, 503, 504, timeout, reset, refused connection | again, and the limiter shrinks |
 | a certificate that is not accepted | `RequestError` at once |
 | body shorter or longer than announced | again |
 | 412, 409 on a conditional write | `ConflictError` |
@@ -62,8 +62,12 @@ class RetryPolicy(NamedTuple):
     """No new attempt begins after this, or after the setting ``async.timeout`` where that is less; signed requests stay
     valid for at least five minutes."""
 
+    def back_off_s(self, attempt: int) -> float:
+        """Return the pause after an attempt, the first of which is 0: random, and longer after each one."""
+        return random.uniform(0, min(self.backoff_s * self.base**attempt, self.most_s))
 
-class Journal:
+
+class RetryState:
     """The attempts of one request."""
 
     def __init__(self, policy: RetryPolicy, *, store: str, key: str, operation: str) -> None:
@@ -83,8 +87,7 @@ class Journal:
         late = time.monotonic() - self._began > self._deadline_s()
         if fault.kind != "again" or late or self.attempts >= self._policy.attempts:
             raise self._error(fault)
-        bound = self._policy.backoff_s * self._policy.base ** (self.attempts - 1)
-        return random.uniform(0, min(bound, self._policy.most_s))
+        return self._policy.back_off_s(self.attempts - 1)
 
     def _deadline_s(self) -> float:
         """The earlier of the policy's deadline and the setting ``async.timeout``."""

@@ -21,12 +21,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tessarr.common import strict_json
-from tessarr.errors import MetadataValidationError
+from tessarr.errors import MetadataValidationError, UnsupportedOperationError
 from tessarr.metadata import n5
 from tessarr.metadata.n5 import AxisOrder
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, Version
+from tessarr.stores.functions import fetch_one
 from tessarr.stores.path import prefix_of
-from tessarr.stores.wrappers.plain import WrapperStore
+from tessarr.stores.protocols import fallback
+from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
 _OURS = "zarr.json"
@@ -41,8 +43,6 @@ class N5Store(WrapperStore):
     Arrays are created by `tessarr.create_n5`: others are refused before anything is written.
     """
 
-    supports_consolidated_metadata = False
-
     def __init__(self, store: Any, *, axis_order: AxisOrder = "C", read_only: bool = False) -> None:
         from tessarr.stores.url import store_from
 
@@ -50,12 +50,16 @@ class N5Store(WrapperStore):
             raise ValueError(f"axis_order must be 'C' or 'F', got {axis_order!r}")
         opened, path = store_from(store, read_only=read_only)
         if path:
-            from tessarr.stores.wrappers.plain import PrefixStore
+            from tessarr.stores.wrappers.prefix import PrefixStore
 
             opened = PrefixStore(opened, path)
         super().__init__(opened.with_read_only() if read_only and not opened.read_only else opened)
-        self.supports_consolidated_metadata = False
         self.axis_order = axis_order
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """``False``: N5 has none."""
+        return False
 
     @property
     def url(self) -> str:
@@ -122,7 +126,7 @@ class N5Store(WrapperStore):
             answers[number] = answer
         for number, request in enumerate(requests):
             if self._is_document(request.key):
-                answers[number] = self._fetch_one(request)
+                answers[number] = fetch_one(self, request)
         return answers
 
     def _is_document(self, key: str) -> bool:
@@ -144,9 +148,9 @@ class N5Store(WrapperStore):
         self._check_writable(key)
         prefix = self._holds(key)
         if prefix is None:
-            return self.store.set(key, value, if_match=if_match)
+            return self.store._set_as_asked(key, value, if_match)
         made = self._to_n5(prefix, value, self.store.get(prefix + n5.DOCUMENT))
-        return self.store.set(prefix + n5.DOCUMENT, made, if_match=if_match)
+        return self.store._set_as_asked(prefix + n5.DOCUMENT, made, if_match)
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """See `Store.update`: under the lock of the wrapped store."""
@@ -184,8 +188,8 @@ class N5Store(WrapperStore):
     def _own(self, key: str) -> str:
         return key[: -len(n5.DOCUMENT)] + _OURS if key == n5.DOCUMENT or key.endswith("/" + n5.DOCUMENT) else key
 
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_prefix`."""
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """See `Store.list`."""
         return map(self._own, self.store.list_prefix(prefix))
 
     def list_dir(self, prefix: str) -> Listing:
@@ -193,32 +197,15 @@ class N5Store(WrapperStore):
         listing = self.store.list_dir(prefix)
         return Listing(sorted(map(self._own, listing.keys)), listing.prefixes)
 
-    # What asks for several values, or awaits, goes through the methods above.
-    get_async = Store.get_async
-    exists_async = Store.exists_async
-    getsize = Store.getsize
-    getsize_async = Store.getsize_async
-    get_ranges = Store.get_ranges
-    get_ranges_async = Store.get_ranges_async
-    get_partial_values = Store.get_partial_values
-    get_partial_values_async = Store.get_partial_values_async
-    fetch_async = Store.fetch_async
-    getsize_prefix = Store.getsize_prefix
-    getsize_prefix_async = Store.getsize_prefix_async
-    set_async = Store.set_async
-    set_if_not_exists = Store.set_if_not_exists
-    set_if_not_exists_async = Store.set_if_not_exists_async
-    replace_prefix = Store.replace_prefix
-    replace_prefix_async = Store.replace_prefix_async
-    delete_async = Store.delete_async
-    delete_many = Store.delete_many
-    delete_many_async = Store.delete_many_async
-    list_prefix_async = Store.list_prefix_async
-    list_dir_async = Store.list_dir_async
-    version = Store.version
-    update_async = Store.update_async
-    splice = Store.splice
-    splice_async = Store.splice_async
+    # -- what the container has not --------------------------------------------------------------------------------
+
+    @fallback
+    def version(self, key: str) -> None:
+        """``None``: a document changes with others, and with what lies in its directory."""
+
+    @fallback
+    def delete_if(self, key: str, version: Version | None) -> None:
+        raise UnsupportedOperationError("an N5 container has no conditional deletion", store=self.url, key=key)
 
 
 class N5FSStore(N5Store):

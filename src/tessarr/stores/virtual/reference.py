@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from tessarr.errors import StoreError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.stores.base import Fetch, Store
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.content_version import cut
 from tessarr.stores.fetch_methods import FetchingStore
@@ -194,10 +194,8 @@ class ReferenceStore(FetchingStore):
     for all. Relative URLs are relative to `base`.
     """
 
-    is_remote = True
+    requests_at_once = 16
     read_only = True
-    supports_writes = False
-    supports_deletes = False
 
     adapter = "zarr"
     """In URL pipelines: ``place|zarr:path``."""
@@ -238,7 +236,7 @@ class ReferenceStore(FetchingStore):
             return cls(json.loads(bytes(byte_view(data))), **settings)
         store, path = store_from(place, read_only=True, storage_options=own)
         if path:
-            from tessarr.stores.wrappers.plain import PrefixStore
+            from tessarr.stores.wrappers.prefix import PrefixStore
 
             store = PrefixStore(store, path)
         return cls(ParquetReferences(store), **settings)
@@ -375,27 +373,9 @@ class ReferenceStore(FetchingStore):
         root, name = self._place(found.url)
         return self._store(root).getsize(name)
 
-    def list(self) -> Iterator[str]:
-        return iter([*self.references.keys()])
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
-        return (key for key in self.list() if key.startswith(prefix))
-
-    # -- writing: never ----------------------------------------------------------------------------------------
-
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        self._check_writable(key)
-        return None
-
-    def delete(self, key: str) -> None:
-        self._check_writable(key)
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        self._check_writable("")
-
-    def delete_prefix(self, prefix: str) -> None:
-        self._check_writable(prefix)
+        return iter([key for key in [*self.references.keys()] if key.startswith(prefix)])
 
 
 def _within(found: Reference, ranges: tuple[ByteRange, ...] | None) -> tuple[ByteRange, ...] | None:

@@ -21,6 +21,7 @@ from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import only_if
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
@@ -40,11 +41,15 @@ class ZarrPythonStore(Store):
         self.store = store
         self._url = url
         self.read_only = read_only or bool(store.read_only)
-        self.is_remote = type(store).__name__ not in ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
-        self.supports_writes = bool(store.supports_writes)
-        self.supports_deletes = bool(store.supports_deletes)
-        self.supports_listing = bool(store.supports_listing)
-        self.supports_consolidated_metadata = bool(getattr(store, "supports_consolidated_metadata", True))
+        if type(store).__name__ not in ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore"):
+            self.requests_at_once = 16
+        self._can_set, self._can_delete = bool(store.supports_writes), bool(store.supports_deletes)
+        self._can_list = bool(store.supports_listing)
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """What the zarr-python store says."""
+        return bool(getattr(self.store, "supports_consolidated_metadata", True))
 
     @property
     def url(self) -> str:
@@ -207,6 +212,7 @@ class ZarrPythonStore(Store):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
+    @only_if("_can_set")
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._run(key, self._write(key, value, if_match))
         return None
@@ -224,6 +230,7 @@ class ZarrPythonStore(Store):
             raise UnsupportedOperationError("zarr-python stores have no conditional writes", store=self.url, key=key)
         await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
 
+    @only_if("_can_delete")
     def delete(self, key: str) -> None:
         self.delete_many([key])
 
@@ -255,10 +262,8 @@ class ZarrPythonStore(Store):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
-        return self.list_prefix("")
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    @only_if("_can_list")
+    def list(self, prefix: str = "") -> Iterator[str]:
         return iter(self._run(prefix, self._list_prefix(prefix)))
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:

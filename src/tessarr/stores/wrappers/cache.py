@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from tessarr.common.segments import Piece, Stored
-from tessarr.stores.base import ANY, Any_, Fetch, Store, Version, shared_copy
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.fetch import version_of
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.wrappers.retry import ThreadedLayer
+from tessarr.stores.protocols import Remote, forwarding
+from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
 _List: TypeAlias = list
@@ -128,7 +129,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class CacheStore(ThreadedLayer):
+class CacheStore(WrapperStore):
     """A cache of encoded bytes over `store`, kept in `cache_store` (`MemoryStore` by default).
 
     `cache_store` belongs to the cache: nothing else may write to it. `max_size` is in bytes; the least recently used
@@ -167,6 +168,9 @@ class CacheStore(ThreadedLayer):
 
     __copy__ = shared_copy
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.store!r})"
+
     def cache_info(self) -> CacheInfo:
         """How the cache is set, and how full it is."""
         kind = type(self.cache_store).__name__
@@ -193,13 +197,16 @@ class CacheStore(ThreadedLayer):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
+    @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         found = self.fetch([Fetch(key, None if byte_range is None else (byte_range,))])[0]
         return None if found is None else found[0]
 
+    @forwarding
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         return self.fetch([Fetch(key, tuple(ranges))])[0]
 
+    @forwarding
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
         requests = [Fetch(key, None if part is None else (part,)) for key, part in key_ranges]
         return [None if parts is None else parts[0] for parts in self.fetch(requests)]
@@ -229,7 +236,7 @@ class CacheStore(ThreadedLayer):
     def _versions_before(self, requests: Sequence[Fetch]) -> dict[str, Version | None]:
         """The versions of values in a store whose responses name none, asked for before the values are: an older version
         with newer bytes is merely fetched again. None are needed for a cache without an age."""
-        if self.max_age_seconds == "infinity" or self.store.is_remote:
+        if self.max_age_seconds == "infinity" or isinstance(self.store, Remote):
             return {}
         return {request.key: self.store.version(request.key) for request in requests}
 
@@ -265,7 +272,7 @@ class CacheStore(ThreadedLayer):
         with self._kept.guard:
             kept = [(key, self._kept.entries[slot]) for key in keys for slot in self._kept.slots.get(key, ())]
         old = [*dict.fromkeys(key for key, entry in kept if entry.version is not None and self._is_old(entry))]
-        if not self.store.is_remote:
+        if not isinstance(self.store, Remote):
             return {key: self.store.version(key) for key in old}
         from tessarr.stores.remote.loop import run_side_by_side
 
@@ -317,6 +324,33 @@ class CacheStore(ThreadedLayer):
             return True
         self._forget_key(key)
         return False
+
+    # -- what is not cached --------------------------------------------------------------------------------------
+
+    def exists(self, key: str) -> bool:
+        return self.store.exists(key)
+
+    async def exists_async(self, key: str) -> bool:
+        return await self.store.exists_async(key)
+
+    @forwarding
+    def getsize(self, key: str) -> int | None:
+        return self.store.getsize(key)
+
+    async def getsize_async(self, key: str) -> int | None:
+        return await self.store.getsize_async(key)
+
+    def getsize_prefix(self, prefix: str) -> int:
+        return self.store.getsize_prefix(prefix)
+
+    async def getsize_prefix_async(self, prefix: str) -> int:
+        return await self.store.getsize_prefix_async(prefix)
+
+    async def list_prefix_async(self, prefix: str) -> _List[str]:
+        return await self.store.list_prefix_async(prefix)
+
+    async def list_dir_async(self, prefix: str) -> Listing:
+        return await self.store.list_dir_async(prefix)
 
     # -- what is kept ------------------------------------------------------------------------------------------
 
@@ -374,10 +408,12 @@ class CacheStore(ThreadedLayer):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
+    @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
+        self._check_writable(key)
         begun = self._written(key, 1)
         try:
-            version = self.store.set(key, value, if_match=if_match)
+            version = self.store._set_as_asked(key, value, if_match)
         finally:
             ended = self._written(key, -1)
         if self.cache_set_data and ended == begun + 1:  # else another write may have come after this one
@@ -387,19 +423,29 @@ class CacheStore(ThreadedLayer):
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         return bool(self._forgetting([key], lambda: self.store.set_if_not_exists(key, value)))
 
+    @forwarding
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         parts = [*key_start_values]
         self._forgetting([key for key, _, _ in parts], lambda: self.store.set_partial_values(parts))
 
+    @forwarding
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._forgetting([key], lambda: self.store.update(key, change))
 
+    @forwarding
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         self._forgetting([key], lambda: self.store.splice(key, change))
 
+    @forwarding
+    def delete_if(self, key: str, version: Version | None) -> None:
+        self._check_writable(key)
+        self._forgetting([key], lambda: WrapperStore.delete_if(self, key, version))
+
+    @forwarding
     def delete(self, key: str) -> None:
         self._forgetting([key], lambda: self.store.delete(key))
 
+    @forwarding
     def delete_many(self, keys: Iterable[str]) -> None:
         every = [*keys]
         self._forgetting(every, lambda: self.store.delete_many(every))

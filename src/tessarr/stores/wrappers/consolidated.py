@@ -11,10 +11,10 @@ from typing import Any
 from tessarr.common import strict_json
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.consolidated import V2_KEY, parse_v2
-from tessarr.stores.base import Store
+from tessarr.stores.base import Listing, Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.path import prefix_of
-from tessarr.stores.wrappers.plain import WrapperStore
+from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
 _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
@@ -56,23 +56,13 @@ class ConsolidatedMetadataStore(WrapperStore):
         """See `Store.getsize`."""
         return self._holder(key).getsize(key)
 
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_prefix`."""
-        yield from self.meta_store.list_prefix(prefix)
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """See `Store.list`."""
+        yield from self.meta_store.list(prefix)
         yield from (key for key in self.store.list_prefix(prefix) if self._holder(key) is self.store)
 
-    # What asks for several values goes through `get`.
-    get_async = Store.get_async
-    exists_async = Store.exists_async
-    getsize_async = Store.getsize_async
-    get_ranges = Store.get_ranges
-    get_ranges_async = Store.get_ranges_async
-    get_partial_values = Store.get_partial_values
-    get_partial_values_async = Store.get_partial_values_async
-    fetch = Store.fetch
-    fetch_async = Store.fetch_async
-    getsize_prefix = Store.getsize_prefix
-    getsize_prefix_async = Store.getsize_prefix_async
-    list_dir = Store.list_dir
-    list_dir_async = Store.list_dir_async
-    list_prefix_async = Store.list_prefix_async
+    def list_dir(self, prefix: str) -> Listing:
+        """See `Store.list_dir`: the documents are those of `meta_store`."""
+        documents, others = self.meta_store.list_dir(prefix), self.store.list_dir(prefix)
+        keys = {*documents.keys, *(key for key in others.keys if self._holder(key) is self.store)}
+        return Listing(sorted(keys), sorted({*documents.prefixes, *others.prefixes}))

@@ -15,15 +15,16 @@ import struct
 import threading
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 from urllib.parse import quote
 
-from tessarr.errors import ReadOnlyError, StoreError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
+from tessarr.errors import StoreError, UnsupportedOperationError
+from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.fetch_methods import FetchingStore
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import Remote
 from tessarr.stores.zip.format import expand, parse
 from tessarr.types import Buffer, ByteRange
 
@@ -52,14 +53,13 @@ class _Plan(NamedTuple):
 class RemoteZipStore(FetchingStore):
     """The archive that is the value of `key` in `store`."""
 
-    supports_writes = False
-    supports_deletes = False
     read_only = True
 
     def __init__(self, store: Store, key: str) -> None:
         self.store = store
         self.key = key
-        self.is_remote = store.is_remote
+        if isinstance(store, Remote):
+            self.requests_at_once = store.requests_at_once
         self._loaded: tuple[dict[str, _Entry], _List[str]] | None = None
         self._guard = threading.Lock()
 
@@ -189,28 +189,11 @@ class RemoteZipStore(FetchingStore):
         entry = self._directory()[0].get(key)
         return None if entry is None else f"{entry.info.CRC:08x}:{entry.info.file_size}"
 
-    def list(self) -> Iterator[str]:
-        return iter(self._directory()[1])
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         names = self._directory()[1]
         stop = bisect_left(names, prefix[:-1] + "0") if prefix else len(names)
         return iter(names[bisect_left(names, prefix) : stop])
-
-    # -- writing: never ----------------------------------------------------------------------------------------
-
-    def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        raise ReadOnlyError("an archive in another store is read-only", store=self.url, key=key)
-
-    def delete(self, key: str) -> None:
-        self._check_writable(key)
-
-    def delete_many(self, keys: Iterable[str]) -> None:
-        self._check_writable("")
-
-    def delete_prefix(self, prefix: str) -> None:
-        self._check_writable(prefix)
 
 
 class _Tail(io.RawIOBase):

@@ -34,10 +34,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Literal
 
-from tessarr.errors import ConflictError, KeyValidationError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Listing, LockContext, Store, Version, shared_copy
+from tessarr.errors import KeyValidationError, UnsupportedOperationError
+from tessarr.stores.base import ANY, Any_, ConditionalStore, Listing, LockContext, Version, shared_copy
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import fallback
 from tessarr.stores.zip.archive import Archive
 from tessarr.stores.zip.format import METHODS
 from tessarr.types import Buffer, ByteRange
@@ -45,7 +46,7 @@ from tessarr.types import Buffer, ByteRange
 _List = list
 
 
-class ZipStore(Store):
+class ZipStore(ConditionalStore):
     """A zip archive at a path, or in a seekable binary file object.
 
     `mode`: ``r`` reads, ``a`` reads and writes, ``w`` begins anew, ``x`` begins what must not exist. `read_only` is what
@@ -54,10 +55,6 @@ class ZipStore(Store):
 
     Raises `FileNotFoundError`, `FileExistsError`, and `StoreError` for what is no zip file.
     """
-
-    supports_deletes = False
-    update_sees_set = True
-    lock_reaches_all = True
 
     adapter = "zip"
     """In URL pipelines: ``place|zip:path``."""
@@ -159,15 +156,6 @@ class ZipStore(Store):
         check_key(key)
         return self._archive.write({key: value}, if_match=if_match)
 
-    def _exchange(self, key: str, before: Version | None, new: Buffer | None) -> bool:
-        if new is None:
-            return super()._exchange(key, before, new)
-        try:
-            self.set(key, new, if_match=before)
-        except ConflictError:
-            return False
-        return True
-
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         """See `Store.replace_prefix`: all in one change of the directory."""
         self._check_writable(prefix)
@@ -184,6 +172,7 @@ class ZipStore(Store):
         check_key(key)
         return KEYED_LOCKS.hold((id(self._archive), key))
 
+    @fallback
     def delete(self, key: str) -> None:
         """A missing key is no error; raises `UnsupportedOperationError` for one that is there."""
         self._check_writable(key)
@@ -200,12 +189,8 @@ class ZipStore(Store):
 
     # -- listing -----------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         """See `Store.list`; sorted."""
-        return iter(self._archive.keys())
-
-    def list_prefix(self, prefix: str) -> Iterator[str]:
-        """See `Store.list_prefix`; sorted."""
         check_prefix(prefix)
         keys = self._archive.keys()
         # "0" follows "/" in Unicode: all keys with the prefix sort between the two.

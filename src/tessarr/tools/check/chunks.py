@@ -17,6 +17,7 @@ from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import List
 from tessarr.tools.check.report import Action, Finding, Level
 from tessarr.types import Coords
 
@@ -48,7 +49,7 @@ class ArrayCheck:
 
     def findings(self) -> Iterator[Finding]:
         """Everything that is wrong with the stored values."""
-        if not self.store.supports_listing:
+        if not isinstance(self.store, List):
             yield Finding("CHECK-SKIPPED", "the store cannot list, so stored keys are not checked", self.path)
             return
         other = _other_separator(self.metadata)

@@ -20,6 +20,7 @@ from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import Delete
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 
@@ -30,7 +31,7 @@ def aside(group: Group, base: Array) -> Iterator[Group]:
 
     The directory is removed when the block ends without an error; else it is kept, if the next run can find it.
     """
-    if group._store.supports_deletes:
+    if isinstance(group._store, Delete):
         yield group
         return
     file = group._store.path if isinstance(group._store, ZipStore) else None

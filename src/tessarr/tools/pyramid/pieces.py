@@ -24,6 +24,7 @@ from tessarr.engine.jobs import Jobs
 from tessarr.indexing.boxes import Box
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
+from tessarr.stores.protocols import Remote
 from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
@@ -139,7 +140,7 @@ def state_of(array: Array, jobs: int = 1) -> str:
         return f"{key}\0{known}\n".encode()
 
     digest = hashlib.sha256()
-    with Jobs(max(8 if store.is_remote else 1, jobs)) as pool:
+    with Jobs(max(8 if isinstance(store, Remote) else 1, jobs)) as pool:
         for line in pool.map(stamp, sorted(store.list_prefix(prefix_of(array.path)))):
             digest.update(line)
     return digest.hexdigest()

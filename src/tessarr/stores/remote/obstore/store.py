@@ -23,10 +23,11 @@ from tessarr.errors import ConflictError, StoreError, UnsupportedOperationError
 from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.coalesce import PIECE
-from tessarr.stores.remote.limiter import budget_for
+from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
     answer,
@@ -84,7 +85,7 @@ class ObjectStore(NetworkStore):
         b'23'
     """
 
-    supports_conditional_deletes = False
+    requests_at_once = 64
 
     def __init__(
         self,
@@ -105,10 +106,10 @@ class ObjectStore(NetworkStore):
         self._url = url or url_of(store)
         self.forbidden_is_missing = forbidden_is_missing
         self.retry = retry if retry is not None else RetryPolicy(attempts=2)
-        self._budget = budget_for("/".join(self._url.split("/")[:3]))
-        self.supports_conditional_writes = self._kind in _CONDITIONAL
+        self._limiter = limiter_for("/".join(self._url.split("/")[:3]))
+        self._can_set_if = self._kind in _CONDITIONAL
         if self._kind == "HTTPStore":
-            self.supports_writes = self.supports_deletes = self.supports_listing = False
+            self._can_set = self._can_delete = self._can_list = False
             self.read_only = True
 
     @property
@@ -269,8 +270,8 @@ class ObjectStore(NetworkStore):
     def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, Any]:
         if isinstance(if_match, Any_):
             return {"use_multipart": byte_view(value).nbytes >= _MULTIPART_FROM}
-        if not self.supports_conditional_writes:
-            raise UnsupportedOperationError("this store has no conditional writes", store=self.url, key=key)
+        if not self._can_set_if:
+            raise no_conditional_writes(self, key)
         mode = "create" if if_match is None else update_version(if_match)
         return {"mode": mode, "use_multipart": False, "attributes": {_MARK: uuid.uuid4().hex}}
 
@@ -348,7 +349,7 @@ class ObjectStore(NetworkStore):
 
     def _check_listing(self, prefix: str) -> None:
         check_prefix(prefix)
-        if not self.supports_listing:
+        if not self._can_list:
             raise UnsupportedOperationError(
                 "plain HTTP cannot list",
                 store=self.url,

@@ -1,0 +1,333 @@
+"""What every store can do, made of what this one can do: functions over the Protocols of `tessarr.stores.protocols`.
+
+Each function takes the best way that the store has. They work for any object with the methods, a `Store` or not.
+
+>>> class Values:
+...     def __init__(self):
+...         self.found = {}
+...     def get(self, key, byte_range=None):
+...         return self.found.get(key)
+...     def set(self, key, value):
+...         self.found[key] = value
+...     def delete(self, key):
+...         self.found.pop(key, None)
+>>> store = Values()
+>>> update(store, "a", lambda old: (old or b"") + b"1")
+>>> update(store, "a", lambda old: (old or b"") + b"1")
+>>> store.found
+{'a': b'11'}
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from tessarr.common.segments import Piece, Stored, StoredBytes, flat, join
+from tessarr.errors import ConflictError, UnsupportedOperationError
+from tessarr.stores.buffers import byte_view
+from tessarr.stores.compare_and_swap import Change, Versioned, compare_and_swap
+from tessarr.stores.fetch import Fetch, Version
+from tessarr.stores.locks import KEYED_LOCKS
+from tessarr.stores.path import check_prefix
+from tessarr.stores.protocols import (
+    ConditionalDelete,
+    ConditionalSet,
+    Delete,
+    DeleteMany,
+    Get,
+    GetRanges,
+    List,
+    ListDir,
+    Listing,
+    ListPrefix,
+    LockContext,
+    Remote,
+    Update,
+    Writable,
+)
+from tessarr.types import Buffer, ByteRange
+
+STAGED = "__tessarr_staged"
+"""Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
+
+
+def url_of(store: object) -> str:
+    """Return the URL of a store, or of an object without one a name for messages and locks."""
+    url = getattr(store, "url", None)
+    return url if isinstance(url, str) else f"{type(store).__name__.lower()}://{id(store):x}"
+
+
+def no_conditional_writes(store: object, key: str) -> UnsupportedOperationError:
+    """Return the error for `if_match` where a store is no `ConditionalSet`."""
+    return UnsupportedOperationError("this store has no conditional writes", store=url_of(store), key=key)
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------
+
+
+def get_ranges(store: Get, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+    """Read several parts of one value, in order; ``None``: no such key. Without `GetRanges`: `ranges_by_get`."""
+    if isinstance(store, GetRanges):
+        return store.get_ranges(key, ranges)
+    return ranges_by_get(store, key, ranges)
+
+
+def ranges_by_get(store: Get, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
+    """Read several parts of one value by `get`.
+
+    It is one `get` of what holds them all, so that they are of one value; to a `Remote` store, where
+    that may be far more than is wanted, one `get` for each.
+    """
+    if len(ranges) > 1 and not isinstance(store, Remote):
+        whole = store.get(key)
+        if whole is None:
+            return None
+        view = flat(byte_view(whole))
+        return [view[slice(*part.bounds(view.nbytes))].data for part in ranges]
+    parts: list[Buffer] = []
+    for byte_range in ranges:
+        part = store.get(key, byte_range)
+        if part is None:
+            return None
+        parts.append(part)
+    return parts
+
+
+def fetch(store: Get, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
+    """Read several values, or ranges of them: per request a list of buffers, or ``None``. `Remote`: side by side."""
+    calls = [functools.partial(fetch_one, store, request) for request in requests]
+    if len(calls) < 2 or not isinstance(store, Remote):
+        return [call() for call in calls]
+    from tessarr.stores.remote.loop import run_side_by_side
+
+    return run_side_by_side(calls)
+
+
+def fetch_one(store: Get, request: Fetch) -> list[Buffer] | None:
+    """Read one value, or ranges of it."""
+    if request.ranges is not None:
+        return get_ranges(store, request.key, request.ranges)
+    value = store.get(request.key)
+    return None if value is None else [value]
+
+
+# -- updating -----------------------------------------------------------------------------------------------------------
+
+
+def lock(store: object, key: str) -> LockContext:
+    """Return the lock of the store for `key`; where it has none, one that excludes threads of this process."""
+    own: Callable[[str], LockContext] | None = getattr(store, "lock", None)
+    return KEYED_LOCKS.hold((url_of(store), key)) if own is None else own(key)
+
+
+def update(store: Writable, key: str, change: Change) -> None:
+    """Read, change and replace one value so that no other update of it is lost.
+
+    `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be called
+    several times, so it must depend on nothing but its argument. The store's own `Update` is used, else
+    `ConditionalSet` (retries while other writers are faster), else the lock: that of the store, or one of this process.
+    """
+    if isinstance(store, Update):
+        store.update(key, change)
+    else:
+        update_by_set(store, key, change)
+
+
+def update_by_set(store: Writable, key: str, change: Change) -> None:
+    """`update` of a store that is no `Update`, or for the `update` of one."""
+    if isinstance(store, ConditionalSet):
+        swapped(store, key, change)
+    else:
+        locked(store, key, change)
+
+
+def swapped(store: Writable, key: str, change: Change) -> None:
+    """`update` by compare-and-swap, of a store that is a `ConditionalSet`. Threads of this process take turns."""
+    with KEYED_LOCKS.hold(("swapping", url_of(store), key)):
+        compare_and_swap(
+            lambda: read_versioned(store, key),
+            lambda version, new: swap(store, key, version, new),
+            change,
+            store=url_of(store),
+            key=key,
+        )
+
+
+def read_versioned(store: Get, key: str) -> Versioned:
+    """Read a value and a version that is not newer than it, of a store that is a `ConditionalSet`."""
+    assert isinstance(store, ConditionalSet)
+    for _ in range(5):
+        # The version first: a value that another writer puts there in between is then noticed by the write.
+        version, value = store.version(key), store.get(key)
+        if value is None:
+            return None, None
+        if version is not None:
+            return value, version
+    return value, None
+
+
+def swap(store: Writable, key: str, version: Version | None, new: Buffer | None) -> None:
+    """Replace (``None``: remove) the value of that version. Raises `ConflictError` where the key has another.
+
+    Without `ConditionalDelete` there is a gap between the look at the version and the removal.
+    """
+    assert isinstance(store, ConditionalSet)
+    if new is not None:
+        store.set_if(key, new, version)
+    elif isinstance(store, ConditionalDelete):
+        store.delete_if(key, version)
+    elif store.version(key) != version:
+        raise ConflictError("another writer was faster", store=url_of(store), key=key, expected=version)
+    else:
+        store.delete(key)
+
+
+def locked(store: Writable, key: str, change: Change) -> None:
+    """`update` under the lock. A `set` without the lock, while `change` works, is noticed where values have versions."""
+    version: Callable[[str], Version | None] = getattr(store, "version", _no_version)
+    with lock(store, key):
+        while True:
+            before = version(key)
+            new = change(store.get(key))
+            if version(key) != before:
+                continue
+            if new is None:
+                store.delete(key)
+            else:
+                store.set(key, new)
+            return
+
+
+def _no_version(key: str) -> None:
+    """The version of a store that has none."""
+
+
+def spliced(change: Callable[[Stored | None], Sequence[Piece] | None]) -> Change:
+    """Turn a change of parts into a change of whole values."""
+
+    def whole(old: Buffer | None) -> Buffer | None:
+        stored = None if old is None else StoredBytes(old)
+        pieces = change(stored)
+        return None if pieces is None else join(pieces, stored)
+
+    return whole
+
+
+def unspliced(change: Change) -> Callable[[Stored | None], Sequence[Piece] | None]:
+    """Turn a change of whole values into a change of parts."""
+
+    def parts(old: Stored | None) -> Sequence[Piece] | None:
+        new = change(None if old is None else old.read(ByteRange(0)))
+        return None if new is None else [new]
+
+    return parts
+
+
+def notices_writes(store: object) -> bool:
+    """Whether an update notices a plain `set` or `delete` of its key that comes meanwhile, and does not undo it."""
+    return isinstance(store, Update | ConditionalSet)
+
+
+def deletes_safely(store: object) -> bool:
+    """Whether an update that removes a value cannot remove what another writer put there meanwhile."""
+    if isinstance(store, ConditionalSet) and not isinstance(store, Update | ConditionalDelete):
+        return False
+    return isinstance(store, Delete)
+
+
+def replace(store: Writable, key: str, value: Buffer | None) -> None:
+    """Set (``None``: delete) a value whole, such that no update which began before undoes it."""
+    if notices_writes(store):
+        _put(store, key, value)
+        return
+    with lock(store, key):
+        _put(store, key, value)
+
+
+def _put(store: Writable, key: str, value: Buffer | None) -> None:
+    if value is None:
+        store.delete(key)
+    else:
+        store.set(key, value)
+
+
+def set_if_not_exists(store: Writable, key: str, value: Buffer) -> bool:
+    """Write `value` unless `key` has one; return whether it was written."""
+    if isinstance(store, ConditionalSet):
+        try:
+            store.set_if(key, value, None)
+        except ConflictError:
+            return False
+        return True
+    with lock(store, key):
+        if store.get(key, ByteRange(0, 0)) is not None:
+            return False
+        store.set(key, value)
+    return True
+
+
+# -- listing and deleting -------------------------------------------------------------------------------------------------
+
+
+def list_prefix(store: object, prefix: str) -> Iterator[str]:
+    """Return every key under `prefix`. Raises `KeyValidationError` for a prefix that neither is ``""`` nor ends with ``/``."""
+    check_prefix(prefix)
+    return iter(store.list_prefix(prefix)) if isinstance(store, ListPrefix) else prefix_by_list(store, prefix)
+
+
+def prefix_by_list(store: object, prefix: str) -> Iterator[str]:
+    """`list_prefix` by `List.list`."""
+    check_prefix(prefix)
+    if not isinstance(store, List):
+        raise UnsupportedOperationError("this store cannot list its keys", store=url_of(store))
+    keys = store.list(prefix) if prefix and _takes_a_prefix(type(store).list) else store.list()
+    return (key for key in keys if key.startswith(prefix))
+
+
+def _takes_a_prefix(function: Callable[..., object]) -> bool:
+    """Whether a method `list` has the parameter `prefix`, which stores written for zarr-python 2 do not have."""
+    return len(inspect.signature(function).parameters) > 1
+
+
+def list_dir(store: object, prefix: str) -> Listing:
+    """Return the direct children of `prefix`; without `ListDir`, out of every key below it."""
+    if isinstance(store, ListDir):
+        return store.list_dir(prefix)
+    return children(list_prefix(store, prefix), prefix)
+
+
+def children(keys_below: Iterable[str], prefix: str) -> Listing:
+    """Return the direct children of `prefix` among `keys_below` it."""
+    keys: set[str] = set()
+    prefixes: set[str] = set()
+    for key in keys_below:
+        name, slash, _ = key[len(prefix) :].partition("/")
+        (prefixes if slash else keys).add(prefix + name + slash)
+    return Listing(sorted(keys), sorted(prefixes))
+
+
+def delete_many(store: Delete, keys: Iterable[str]) -> None:
+    """Remove several keys; without `DeleteMany`, one after another."""
+    if isinstance(store, DeleteMany):
+        store.delete_many(keys)
+    else:
+        for key in keys:
+            store.delete(key)
+
+
+def replace_prefix(store: Writable, prefix: str, items: Mapping[str, Buffer]) -> None:
+    """Replace all that is under `prefix` by `items` (full keys → values).
+
+    Nothing old is removed before every new value is stored: beside the old ones first (`STAGED`), then the old keys are
+    removed, then the new values are written to their places.
+    """
+    staged = {f"{prefix}{STAGED}/{number}": value for number, value in enumerate(items.values())}
+    old = list(list_prefix(store, prefix)) if isinstance(store, List) else []
+    for key, value in staged.items():
+        store.set(key, value)
+    delete_many(store, (key for key in old if key not in items))
+    for key, value in items.items():
+        store.set(key, value)
+    delete_many(store, staged)

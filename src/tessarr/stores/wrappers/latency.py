@@ -1,0 +1,44 @@
+"""A wrapper that waits before each call, as a network would."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any
+
+from tessarr.stores.base import Store
+from tessarr.stores.protocols import Remote
+from tessarr.stores.wrappers.base import ForwardingStore
+
+
+class LatencyStore(ForwardingStore):
+    """Waits `get_latency` seconds before each read and listing, `set_latency` before each write, as a network would.
+
+    A `fetch` waits once: a remote store sends its requests together.
+    """
+
+    def __init__(self, store: Store, *, get_latency: float = 0, set_latency: float = 0) -> None:
+        super().__init__(store)
+        self.get_latency = get_latency
+        self.set_latency = set_latency
+        if not isinstance(store, Remote):
+            self.requests_at_once = 16
+
+    def _latency_s(self, method: str) -> float:
+        return (
+            self.set_latency
+            if method.startswith(("set", "update", "splice", "delete", "replace"))
+            else self.get_latency
+        )
+
+    def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
+        time.sleep(self._latency_s(method))
+        return nullcontext()
+
+    @asynccontextmanager
+    async def _around_async(self, method: str, place: str) -> AsyncIterator[None]:
+        import asyncio
+
+        await asyncio.sleep(self._latency_s(method))
+        yield

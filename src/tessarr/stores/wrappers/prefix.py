@@ -1,0 +1,48 @@
+"""A wrapper that shows the part of a store under a prefix."""
+
+from __future__ import annotations
+
+from tessarr.stores.base import Store
+from tessarr.stores.path import check_key, check_prefix, normalize_path, prefix_of
+from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore
+
+
+class PrefixStore(ForwardingStore):
+    """The part of a store under `prefix`, as a store of its own.
+
+    >>> from tessarr.stores.memory.store import MemoryStore
+    >>> PrefixStore(MemoryStore({"a/b": b"1"}), "a").get("b")
+    b'1'
+    """
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        super().__init__(store)
+        self.prefix = prefix_of(normalize_path(prefix))
+
+    @property
+    def url(self) -> str:
+        """The wrapped store's URL with the prefix behind it."""
+        from urllib.parse import quote
+
+        base = self.store
+        while isinstance(base, WrapperStore):
+            base = base.store
+        inner, prefix = self.store.url.rstrip("/"), quote(self.prefix.rstrip("/"))
+        # What is one file has no paths below it: a pipeline leads into it.
+        adapter = getattr(base, "adapter", None) if "|" not in inner else None
+        return (f"{inner}|{adapter}:{prefix}" if adapter and prefix else f"{inner}/{prefix}").rstrip("/")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrefixStore) and other.prefix == self.prefix and other.store == self.store
+
+    def __hash__(self) -> int:
+        return hash((self.prefix, self.store))
+
+    def _key(self, key: str) -> str:
+        # Checked before the prefix hides what is wrong with it: "" is a prefix here, and no key.
+        if key:
+            (check_prefix if key[-1:] == "/" else check_key)(key)
+        return self.prefix + key
+
+    def _own(self, key: str) -> str:
+        return key[len(self.prefix) :]
