@@ -66,9 +66,10 @@ MIRRORS = {
 LISTS = {
     "metadata": "documents: one module per format and per kind of node, and what they share",
     "conventions": "one module per convention, and the contract that they share",
+    "dtypes": "data types: one module per kind, and what they share",
 }
 """Rooms that are a list of one kind."""
-STILL_FULL = {"stores": 13}
+STILL_FULL = {"stores": 16}
 """Rooms that are to be sorted, and what they hold until then."""
 ROOMS = sorted({path.parent for path in SOURCE.rglob("*.py")})
 
@@ -95,6 +96,8 @@ def test_rooms_that_may_hold_more_do() -> None:
 TOLD_APART = {
     "base": "the contract of what its folder holds",
     "array": "the metadata of an array; the array",
+    "asynchronous": "zarr-python's functions that are awaited; the adapters between stores of both kinds",
+    "json": "models as JSON; the data type",
     "group": "the metadata of a group; the group",
     "n5": "documents of N5; a container as a store; opening and creating one",
     "node": "of a model; of a store",

@@ -91,7 +91,7 @@ def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **optio
     `x` is rechunked to such blocks first, and no lock is taken around the tasks: threads, processes and
     `distributed` write side by side. `region`: slices of step 1, as many as axes; ``None`` for all of `z`. Where a region
     begins or ends within a stored value, one task changes that value, under the store's lock, and what lies beside the
-    region stays. `options` are those of `dask.array.store`, such as `scheduler`.
+    region stays. `options` are those of dask's own `store`, such as `scheduler`.
 
     Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ.
 

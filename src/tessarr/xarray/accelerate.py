@@ -115,14 +115,14 @@ def _adopted(wrapper: Any) -> Outcome:
     return Outcome(LazyArray(ours), FAST)
 
 
-def _as_tessarr(array: Any) -> Array:
+def _as_tessarr(theirs: Any) -> Array:
     """The stored array that an array of zarr-python is."""
     from tessarr.core.open import open_array
 
-    store = array.store_path.store
+    store = theirs.store_path.store
     if type(store).__module__.startswith("zarr.storage") and type(store).__name__ == "LocalStore":
         store = str(store.root)  # directly, by the native engine, not through zarr-python's loop
-    return open_array(store, path=array.path, mode="r", zarr_format=array.metadata.zarr_format)
+    return open_array(store, path=theirs.path, mode="r", zarr_format=theirs.metadata.zarr_format)
 
 
 def _outcome_of_dask(data: Any) -> Outcome:
