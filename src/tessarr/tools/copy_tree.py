@@ -185,6 +185,8 @@ def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices
         _path(parent, number, names, choices, notices)
     new = choices.rename.get(path, choices.rename.get(name, name))
     try:
+        if new.startswith("__"):
+            raise NodeNameError(f"node name {new!r} is not made: names that begin with '__' are reserved (Zarr v3)")
         check_node_name(new, 3)  # so that v2 data can become v3 data
         check_node_name(new, number)
     except NodeNameError as error:

@@ -255,7 +255,7 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
     elif name in _BOOLEAN:
         values = values % 2 == 0
     elif name in _IMAGE:
-        values = np.zeros((8, 8), "uint8")  # what a lossy codec keeps exactly
+        values = np.full((8, 8), 128, "uint8")  # what a lossy codec keeps exactly
     values = np.concatenate([values] * times)
     place = (
         "filters"
