@@ -144,13 +144,13 @@ class Walk(NamedTuple):
 
 BUDGETS = {
     ("auto", "local"): Walk(calls=15, files=6, depth=4),
-    ("auto", "in-process"): Walk(calls=50, files=12, depth=7),
-    ("auto", "zip"): Walk(calls=62, files=15, depth=10),
+    ("auto", "in-process"): Walk(calls=42, files=12, depth=7),
+    ("auto", "zip"): Walk(calls=55, files=15, depth=10),
     ("auto", "remote"): Walk(calls=150, files=18, depth=15),
-    ("reference", "local"): Walk(calls=200, files=30, depth=18),
-    ("reference", "in-process"): Walk(calls=200, files=31, depth=18),
-    ("reference", "zip"): Walk(calls=215, files=34, depth=18),
-    ("reference", "remote"): Walk(calls=310, files=37, depth=21),
+    ("reference", "local"): Walk(calls=180, files=28, depth=18),
+    ("reference", "in-process"): Walk(calls=180, files=30, depth=18),
+    ("reference", "zip"): Walk(calls=193, files=33, depth=18),
+    ("reference", "remote"): Walk(calls=280, files=35, depth=21),
 }
 """For a part of two chunks. Each time a coroutine goes on counts as a call, and so does ``isinstance`` of a store Protocol."""
 

@@ -95,20 +95,24 @@ class _Ability(_ProtocolMeta):
         known = _KNOWN.get((cls, type(store)))
         if known is None:
             known = _KNOWN[cls, type(store)] = _of_class(cls, type(store))
-        return known if isinstance(known, bool) else known(store)
+        if isinstance(known, bool):
+            return known
+        return getattr(store, known, None) is not None if isinstance(known, str) else known(store)
 
 
-_KNOWN: dict[tuple[type, type], bool | Callable[[object], bool]] = {}
-"""Whether the objects of a class have an ability, or what says so of each."""
+_KNOWN: dict[tuple[type, type], bool | str | Callable[[object], bool]] = {}
+"""Whether the objects of a class have an ability, or what says so of each: an attribute, a function."""
 _MEMBERS: dict[type, frozenset[str]] = {}
 
 
-def _of_class(ability: type, kind: type) -> bool | Callable[[object], bool]:
+def _of_class(ability: type, kind: type) -> bool | str | Callable[[object], bool]:
     if not vars(ability).get("_is_protocol"):  # a class that inherits a Protocol
         return issubclass(kind, ability)
     members = _members(ability)
     missing = [name for name in members if not hasattr(kind, name)]
     if missing:  # an object may have what its class has not
+        if len(members) == 1:
+            return missing[0]
         return lambda store: all(map(has_own, repeat(store), members))
     marks = {_mark(getattr(kind, name)) for name in members} - {None}
     if _never in marks:
