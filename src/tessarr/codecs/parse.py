@@ -12,6 +12,7 @@ from tessarr import registry
 from tessarr.codecs.base import Codec
 from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
+from tessarr.types import JSON
 
 Loc = tuple[str | int, ...]
 _PLAIN = frozenset(("name", "configuration"))
@@ -134,3 +135,23 @@ def _told_by(codec: Any) -> Any:
     for name in getattr(codec, "_tunable_attrs", ()):
         told.get("configuration", {}).pop(name, None)
     return told
+
+
+def codecs_member(name: str, configuration: Mapping[str, JSON]) -> tuple[Codec, ...]:
+    """The codecs in a configuration whose only member is ``codecs``, that of the codec `name`.
+
+    Raises `MetadataValidationError` with all that is wrong, a codec that is not known included.
+    """
+    problems = [
+        Problem((member,), "unknown", f"unknown member of the {name} codec")
+        for member in configuration
+        if member != "codecs"
+    ]
+    if "codecs" not in configuration:
+        problems.append(Problem(("codecs",), "missing", "is required"))
+    codecs, ignored = parse_codecs(configuration.get("codecs", []), ("codecs",), problems)
+    if ignored:
+        problems.append(Problem(("codecs",), "unsupported", f"unknown codecs {ignored}"))
+    if problems:
+        raise MetadataValidationError(f"invalid {name} codec", problems, codec=name)
+    return codecs

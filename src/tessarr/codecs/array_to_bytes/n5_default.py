@@ -30,7 +30,7 @@ from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
-from tessarr.codecs.parse import parse_codecs
+from tessarr.codecs.parse import codecs_member
 from tessarr.codecs.raw import MAX_RATIO, corrupt, flat_bytes
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, MetadataValidationError, Problem
@@ -112,19 +112,7 @@ class N5DefaultCodec(ArrayToBytes):
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
         """See `Codec.from_json`."""
-        problems = [
-            Problem((name,), "unknown", "unknown member of the n5_default codec")
-            for name in configuration
-            if name != "codecs"
-        ]
-        if "codecs" not in configuration:
-            problems.append(Problem(("codecs",), "missing", "is required"))
-        codecs, ignored = parse_codecs(configuration.get("codecs", []), ("codecs",), problems)
-        if ignored:
-            problems.append(Problem(("codecs",), "unsupported", f"unknown codecs {ignored}"))
-        if problems:
-            raise MetadataValidationError("invalid n5_default codec", problems, codec=cls.name)
-        return cls(codecs)
+        return cls(codecs_member(cls.name, configuration))
 
     def to_json(self) -> JSONObject:
         """See `Codec.to_json`."""

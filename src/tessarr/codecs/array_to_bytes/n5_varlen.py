@@ -29,7 +29,7 @@ from tessarr.codecs.array_to_bytes.n5_default import (
 )
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import split
-from tessarr.codecs.parse import parse_codecs
+from tessarr.codecs.parse import codecs_member
 from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.types import JSON, Buffer, JSONObject
@@ -56,19 +56,7 @@ class N5VarlenCodec(ArrayToBytes):
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
         """See `Codec.from_json`."""
-        problems = [
-            Problem((name,), "unknown", "unknown member of the n5_varlen codec")
-            for name in configuration
-            if name != "codecs"
-        ]
-        if "codecs" not in configuration:
-            problems.append(Problem(("codecs",), "missing", "is required"))
-        codecs, ignored = parse_codecs(configuration.get("codecs", []), ("codecs",), problems)
-        if ignored:
-            problems.append(Problem(("codecs",), "unsupported", f"unknown codecs {ignored}"))
-        if problems:
-            raise MetadataValidationError("invalid n5_varlen codec", problems, codec=cls.name)
-        return cls(codecs)
+        return cls(codecs_member(cls.name, configuration))
 
     def to_json(self) -> JSONObject:
         """See `Codec.to_json`."""
