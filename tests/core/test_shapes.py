@@ -94,14 +94,14 @@ def test_a_resize_that_comes_while_another_handle_appends_waits_and_is_refused(
             outcome.append(error)
 
     other = threading.Thread(target=resize)
-    write = resizing.writing
+    write = resizing.write_call
 
     def write_late(*args: Any) -> Any:
         other.start()
         assert waits.wait(MINUTE_S)
         return write(*args)
 
-    monkeypatch.setattr("tessarr.core.array_parts.append.writing", write_late)
+    monkeypatch.setattr("tessarr.core.array_parts.append.write_call", write_late)
     assert a.append(np.full(10, 2, "i4")) == (110,)
     other.join()
     assert isinstance(outcome[0], ConflictError)
@@ -112,13 +112,13 @@ def test_a_resize_within_an_append_of_the_same_thread_is_an_error_and_does_not_w
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a, b = two(tmp_path / "a.zarr")
-    write = resizing.writing
+    write = resizing.write_call
 
     def write_late(*args: Any) -> Any:
         b.resize((200,))
         return write(*args)
 
-    monkeypatch.setattr("tessarr.core.array_parts.append.writing", write_late)
+    monkeypatch.setattr("tessarr.core.array_parts.append.write_call", write_late)
     with pytest.raises(ConflictError, match="this thread"):
         a.append(np.full(10, 2, "i4"))
     monkeypatch.undo()

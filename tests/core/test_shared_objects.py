@@ -238,8 +238,8 @@ def test_many_threads_set_attributes_of_one_object() -> None:
 
 def test_reading_a_node_asks_for_documents_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    requiring = metadata_io.requiring
+    require_node_steps = metadata_io.require_node_steps
     _, z = make("update")
-    monkeypatch.setattr(metadata_io, "requiring", lambda *args: calls.append(1) or requiring(*args))
+    monkeypatch.setattr(metadata_io, "require_node_steps", lambda *args: calls.append(1) or require_node_steps(*args))
     z.refresh()
     assert calls == [1]

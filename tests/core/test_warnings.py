@@ -365,19 +365,24 @@ CASES = [
         )
     ),
     *(
-        Case("core/array_parts/resize.py:_resizing", ZarrUserWarning, "outside the new shape are kept", provoke)
+        Case("core/array_parts/resize.py:_resize_locked_steps", ZarrUserWarning, "outside the new shape are kept", provoke)
         for provoke in (
             lambda *_: tessarr.create_array({}, **SMALL).resize((2,), delete_outside_chunks=False),
             _resized_later,
         )
     ),
     Case(
-        "core/array_parts/append.py:_voiding",
+        "core/array_parts/append.py:_void_steps",
         ZarrRuntimeWarning,
         "were reserved and never stored",
         lambda *_: tessarr.open_array(abandoned(), mode="r+").append([1, 2, 3, 4], on_hole="void"),
     ),
-    Case("core/array_parts/append.py:dealing_with", ZarrRuntimeWarning, "has not ended; waiting for it", _waited_long),
+    Case(
+        "core/array_parts/append.py:handle_abandoned_steps",
+        ZarrRuntimeWarning,
+        "has not ended; waiting for it",
+        _waited_long,
+    ),
     *(
         Case("stores/path.py:check_node_name", ZarrUserWarning, "is not ASCII", provoke)
         for provoke in (

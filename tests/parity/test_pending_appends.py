@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.core.array_parts.append import appending
+from tessarr.core.array_parts.append import append_steps
 from tessarr.errors import ConflictError
 from tests.simulation.simulator import Bucket, Client
 
@@ -50,7 +50,7 @@ class Halted:
     """An append that stopped when its rows were stored, before they are published."""
 
     def __init__(self, store: Client, values: Any) -> None:
-        self.steps = appending(tessarr.open_array(store, mode="r+"), values, 0)
+        self.steps = append_steps(tessarr.open_array(store, mode="r+"), values, 0)
         before = set(store.bucket.values)
         self.at = next(self.steps)
         while True:

@@ -342,7 +342,7 @@ class _VirtualClock(clock.Clock):
 
         return Call(wait, never, waits=True)
 
-    def outlive(self, steps: Steps[Any], attempt: clock.Attempt) -> None:
+    def run_detached(self, steps: Steps[Any], attempt: clock.Attempt) -> None:
         try:
             if attempt.begun:
                 run_steps(steps)

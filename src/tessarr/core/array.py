@@ -15,17 +15,17 @@ from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.sans_io import (
     Call,
     Steps,
-    ask,
     async_variant,
     run_steps,
     run_steps_async,
     sans_io,
     steps_of,
+    store_call,
 )
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
-from tessarr.core.info import ArrayInfo, array_info, digesting
-from tessarr.core.locate import format_wanted, locate
+from tessarr.core.info import ArrayInfo, array_info, digest_steps
+from tessarr.core.locate import locate, requested_format
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.errors import NodeTypeValidationError
@@ -58,13 +58,15 @@ class Array(Selecting):
         if not isinstance(held, Array):
             where, here, mode = locate(store, path or None, "r" if read_only else None)
             check_chunk_store(where, legacy.get("chunk_store"))
-            held = run_steps(Array._opening(where, here, format_wanted(store, None), mode, config))
+            held = run_steps(Array._open_steps(where, here, requested_format(store, None), mode, config))
         self.__dict__.update(held.__dict__)
 
     @classmethod
-    def _opening(cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: Any) -> Steps[Array]:
+    def _open_steps(
+        cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: Any
+    ) -> Steps[Array]:
         """Open the array that must be at `path`."""
-        found = yield from metadata_io.requiring(store, path, zarr_format, ArrayMetadata)
+        found = yield from metadata_io.require_node_steps(store, path, zarr_format, ArrayMetadata)
         assert isinstance(found, ArrayMetadata)
         return Array._opened(store, path, found, read_only=mode == "r", config=config)
 
@@ -133,10 +135,10 @@ class Array(Selecting):
         """The user attributes."""
         return Attributes(self)
 
-    def _becoming(self, metadata: ArrayMetadata, since: object) -> Steps[None]:
+    def _adopt_steps(self, metadata: ArrayMetadata, since: object) -> Steps[None]:
         """Serve `metadata`, which was stored; where another thread changed the array since then, what is stored now."""
-        if not self._become(metadata, since):
-            yield from self._refreshing()
+        if not self._adopt(metadata, since):
+            yield from self._refresh_steps()
 
     @property
     def config(self) -> Any:
@@ -212,11 +214,13 @@ class Array(Selecting):
 
     @sans_io
     def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> Steps[None]:
-        """Change the shape in place. See `tessarr.core.array_parts.resize.resizing`."""
-        from tessarr.core.array_parts.resize import resizing
+        """Change the shape in place. See `tessarr.core.array_parts.resize.resize_steps`."""
+        from tessarr.core.array_parts.resize import resize_steps
 
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
-        yield from resizing(self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear)
+        yield from resize_steps(
+            self, (shape,) if isinstance(shape, int) else tuple(shape), delete_outside_chunks, clear
+        )
 
     @sans_io
     def append(
@@ -227,13 +231,13 @@ class Array(Selecting):
         on_hole: Literal["wait", "void", "error"] = "wait",
         expire: float = 600,
     ) -> Steps[Shape]:
-        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.array_parts.append.appending`.
+        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.array_parts.append.append_steps`.
 
         `on_hole` and `expire` (seconds) are about appends of other machines that do not come to their end.
         """
-        from tessarr.core.array_parts.append import appending
+        from tessarr.core.array_parts.append import append_steps
 
-        return (yield from appending(self, data, axis, on_hole, expire))
+        return (yield from append_steps(self, data, axis, on_hole, expire))
 
     @sans_io
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Array]:
@@ -244,22 +248,24 @@ class Array(Selecting):
     def _require_writable(self) -> None:
         from tessarr.errors import ReadOnlyError
 
-        reason = self._why_read_only()
+        reason = self._read_only_reason()
         if reason is not None:
             raise ReadOnlyError(f"the array is read-only: {reason}", store=self._store.url, path=self.name)
 
     @sans_io
     def refresh(self) -> Steps[None]:
         """Read the metadata anew: shape and attributes that others changed."""
-        yield from self._refreshing()
+        yield from self._refresh_steps()
 
-    def _refreshing(self) -> Steps[None]:
+    def _refresh_steps(self) -> Steps[None]:
         done = False
         while not done:
             state = self._state
-            node = yield from metadata_io.requiring(self._store, self._path, self._metadata.zarr_format, ArrayMetadata)
+            node = yield from metadata_io.require_node_steps(
+                self._store, self._path, self._metadata.zarr_format, ArrayMetadata
+            )
             assert isinstance(node, ArrayMetadata)
-            done = self._become(node, state)
+            done = self._adopt(node, state)
 
     # -- telling -------------------------------------------------------------------------------------------------------
 
@@ -272,29 +278,29 @@ class Array(Selecting):
     def info_complete(self) -> Steps[ArrayInfo]:
         """`info` with what is stored: number of chunks and bytes."""
         stored = yield from steps_of(Array.nbytes_stored)(self)
-        return array_info(self, stored, (yield from self._counting_chunks()))
+        return array_info(self, stored, (yield from self._count_chunks_steps()))
 
     @sans_io
     def nbytes_stored(self) -> Steps[int]:
         """Bytes of everything stored for this array, metadata included."""
-        (nbytes,) = yield [ask(self._store, "getsize_prefix", prefix_of(self._path))]
+        (nbytes,) = yield [store_call(self._store, "getsize_prefix", prefix_of(self._path))]
         return int(nbytes)
 
     @property
     def nchunks_initialized(self) -> int:
         """Number of chunks that are stored (of shards times the chunks in each, where there are shards)."""
-        return run_steps(self._counting_chunks())
+        return run_steps(self._count_chunks_steps())
 
-    def _counting_chunks(self) -> Steps[int]:
+    def _count_chunks_steps(self) -> Steps[int]:
         per_value = prod(self._metadata.chunks) // prod(self.chunks) if self._sharding else 1
-        return per_value * len((yield from self._listing_chunks()))
+        return per_value * len((yield from self._list_chunks_steps()))
 
     def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
         """Grid index and key of every stored chunk (shard, where there are shards) that lies within the array."""
         return self._chunks_among(self._bound.store.list_prefix(prefix_of(self._path)))
 
-    def _listing_chunks(self) -> Steps[list[tuple[tuple[int, ...], str]]]:
-        (keys,) = yield [ask(self._bound.store, "list_prefix", prefix_of(self._path))]
+    def _list_chunks_steps(self) -> Steps[list[tuple[tuple[int, ...], str]]]:
+        (keys,) = yield [store_call(self._bound.store, "list_prefix", prefix_of(self._path))]
         return [*self._chunks_among(keys)]
 
     def _chunks_among(self, keys: Iterable[str]) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -308,7 +314,7 @@ class Array(Selecting):
     @sans_io
     def digest(self, hashname: str = "sha1") -> Steps[bytes]:
         """A digest of metadata, attributes and stored chunks."""
-        return (yield from digesting(self, hashname))
+        return (yield from digest_steps(self, hashname))
 
     @sans_io
     def hexdigest(self, hashname: str = "sha1") -> Steps[str]:
@@ -387,11 +393,11 @@ class Array(Selecting):
 
     async def nchunks_initialized_async(self) -> int:
         """`nchunks_initialized`, asynchronously."""
-        return await run_steps_async(self._counting_chunks())
+        return await run_steps_async(self._count_chunks_steps())
 
     async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
         """Call `stored_chunks` asynchronously; the items as a list."""
-        return await run_steps_async(self._listing_chunks())
+        return await run_steps_async(self._list_chunks_steps())
 
 
 AsyncArray._array = Array

@@ -59,13 +59,13 @@ class Attributes(MutableMapping[str, Any]):
     def update(self, *args: Any, **kwargs: Any) -> Steps[None]:
         """Set several attributes in one write."""
         new = strict_json.plain(dict(*args, **kwargs))
-        yield from self._node._changing_attributes(lambda old: {**old, **new})
+        yield from self._node._change_attributes_steps(lambda old: {**old, **new})
 
     @sans_io
     def put(self, attributes: Mapping[str, Any]) -> Steps[None]:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
         new = strict_json.plain(dict(attributes))
-        yield from self._node._changing_attributes(lambda old: new)
+        yield from self._node._change_attributes_steps(lambda old: new)
 
     @sans_io
     def clear(self) -> Steps[None]:
@@ -88,7 +88,7 @@ class Attributes(MutableMapping[str, Any]):
     refresh_async = async_variant(refresh)
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        run_steps(self._node._changing_attributes(change))
+        run_steps(self._node._change_attributes_steps(change))
 
     def __repr__(self) -> str:
         return f"Attributes({self.asdict()!r})"

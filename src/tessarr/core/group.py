@@ -11,7 +11,7 @@ from tessarr.core.asynchronous.sans_io import Steps, run_steps
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.group_parts.group_methods import GroupMethods
 from tessarr.core.group_parts.members import Members
-from tessarr.core.locate import format_of_new, format_wanted, locate
+from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import key_of_consolidated
 from tessarr.core.stored.metadata_io import NodeMetadata
@@ -43,11 +43,11 @@ class Group(GroupMethods):
             return
         where, here, mode = locate(store, path or None, mode)
         check_chunk_store(where, legacy.get("chunk_store"))
-        opened = run_steps(Group._opening(where, here, format_wanted(store, None), mode))
+        opened = run_steps(Group._open_steps(where, here, requested_format(store, None), mode))
         self.__dict__.update(opened.__dict__)
 
     @classmethod
-    def _opening(
+    def _open_steps(
         cls,
         store: Store,
         path: str,
@@ -57,8 +57,8 @@ class Group(GroupMethods):
     ) -> Steps[Group]:
         """Open the group that must be at `path`. See `tessarr.open_group`."""
         wanted = key_of_consolidated(store, path, zarr_format, use_consolidated)
-        found, beside = yield from metadata_io.reading_with(store, path, zarr_format, GroupMetadata, wanted)
-        found = yield from metadata_io.expecting(found, store, path, zarr_format, GroupMetadata)
+        found, beside = yield from metadata_io.read_node_and_key_steps(store, path, zarr_format, GroupMetadata, wanted)
+        found = yield from metadata_io.expect_kind_steps(found, store, path, zarr_format, GroupMetadata)
         return Group._opened(store, path, found, mode, use_consolidated, beside)
 
     @classmethod
@@ -77,19 +77,19 @@ class Group(GroupMethods):
         return made._with_consolidated(use_consolidated, beside)
 
     @classmethod
-    def _creating(
+    def _create_steps(
         cls, store: Store, path: str, zarr_format: ZarrFormat, attributes: Mapping[str, Any] | None, overwrite: bool
     ) -> Steps[Group]:
         """Create a group. See `tessarr.create_group`."""
         metadata = GroupMetadata(zarr_format=zarr_format, attributes=strict_json.plain(dict(attributes or {})))
-        yield from metadata_io.creating(store, path, metadata, overwrite=overwrite)
+        yield from metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
         return Group._make(store, path, metadata, read_only=False)
 
     @classmethod
     def open(cls, store: Any, zarr_format: int | None = None) -> Group:
         """Open the group at `store`; see `tessarr.open_group`."""
         where, here, mode = locate(store, None, "r+")
-        return run_steps(Group._opening(where, here, format_wanted(store, zarr_format), mode))
+        return run_steps(Group._open_steps(where, here, requested_format(store, zarr_format), mode))
 
     @classmethod
     def from_dict(cls, store_path: Any, data: Any) -> Group:
@@ -110,7 +110,7 @@ class Group(GroupMethods):
         """Create a group at `store`; see `tessarr.create_group`."""
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
-        return run_steps(Group._creating(where, here, number, attributes, overwrite))
+        return run_steps(Group._create_steps(where, here, number, attributes, overwrite))
 
     @property
     def async_group(self) -> AsyncGroup:

@@ -42,12 +42,12 @@ def synchronous(store: Store) -> Store:
     code = getattr(type(store).get, "__code__", None)
     if code is None or not code.co_flags & _COROUTINE:
         return store
-    from tessarr.core.asynchronous.stores import caller_of
+    from tessarr.core.asynchronous.stores import synchronous_store
 
-    return caller_of(store)
+    return synchronous_store(store)
 
 
-def format_wanted(store: Any, zarr_format: int | None) -> ZarrFormat | None:
+def requested_format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
     """The format that is asked for, by the argument or by the end of a URL (``…|zarr2:``); ``None``: any."""
     if zarr_format not in (None, 1, 2, 3):
         raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
@@ -64,4 +64,4 @@ def format_wanted(store: Any, zarr_format: int | None) -> ZarrFormat | None:
 
 def format_of_new(store: Any, zarr_format: int | None) -> ZarrFormat:
     """The format of a new node: the one that is asked for, or the default."""
-    return format_wanted(store, zarr_format) or settings.get("default_zarr_format", 3)
+    return requested_format(store, zarr_format) or settings.get("default_zarr_format", 3)

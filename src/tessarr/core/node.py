@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
 
 
-CHANGING = Moment()
+STATE_LOCK = Moment()
 """Held while a node takes over what has become of it: threads share nodes, and none may undo what another did."""
 _ORDER = itertools.count(1)
 
 
-class served(cached_property[Any]):  # noqa: N801 - a decorator, and to type checkers this one
+class cached_by_state(cached_property[Any]):  # noqa: N801 - a decorator, and to type checkers this one
     """A `cached_property` that follows from the metadata: made once for all threads, and anew when that has changed."""
 
     def __get__(self, node: Any, owner: type[Any] | None = None) -> Any:
@@ -31,7 +31,7 @@ class served(cached_property[Any]):  # noqa: N801 - a decorator, and to type che
         while True:
             state = node._state
             made = self.func(node)
-            with CHANGING:
+            with STATE_LOCK:
                 if node._state is state:
                     return node.__dict__.setdefault(self.attrname, made)
 
@@ -55,7 +55,7 @@ class Node:
         """The node with an asynchronous surface."""
         raise NotImplementedError
 
-    def _changing_attributes(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
+    def _change_attributes_steps(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
         self._require_writable()
         order = 0
 
@@ -64,8 +64,10 @@ class Node:
             order = next(_ORDER)  # under the store's lock
             return change(old)
 
-        changed = yield from metadata_io.changing_attributes(self._store, self._path, self._metadata, change_in_order)
-        with CHANGING:
+        changed = yield from metadata_io.change_attributes_steps(
+            self._store, self._path, self._metadata, change_in_order
+        )
+        with STATE_LOCK:
             if order > self._attributes_order:
                 self._metadata = self._metadata.with_attributes(changed.attributes)
                 self._attributes_order, self._state = order, object()

@@ -24,7 +24,7 @@ from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, ste
 from tessarr.core.creation.arrays import create
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords
 from tessarr.core.group import Group
-from tessarr.core.locate import format_of_new, format_wanted, locate
+from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import key_of_consolidated
 from tessarr.core.stored.metadata_io import NodeMetadata
@@ -68,15 +68,15 @@ def open(  # noqa: A001 - zarr-python's name
     """
     where, here, mode = locate(store, path, mode, storage_options)
     legacy_format = kwargs.pop("zarr_version", None)
-    number = format_wanted(store, zarr_format or legacy_format)
+    number = requested_format(store, zarr_format or legacy_format)
     wants_array = "shape" in kwargs or "data" in kwargs
     if mode in ("r", "r+", "a"):
         use = kwargs.get("use_consolidated")
         beside_it = key_of_consolidated(where, here, number, use)
-        found, beside = yield from metadata_io.reading_with(where, here, number, None, beside_it)
+        found, beside = yield from metadata_io.read_node_and_key_steps(where, here, number, None, beside_it)
         if found is not None or mode != "a":
             kind = ArrayMetadata if wants_array else None
-            found = yield from metadata_io.expecting(found, where, here, number, kind)
+            found = yield from metadata_io.expect_kind_steps(found, where, here, number, kind)
             check_keywords(kwargs)
             node = _node(where, here, found, mode, _config_of(config, kwargs))
             return node._with_consolidated(use, beside) if isinstance(node, Group) else node
@@ -112,22 +112,22 @@ def open_array(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, kwargs.get("chunk_store"))
-    number = format_wanted(store, zarr_format or kwargs.pop("zarr_version", None))
+    number = requested_format(store, zarr_format or kwargs.pop("zarr_version", None))
     found: NodeMetadata | None = None
     if mode in ("r", "r+"):
-        found = yield from metadata_io.requiring(where, here, number, ArrayMetadata)
+        found = yield from metadata_io.require_node_steps(where, here, number, ArrayMetadata)
     elif mode == "a":
-        (found,) = yield from metadata_io.reading(where, [here], number, ArrayMetadata)
+        (found,) = yield from metadata_io.read_nodes_steps(where, [here], number, ArrayMetadata)
         if found is not None or ("shape" not in kwargs and "data" not in kwargs):
-            found = yield from metadata_io.expecting(found, where, here, number, ArrayMetadata)
+            found = yield from metadata_io.expect_kind_steps(found, where, here, number, ArrayMetadata)
     if found is not None:
         check_keywords(kwargs)
-        return _node(where, here, _separated(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
+        return _node(where, here, _with_separator(found, kwargs), mode, _config_of(config, kwargs))  # type: ignore[return-value]
     arguments = {**kwargs, "overwrite": mode == "w" or kwargs.get("overwrite", False)}
     return (yield from steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments))
 
 
-def _separated(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
+def _with_separator(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
     """v2 data of nested stores may not say that its keys use "/"; the user may (OGC-02)."""
     separator = kwargs.get("dimension_separator")
     if separator is None or not isinstance(found, ArrayMetadata) or found.zarr_format != 2:
@@ -162,16 +162,16 @@ def open_group(
     """
     where, here, mode = locate(store, path, mode, storage_options)
     check_chunk_store(where, chunk_store)
-    number = format_wanted(store, zarr_format or zarr_version)
+    number = requested_format(store, zarr_format or zarr_version)
     if mode in ("r", "r+"):
-        return (yield from Group._opening(where, here, number, mode, use_consolidated))
+        return (yield from Group._open_steps(where, here, number, mode, use_consolidated))
     if mode == "a":
         wanted = key_of_consolidated(where, here, number, use_consolidated)
-        found, beside = yield from metadata_io.reading_with(where, here, number, GroupMetadata, wanted)
+        found, beside = yield from metadata_io.read_node_and_key_steps(where, here, number, GroupMetadata, wanted)
         if found is not None:
-            found = yield from metadata_io.expecting(found, where, here, number, GroupMetadata)
+            found = yield from metadata_io.expect_kind_steps(found, where, here, number, GroupMetadata)
             return Group._opened(where, here, found, mode, use_consolidated, beside)
-    return (yield from Group._creating(where, here, format_of_new(None, number), attributes, mode == "w"))
+    return (yield from Group._create_steps(where, here, format_of_new(None, number), attributes, mode == "w"))
 
 
 @sans_io
@@ -196,7 +196,7 @@ def create_group(
     """Create a group; raises `ContainsGroupError` or `ContainsArrayError` when something is there and not `overwrite`."""
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
     number = format_of_new(store, zarr_format)
-    return (yield from Group._creating(where, here, number, attributes, overwrite))
+    return (yield from Group._create_steps(where, here, number, attributes, overwrite))
 
 
 @sans_io

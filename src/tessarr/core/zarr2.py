@@ -13,7 +13,7 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group
 from tessarr.core.stored import metadata_io
-from tessarr.core.stored.consolidated import following_change
+from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.core.stored.move import move_node
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
@@ -63,7 +63,7 @@ def rmdir(store: Any, path: str | None = None) -> None:
     where, here, _ = locate(store, path, None)
     where.delete_prefix(prefix_of(here))
     if here:
-        run_steps(following_change(where, here, replaced=True))
+        run_steps(follow_change_steps(where, here, replaced=True))
 
 
 def rename(store: Any, src_path: str, dst_path: str) -> None:

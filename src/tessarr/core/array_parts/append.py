@@ -20,15 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core.array_parts.reservation_io import Document, changing, metadata_of, reading, refuse_format_1
+from tessarr.core.array_parts.reservation_io import (
+    Document,
+    change_reservations_steps,
+    metadata_of,
+    read_reservations_steps,
+    refuse_format_1,
+)
 from tessarr.core.array_parts.resize import (
-    changing_shape,
-    holding_shape,
-    opening,
-    reserves,
+    change_shape_steps,
+    hold_shape_lock_steps,
+    must_reserve,
+    reopen_steps,
     shape_members,
     with_shape,
-    writing,
+    write_call,
 )
 from tessarr.core.array_parts.selection_methods import as_elements
 from tessarr.core.asynchronous import clock
@@ -58,14 +64,14 @@ _PAUSES_S = (0.005, 1.0)
 """The first and the longest pause between two looks at whether earlier appends are published."""
 
 
-class Holes(NamedTuple):
+class HolePolicy(NamedTuple):
     """What an append does about regions that others do not publish."""
 
     policy: OnHole
     expire_s: float
 
 
-def appending(
+def append_steps(
     array: Array, data: npt.ArrayLike, axis: int, on_hole: OnHole = "wait", expire_s: float = EXPIRE_S
 ) -> Steps[Shape]:
     """Add `data` after the last element of `axis`; its other lengths must be the array's. Returns the new shape.
@@ -84,30 +90,30 @@ def appending(
     array._require_writable()
     if on_hole not in ("wait", "void", "error"):
         raise ValueError(f"on_hole must be 'wait', 'void' or 'error', not {on_hole!r}")
-    holes = Holes(on_hole, expire_s)
-    if reserves(array):
-        return (yield from _sharing(array, data, axis, holes))
-    return (yield from holding_shape(array, _alone(array, data, axis, holes)))
+    holes = HolePolicy(on_hole, expire_s)
+    if must_reserve(array):
+        return (yield from _append_reserved_steps(array, data, axis, holes))
+    return (yield from hold_shape_lock_steps(array, _append_locked_steps(array, data, axis, holes)))
 
 
-def _alone(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Steps[Shape]:
+def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Steps[Shape]:
     """Append while the lock of the shape is held."""
-    yield from array._refreshing()
+    yield from array._refresh_steps()
     if array._metadata.pending is not None:  # it came here from a place where appends are reserved
-        return (yield from _sharing(array, data, axis, holes))
-    values, axis = fitting(array, data, axis, array.shape, array.dtype)
+        return (yield from _append_reserved_steps(array, data, axis, holes))
+    values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     state, old_shape, start = array._state, array.shape, array.shape[axis]
-    new_shape = _longer(old_shape, axis, start + values.shape[axis])
+    new_shape = _with_length(old_shape, axis, start + values.shape[axis])
     metadata = with_shape(array._metadata, new_shape)
     if values.size:
         bound = bind(array._store, array.path, metadata, array._options)
-        yield [writing(array, bound, _rows(new_shape, axis, start), values)]
-    yield from changing_shape(array, metadata, old_shape)
-    yield from array._becoming(metadata, state)
+        yield [write_call(array, bound, _rows(new_shape, axis, start), values)]
+    yield from change_shape_steps(array, metadata, old_shape)
+    yield from array._adopt_steps(metadata, state)
     return new_shape
 
 
-def fitting(
+def fit_elements(
     array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[Any], int]:
     """Make elements of `data` that fit behind `shape`; also `axis` counted from the front.
@@ -118,7 +124,7 @@ def fitting(
     if not -len(shape) <= axis < len(shape):
         raise BaseZarrError("no such axis", path=array.name, expected=f"an axis below {len(shape)}", got=axis)
     axis %= len(shape)
-    if values.ndim != len(shape) or _longer(shape, axis, 0) != _longer(values.shape, axis, 0):
+    if values.ndim != len(shape) or _with_length(shape, axis, 0) != _with_length(values.shape, axis, 0):
         raise BaseZarrError(
             "the data does not fit the array on every other axis",
             path=array.name,
@@ -128,7 +134,7 @@ def fitting(
     return values, axis
 
 
-def _longer(shape: Shape, axis: int, length: int) -> Shape:
+def _with_length(shape: Shape, axis: int, length: int) -> Shape:
     return tuple(length if i == axis else n for i, n in enumerate(shape))
 
 
@@ -140,10 +146,10 @@ def _rows(shape: Shape, axis: int, start: int) -> Outer:
 # -- side by side with other machines --------------------------------------------------------------------------------
 
 
-def _sharing(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Steps[Shape]:
+def _append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Steps[Shape]:
     """Append by reservation."""
     refuse_format_1(array)
-    values, axis = fitting(array, data, axis, array.shape, array.dtype)
+    values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     if not values.shape[axis]:
         return array.shape
     owner = clock.CLOCK.owner()
@@ -151,23 +157,23 @@ def _sharing(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Step
     region: Region | None = None
     earlier: set[tuple[int, int]] | None
     try:
-        region, metadata = yield from _reserving(array, values, axis, owner, holes, attempt)
-        yield from _storing(array, metadata, axis, region, values, attempt)
-        earlier = yield from _publishing(array, axis, owner, region, attempt)
+        region, metadata = yield from _reserve_steps(array, values, axis, owner, holes, attempt)
+        yield from _store_steps(array, metadata, axis, region, values, attempt)
+        earlier = yield from _publish_steps(array, axis, owner, region, attempt)
     except Exception as error:
-        is_published = attempt.begun and (yield from _giving_back_after(error, array, axis, owner, region))
+        is_published = attempt.begun and (yield from _release_after_error_steps(error, array, axis, owner, region))
         if not is_published or region is None:
             raise
         earlier = None  # published, though the answer was lost
     except BaseException:  # cancelled or interrupted: nothing can be awaited any more
         attempt.cancelled = True
-        clock.CLOCK.outlive(_giving_back(array, axis, owner, None), attempt)
+        clock.CLOCK.run_detached(_release_steps(array, axis, owner, None), attempt)
         raise
     try:
         if earlier is None:
-            earlier = _before(region, _pending(array, (yield from reading(array)), axis))
-            yield from array._refreshing()
-        yield from _waiting_for(array, axis, region, earlier, holes)
+            earlier = _before(region, _pending(array, (yield from read_reservations_steps(array)), axis))
+            yield from array._refresh_steps()
+        yield from _wait_for_earlier_steps(array, axis, region, earlier, holes)
     except StoreError as error:
         if isinstance(error, ConflictError):
             raise
@@ -178,7 +184,7 @@ def _sharing(array: Array, data: npt.ArrayLike, axis: int, holes: Holes) -> Step
             got=str(error),
             hint="Do not append it again; it is seen once the earlier appends have ended",
         ) from error
-    return _longer(array.shape, axis, region.stop)
+    return _with_length(array.shape, axis, region.stop)
 
 
 def _before(region: Region, pending: Reservations) -> set[tuple[int, int]]:
@@ -186,38 +192,38 @@ def _before(region: Region, pending: Reservations) -> set[tuple[int, int]]:
     return {other[:2] for other in pending.reserved if other.start < region.start}
 
 
-def _reserving(
+def _reserve_steps(
     array: Array,
     values: npt.NDArray[Any],
     axis: int,
     owner: str,
-    holes: Holes,
+    holes: HolePolicy,
     attempt: clock.Attempt,
 ) -> Steps[tuple[Region, ArrayMetadata]]:
     """Reserve the next region of `axis` for `values`; the metadata is that of the stored document."""
-    length, waiting = values.shape[axis], _Patience(array, holes)
+    length, waiting = values.shape[axis], _BackOff(array, holes)
 
     def change(document: Document) -> Document | None:
         pending = _pending(array, document, axis)
         if pending.of(owner) is not None:  # stored, though the answer was lost
             return None
         _check_fit(array, document, values, axis)
-        if pending.closed or pending.axis != axis or _in_the_way(pending, holes):
+        if pending.closed or pending.axis != axis or _must_void_first(pending, holes):
             return None
         new = pending.reserve(length, owner, clock.CLOCK.now())
         return {**new.put_in(document), **_grown_grid(array, document, axis, new.stop)}
 
     while True:
-        document = yield from changing(array, change, attempt=attempt)
+        document = yield from change_reservations_steps(array, change, attempt=attempt)
         pending = _pending(array, document, axis)
         region = pending.of(owner)
         if region is not None:
             return region, metadata_of(array, document)
-        if not (yield from waiting.dealing_with(pending, None)):
+        if not (yield from waiting.handle_abandoned_steps(pending, None)):
             yield [waiting.pause()]
 
 
-def _in_the_way(pending: Reservations, holes: Holes) -> bool:
+def _must_void_first(pending: Reservations, holes: HolePolicy) -> bool:
     """Whether abandoned regions are dealt with before another is reserved."""
     return holes.policy != "wait" and bool(pending.abandoned(clock.CLOCK.now(), holes.expire_s))
 
@@ -235,11 +241,11 @@ def _pending(array: Array, document: Document, axis: int) -> Reservations:
         return Reservations(axis=axis, stop=shape[axis], closed=pending.closed)
     # The shape of a v2 array follows its reservations; it is never before them.
     if length > published or (length < published and array._metadata.zarr_format == 3):
-        raise _foreign(array, f"a length of {pending.published()} on axis {pending.axis}", shape)
+        raise _foreign_writer_error(array, f"a length of {pending.published()} on axis {pending.axis}", shape)
     return pending
 
 
-def _foreign(array: Array, expected: str, got: object) -> ConflictError:
+def _foreign_writer_error(array: Array, expected: str, got: object) -> ConflictError:
     return ConflictError(
         "a writer that knows nothing of pending appends changed the array",
         store=array._store.url,
@@ -262,7 +268,7 @@ def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis:
             got=str(metadata.dtype),
             hint="Open it anew",
         )
-    fitting(array, values, axis, metadata.shape, metadata.dtype)
+    fit_elements(array, values, axis, metadata.shape, metadata.dtype)
 
 
 def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[str, Any]:
@@ -271,12 +277,12 @@ def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[
     It grows when the region is reserved, so that the chunks are the same whatever is published first.
     """
     metadata = metadata_of(array, document)
-    grown = with_shape(metadata, _longer(metadata.shape, axis, stop))
+    grown = with_shape(metadata, _with_length(metadata.shape, axis, stop))
     members = shape_members(grown)
     return {name: members[name] for name in ("chunk_grid",) if name in members}
 
 
-def _storing(
+def _store_steps(
     array: Array,
     metadata: ArrayMetadata,
     axis: int,
@@ -292,16 +298,16 @@ def _storing(
     What is on its way goes on to its end when the append is cancelled: the region may be another's next, and a late value
     must not meet its data.
     """
-    shape = _longer(metadata.shape, axis, region.stop)
+    shape = _with_length(metadata.shape, axis, region.stop)
     last = metadata.chunk_grid.axes(shape)[axis]
     index = last.find(region.stop - 1)
-    whole = _longer(shape, axis, max(region.stop, last.start(index) + last.size(index)))
+    whole = _with_length(shape, axis, max(region.stop, last.start(index) + last.size(index)))
     bound = bind(array._store, array.path, metadata.with_(shape=whole), array._options)
-    call = writing(array, bound, _rows(shape, axis, region.start), values)
-    yield [call if attempt is None else attempt.uninterrupted(call)]
+    call = write_call(array, bound, _rows(shape, axis, region.start), values)
+    yield [call if attempt is None else attempt.shielded(call)]
 
 
-def _publishing(
+def _publish_steps(
     array: Array, axis: int, owner: str, region: Region, attempt: clock.Attempt | None = None
 ) -> Steps[set[tuple[int, int]]]:
     """Publish the region of `owner`, whose data is stored; returns where the regions are that it is not seen before."""
@@ -314,20 +320,20 @@ def _publishing(
         pending = _pending(array, document, axis)
         if pending.of(owner) is None:
             if pending.was_voided(owner):
-                raise _voided(array, region)
+                raise _voided_error(array, region)
             if attempts > 1 and pending.stop >= region.stop:  # published, though the answer was lost
                 return None
-            raise _foreign(array, f"the region {region[:2]} that was reserved here", document.get("shape"))
+            raise _foreign_writer_error(array, f"the region {region[:2]} that was reserved here", document.get("shape"))
         new = pending.publish(owner)
-        shape = _longer(tuple(document["shape"]), axis, new.published())
+        shape = _with_length(tuple(document["shape"]), axis, new.published())
         return new.put_in({**document, "shape": list(shape)})
 
-    document = yield from changing(array, change, publish=True, attempt=attempt)
-    yield from array._becoming(metadata_of(array, document), state)
+    document = yield from change_reservations_steps(array, change, publish=True, attempt=attempt)
+    yield from array._adopt_steps(metadata_of(array, document), state)
     return _before(region, _pending(array, document, axis))
 
 
-def _voided(array: Array, region: Region) -> ConflictError:
+def _voided_error(array: Array, region: Region) -> ConflictError:
     return ConflictError(
         "the append took so long that another writer gave it up; its rows are not in the array",
         store=array._store.url,
@@ -340,10 +346,12 @@ def _voided(array: Array, region: Region) -> ConflictError:
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
-def _giving_back_after(error: Exception, array: Array, axis: int, owner: str, region: Region | None) -> Steps[bool]:
-    """`_giving_back` after `error`, which is told what could not be given back; tells whether the region is published."""
+def _release_after_error_steps(
+    error: Exception, array: Array, axis: int, owner: str, region: Region | None
+) -> Steps[bool]:
+    """`_release_steps` after `error`, which is told what could not be given back; tells whether the region is published."""
     try:
-        published = yield from _giving_back(array, axis, owner, region)
+        published = yield from _release_steps(array, axis, owner, region)
         return published and not isinstance(error, ConflictError)
     except Exception as second:
         where = "a region" if region is None else f"rows {region.start} to {region.stop}"
@@ -353,7 +361,7 @@ def _giving_back_after(error: Exception, array: Array, axis: int, owner: str, re
         return False
 
 
-def _giving_back(array: Array, axis: int, owner: str, region: Region | None) -> Steps[bool]:
+def _release_steps(array: Array, axis: int, owner: str, region: Region | None) -> Steps[bool]:
     """Give the region of `owner` back, whose append failed: at the end of the array as if nothing had been, else as void.
 
     Tells whether it was published all the same (`region`: what may have been), because only the answer was lost.
@@ -375,13 +383,13 @@ def _giving_back(array: Array, axis: int, owner: str, region: Region | None) -> 
             return None
         return given.put_in(document)
 
-    yield from changing(array, change)
+    yield from change_reservations_steps(array, change)
     for mine in left:
-        yield from _voiding(array, axis, mine, is_own=True)
+        yield from _void_steps(array, axis, mine, is_own=True)
     return published
 
 
-def _voiding(array: Array, axis: int, region: Region, *, is_own: bool = False) -> Steps[None]:
+def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False) -> Steps[None]:
     """Fill `region` in the place of its owner, and publish it; warns of it, unless it was the caller's own."""
     owner = clock.CLOCK.owner()
 
@@ -391,34 +399,36 @@ def _voiding(array: Array, axis: int, region: Region, *, is_own: bool = False) -
             return None
         return pending.take_over(region, owner, clock.CLOCK.now()).put_in(document)
 
-    document = yield from changing(array, change)
+    document = yield from change_reservations_steps(array, change)
     mine = _pending(array, document, axis).of(owner)
     if mine is None:
         return
     metadata = metadata_of(array, document)
-    shape = _longer(metadata.shape, axis, region.stop - region.start)
+    shape = _with_length(metadata.shape, axis, region.stop - region.start)
     fill = metadata.data_type.default_fill() if metadata.fill_value is None else metadata.fill_value
-    yield from _storing(array, metadata, axis, mine, np.broadcast_to(fill, shape))
-    yield from _publishing(array, axis, owner, mine)
+    yield from _store_steps(array, metadata, axis, mine, np.broadcast_to(fill, shape))
+    yield from _publish_steps(array, axis, owner, mine)
     if not is_own:
         rows = f"rows {region.start} to {region.stop} of {array.name}"
         message = f"{rows} were reserved and never stored; they read as fill value"
         warn(message, ZarrRuntimeWarning)
 
 
-def _waiting_for(array: Array, axis: int, region: Region, earlier: set[tuple[int, int]], holes: Holes) -> Steps[None]:
+def _wait_for_earlier_steps(
+    array: Array, axis: int, region: Region, earlier: set[tuple[int, int]], holes: HolePolicy
+) -> Steps[None]:
     """Wait until the appends at `earlier` are published, so that `region` is seen."""
-    waiting = _Patience(array, holes)
+    waiting = _BackOff(array, holes)
     while earlier:
         yield [waiting.pause()]
         state = array._state
-        document = yield from reading(array)
+        document = yield from read_reservations_steps(array)
         pending = _pending(array, document, axis)
         earlier &= _before(region, pending)
         if earlier:
-            yield from waiting.dealing_with(pending, region)
+            yield from waiting.handle_abandoned_steps(pending, region)
         else:
-            yield from array._becoming(metadata_of(array, document), state)
+            yield from array._adopt_steps(metadata_of(array, document), state)
 
 
 def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
@@ -427,28 +437,28 @@ def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
     Tells whether there was anything to do. Nobody may work on them any more: a writer that does is told by a
     `ConflictError`, but a resize that still removes chunks could remove new ones.
     """
-    return run_steps(_ending_abandoned(array, expire_s))
+    return run_steps(_end_abandoned_steps(array, expire_s))
 
 
-def _ending_abandoned(array: Array, expire_s: float) -> Steps[bool]:
-    document = yield from reading(array)
+def _end_abandoned_steps(array: Array, expire_s: float) -> Steps[bool]:
+    document = yield from read_reservations_steps(array)
     pending = reservations.parse(document)
     if pending is None:
         return False
     now = clock.CLOCK.now()
     holes = pending.abandoned(now, expire_s)
     for region in holes:
-        yield from _voiding(array, pending.axis, region)
+        yield from _void_steps(array, pending.axis, region)
     if pending.closed is None or now - pending.closed[1] < expire_s:
         return bool(holes)
-    yield from opening(array, pending.closed)
+    yield from reopen_steps(array, pending.closed)
     return True
 
 
-class _Patience:
+class _BackOff:
     """Waits for other appends, longer each time, and deals with those that do not come to an end."""
 
-    def __init__(self, array: Array, holes: Holes) -> None:
+    def __init__(self, array: Array, holes: HolePolicy) -> None:
         self._array = array
         self._holes = holes
         self._pause_s = _PAUSES_S[0]
@@ -459,7 +469,7 @@ class _Patience:
         self._pause_s, pause_s = min(self._pause_s * 1.5, _PAUSES_S[1]), self._pause_s
         return clock.CLOCK.pause(random.uniform(0.5, 1.0) * pause_s)
 
-    def dealing_with(self, pending: Reservations, mine: Region | None) -> Steps[bool]:
+    def handle_abandoned_steps(self, pending: Reservations, mine: Region | None) -> Steps[bool]:
         """Do with abandoned regions (those before `mine`) as was chosen; tells whether one was voided."""
         expire_s = self._holes.expire_s
         holes = pending.abandoned(clock.CLOCK.now(), expire_s, None if mine is None else mine.start)
@@ -467,23 +477,23 @@ class _Patience:
         if not holes and not closed:
             return False
         if self._holes.policy == "void" and holes:
-            yield from _voiding(self._array, pending.axis, holes[0])
+            yield from _void_steps(self._array, pending.axis, holes[0])
             return True
         if self._holes.policy == "wait":
             if not self._warned:
                 self._warned = True
-                warn(f"{self._told(pending, holes)}; waiting for it", ZarrRuntimeWarning)
+                warn(f"{self._description(pending, holes)}; waiting for it", ZarrRuntimeWarning)
             return False
         stored = "" if mine is None else f"; rows {mine.start} to {mine.stop} are stored, and seen once it has ended"
         raise (ConflictError if mine is None else PendingAppendError)(
-            self._told(pending, holes) + stored,
+            self._description(pending, holes) + stored,
             store=self._array._store.url,
             path=self._array.name,
             hint="If no process works on it any more, `tessarr repair` ends it"
             + ("" if closed else "; so does on_hole='void'"),
         )
 
-    def _told(self, pending: Reservations, holes: tuple[Region, ...]) -> str:
+    def _description(self, pending: Reservations, holes: tuple[Region, ...]) -> str:
         if not holes:
             return f"a resize of {self._array.name} has not ended"
         return f"an append that reserved rows {holes[0].start} to {holes[0].stop} of {self._array.name} has not ended"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core.array_parts.append import EXPIRE_S, OnHole, appending, fitting
+from tessarr.core.array_parts.append import EXPIRE_S, OnHole, append_steps, fit_elements
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, run_steps_async, sans_io
 from tessarr.errors import PendingAppendError
 
@@ -45,11 +45,11 @@ class Appender:
 
         `data` has the array's number of axes, and its lengths on all but `axis`. Raises what `Array.append` raises.
         """
-        values, _ = fitting(self.array, data, self.axis, self.array.shape, self.array.dtype)
+        values, _ = fit_elements(self.array, data, self.axis, self.array.shape, self.array.dtype)
         self._pieces.append(np.array(values))
         self._pending += values.shape[self.axis]
         if self._pending >= self.batch:
-            yield from self._flushing()
+            yield from self._flush_steps()
 
     @sans_io
     def flush(self) -> Steps[Shape]:
@@ -58,14 +58,14 @@ class Appender:
         After an error it is still collected, and not in the array: to flush again tries again. Only after a
         `PendingAppendError` it is stored, and will be in the array.
         """
-        return (yield from self._flushing())
+        return (yield from self._flush_steps())
 
-    def _flushing(self) -> Steps[Shape]:
+    def _flush_steps(self) -> Steps[Shape]:
         if not self._pending:
             return self.array.shape
         values = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces, axis=self.axis)
         try:
-            shape = yield from appending(self.array, values, self.axis, *self._holes)
+            shape = yield from append_steps(self.array, values, self.axis, *self._holes)
         except PendingAppendError:
             self._pieces, self._pending = [], 0  # stored: another flush must not store it twice
             raise
@@ -82,7 +82,7 @@ class Appender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            run_steps(self._flushing())
+            run_steps(self._flush_steps())
 
     async def __aenter__(self) -> Self:
         return self
@@ -91,7 +91,7 @@ class Appender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            await run_steps_async(self._flushing())
+            await run_steps_async(self._flush_steps())
 
     def __repr__(self) -> str:
         return f"<Appender of {self.array!r} axis={self.axis} batch={self.batch} pending={self._pending}>"

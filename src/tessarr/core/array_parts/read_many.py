@@ -18,7 +18,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.protocols import Remote
 
 
-class _Wanted(NamedTuple):
+class _Read(NamedTuple):
     array: Array
     bound: BoundArray
     request: Request
@@ -47,7 +47,7 @@ def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     >>> tessarr.read_many([(a, np.s_[1:3]), (b, 5), (a, ...)])
     [array([1, 2]), np.float64(5.0), array([0, 1, 2, 3])]
     """
-    wanted = [_wanted(array, selection) for array, selection in items]
+    wanted = [_read_of(array, selection) for array, selection in items]
     alone, together = _by_store(wanted)
     for one in alone:
         one.array._engine.read(*one.target())
@@ -60,21 +60,21 @@ async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     """Call `read_many` asynchronously."""
     from tessarr.stores.remote.loop import gather_or_cancel
 
-    wanted = [_wanted(array, selection) for array, selection in items]
+    wanted = [_read_of(array, selection) for array, selection in items]
     alone, together = _by_store(wanted)
     reads = [one.array._engine.read_async(*one.target()) for one in alone]
     await gather_or_cancel([*reads, *(run_async(plans, store) for store, plans in together.items())])
     return [one.result() for one in wanted]
 
 
-def _wanted(array: Array, selection: Any) -> _Wanted:
+def _read_of(array: Array, selection: Any) -> _Read:
     if not isinstance(array, Array):
         raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
     fields, selection = requests.pop_fields(selection)
     bound = array._bound  # once: another thread may resize the array meanwhile
     request = requests.getitem(selection, bound.shape)
     out, _ = array._full(request, None, None)
-    return _Wanted(
+    return _Read(
         array,
         bound,
         request,
@@ -83,9 +83,9 @@ def _wanted(array: Array, selection: Any) -> _Wanted:
     )
 
 
-def _by_store(wanted: list[_Wanted]) -> tuple[list[_Wanted], dict[Store, list[ReadPlan]]]:
+def _by_store(wanted: list[_Read]) -> tuple[list[_Read], dict[Store, list[ReadPlan]]]:
     """Those to be read alone, and the others by the store that they share."""
-    alone: list[_Wanted] = []
+    alone: list[_Read] = []
     together: dict[Store, list[ReadPlan]] = {}
     for one in wanted:
         store = one.bound.store

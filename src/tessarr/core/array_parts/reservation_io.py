@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tessarr.core.asynchronous.clock import Attempt
-from tessarr.core.asynchronous.sans_io import Steps, ask
+from tessarr.core.asynchronous.sans_io import Steps, store_call
 from tessarr.core.stored import metadata_io
-from tessarr.core.stored.consolidated import following_change
+from tessarr.core.stored.consolidated import follow_change_steps
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.metadata import formats, reservations
 from tessarr.metadata.array import ArrayMetadata
@@ -50,7 +50,9 @@ class _StaleError(Exception):
     """Ends an update that began from reservations which are not the stored ones any more."""
 
 
-def changing(array: Array, change: Change, *, publish: bool = False, attempt: Attempt | None = None) -> Steps[Document]:
+def change_reservations_steps(
+    array: Array, change: Change, *, publish: bool = False, attempt: Attempt | None = None
+) -> Steps[Document]:
     """Change the reservations of `array` in one update; returns the document that is stored then.
 
     With `publish` the change may concern the shape, and consolidated metadata above follows. The update is a call of
@@ -65,18 +67,18 @@ def changing(array: Array, change: Change, *, publish: bool = False, attempt: At
         return new
 
     if array._metadata.zarr_format == 3:
-        return (yield from _changing_document(array, wanted, publish, attempt))
-    yield from _catching_up(array)
-    document = yield from _changing_beside(array, wanted, attempt)
-    return (yield from _catching_up(array)) if publish else document
+        return (yield from _change_document_steps(array, wanted, publish, attempt))
+    yield from _catch_up_steps(array)
+    document = yield from _change_beside_steps(array, wanted, attempt)
+    return (yield from _catch_up_steps(array)) if publish else document
 
 
-def reading(array: Array) -> Steps[Document]:
+def read_reservations_steps(array: Array) -> Steps[Document]:
     """Read the document with the reservations; ``{}`` when there is none."""
     if array._metadata.zarr_format != 3:
-        return (yield from _catching_up(array))
+        return (yield from _catch_up_steps(array))
     key = f"{prefix_of(array.path)}zarr.json"
-    (data,) = yield [ask(array._store, "get", key)]
+    (data,) = yield [store_call(array._store, "get", key)]
     return {} if data is None else _loads("zarr.json", data, key)
 
 
@@ -110,7 +112,7 @@ def metadata_of(array: Array, document: Document) -> ArrayMetadata:
 # -- Zarr v3 -----------------------------------------------------------------------------------------------------------
 
 
-def _changing_document(array: Array, change: Change, publish: bool, attempt: Attempt) -> Steps[Document]:
+def _change_document_steps(array: Array, change: Change, publish: bool, attempt: Attempt) -> Steps[Document]:
     found: list[Document] = []
 
     def rewrite(document: Document) -> Document:
@@ -122,12 +124,12 @@ def _changing_document(array: Array, change: Change, publish: bool, attempt: Att
 
     place = (array._store, array.path)
     try:
-        yield from metadata_io.rewriting_document(
-            *place, array._metadata, rewrite, follow=publish, sent=attempt.uninterrupted
+        yield from metadata_io.rewrite_document_steps(
+            *place, array._metadata, rewrite, follow=publish, sent=attempt.shielded
         )
     except _UnchangedError:
         if publish:
-            yield from following_change(*place)
+            yield from follow_change_steps(*place)
     return found[0]
 
 
@@ -148,30 +150,30 @@ def _joined(document: Document, record: Document) -> Document:
     return {**document, MEMBER: member} if member and document else document
 
 
-def _reading_both(array: Array) -> Steps[Document]:
+def _read_both_steps(array: Array) -> Steps[Document]:
     prefix = prefix_of(array.path)
     # The reservations first: what they say was published before is in the shape that is read behind them.
-    (beside,) = yield [ask(array._store, "get", prefix + BESIDE)]
+    (beside,) = yield [store_call(array._store, "get", prefix + BESIDE)]
     while True:
-        (data,) = yield [ask(array._store, "get", prefix + _DOCUMENT)]
+        (data,) = yield [store_call(array._store, "get", prefix + _DOCUMENT)]
         document = {} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT)
         joined = _joined(document, _record(beside, prefix + BESIDE))
         if not _is_ahead(joined):
             return joined
         before = beside
-        (beside,) = yield [ask(array._store, "get", prefix + BESIDE)]
+        (beside,) = yield [store_call(array._store, "get", prefix + BESIDE)]
         if _same(before, beside):
             return joined
 
 
-def _changing_beside(array: Array, change: Change, attempt: Attempt) -> Steps[Document]:
+def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -> Steps[Document]:
     """Change the object beside the document; a shape that `change` gives is not stored, but what it has to become."""
     store, prefix = array._store, prefix_of(array.path)
     found: list[Document] = []
 
     def rewrite(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
-        data = store.get(prefix + _DOCUMENT)  # behind the reservations, see `_reading_both`
+        data = store.get(prefix + _DOCUMENT)  # behind the reservations, see `_read_both_steps`
         document = _joined({} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT), record)
         if _is_ahead(document) and not _same(old, store.get(prefix + BESIDE)):
             raise _StaleError
@@ -187,7 +189,7 @@ def _changing_beside(array: Array, change: Change, attempt: Attempt) -> Steps[Do
 
     while True:
         try:
-            yield [attempt.uninterrupted(ask(store, "update", prefix + BESIDE, rewrite))]
+            yield [attempt.shielded(store_call(store, "update", prefix + BESIDE, rewrite))]
         except _StaleError:
             continue
         except _UnchangedError:
@@ -206,10 +208,10 @@ def _same(a: Buffer | None, b: Buffer | None) -> bool:
     return (a is None) == (b is None) and (a is None or b is None or bytes(a) == bytes(b))
 
 
-def _catching_up(array: Array) -> Steps[Document]:
+def _catch_up_steps(array: Array) -> Steps[Document]:
     """Make the shape follow the reservations, and forget those that it has followed to their end."""
     store, prefix = array._store, prefix_of(array.path)
-    document = yield from _reading_both(array)
+    document = yield from _read_both_steps(array)
     pending = reservations.parse(document)
     if pending is None or document["shape"][pending.axis] >= pending.published():
         if pending is None or pending.reserved or "stop" not in document[MEMBER]:
@@ -223,7 +225,7 @@ def _catching_up(array: Array) -> Steps[Document]:
                 shape[now.axis] = max(shape[now.axis], now.published())
             return {**stored, "shape": shape}
 
-        yield from metadata_io.rewriting_document(store, array.path, array._metadata, follow)
+        yield from metadata_io.rewrite_document_steps(store, array.path, array._metadata, follow)
 
     def forget(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
@@ -235,5 +237,5 @@ def _catching_up(array: Array) -> Steps[Document]:
         return formats.dumps({BESIDE: {**(now.to_json(now.stop) or {}), _EPOCH: record[_EPOCH] + 1}})[BESIDE]
 
     with suppress(_UnchangedError):
-        yield [ask(store, "update", prefix + BESIDE, forget)]
-    return (yield from _reading_both(array))
+        yield [store_call(store, "update", prefix + BESIDE, forget)]
+    return (yield from _read_both_steps(array))

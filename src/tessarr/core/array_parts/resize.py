@@ -3,8 +3,8 @@
 Growing stores data first and the shape last; shrinking stores the shape first and deletes last. A crash in between leaves
 an array that reads as before or as after, never one whose shape promises what was not written.
 
-Both hold one lock of the array's shape (`holding_shape`), and compare the stored shape with the one that they began from
-in the same update that replaces it.
+Both hold one lock of the array's shape (`hold_shape_lock_steps`), and compare the stored shape with the one that they
+began from in the same update that replaces it.
 
 Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 """
@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.warn import warn
-from tessarr.core.array_parts.reservation_io import Document, changing
+from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
 from tessarr.core.asynchronous import clock
-from tessarr.core.asynchronous.sans_io import Call, Steps, ask, held
+from tessarr.core.asynchronous.sans_io import Call, Steps, lock_call, store_call
 from tessarr.core.stored import metadata_io
 from tessarr.engine.bound import BoundArray
 from tessarr.errors import BaseZarrError, ConflictError, ZarrUserWarning
@@ -46,7 +46,7 @@ _HOLDERS: dict[tuple[str, str], int] = {}
 """Threads that hold the lock of a shape, which is not re-entrant: to wait for oneself would take for ever."""
 
 
-def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
+def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
     """Change the shape of `array` in place.
 
     Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are now wholly
@@ -59,14 +59,14 @@ def resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear:
     `ReadOnlyError`.
     """
     array._require_writable()
-    yield from holding_shape(array, _resizing(array, new_shape, delete_outside_chunks, clear))
+    yield from hold_shape_lock_steps(array, _resize_locked_steps(array, new_shape, delete_outside_chunks, clear))
 
 
-def holding_shape(array: Array, steps: Steps[T]) -> Steps[T]:
+def hold_shape_lock_steps(array: Array, steps: Steps[T]) -> Steps[T]:
     """Run `steps` while the lock of the array's shape is held."""
     place = (array._store.url, array.path)
     lock = array._store.lock(prefix_of(array.path) + "shape")
-    taken = held(lock, array._store)
+    taken = lock_call(lock, array._store)
 
     def take() -> None:
         if _HOLDERS.get(place) == threading.get_ident():
@@ -84,7 +84,7 @@ def holding_shape(array: Array, steps: Steps[T]) -> Steps[T]:
         lock.__exit__(None, None, None)
 
 
-def _resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
+def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
     old_shape = array.shape
     new_shape = tuple(_length(n) for n in new_shape)
     if len(new_shape) != len(old_shape):
@@ -98,33 +98,35 @@ def _resizing(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear
     metadata = with_shape(array._metadata, new_shape)
     old_bound = array._bound
     if clear:
-        yield from _comparing(array, old_shape)
-        yield from _fill_edges(array, tuple(map(min, old_shape, new_shape)))
+        yield from _compare_stored_steps(array, old_shape)
+        yield from _fill_edges_steps(array, tuple(map(min, old_shape, new_shape)))
     shrinks = any(new < old for new, old in zip(new_shape, old_shape, strict=True))
     closing = None
-    if reserves(array) and ((shrinks and delete_outside_chunks) or (array._metadata.zarr_format == 2 and new_shape)):
+    if must_reserve(array) and (
+        (shrinks and delete_outside_chunks) or (array._metadata.zarr_format == 2 and new_shape)
+    ):
         closing = (clock.CLOCK.owner(), clock.CLOCK.now())
     attempt = clock.Attempt()
     try:
-        yield from changing_shape(array, metadata, old_shape, closing, attempt)
+        yield from change_shape_steps(array, metadata, old_shape, closing, attempt)
     except BaseException as error:
         attempt.cancelled = True
         if isinstance(error, Exception):
-            yield from opening(array, closing)
+            yield from reopen_steps(array, closing)
         else:  # cancelled or interrupted: nothing can be awaited any more
-            clock.CLOCK.outlive(opening(array, closing), attempt)
+            clock.CLOCK.run_detached(reopen_steps(array, closing), attempt)
         raise
-    yield from array._becoming(metadata, state)
+    yield from array._adopt_steps(metadata, state)
     if shrinks:
         if delete_outside_chunks:
-            yield from _deleting_outside(array, old_bound, closing)
+            yield from _delete_and_reopen_steps(array, old_bound, closing)
         else:
             message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
             warn(message, ZarrUserWarning)
     if not shrinks or not delete_outside_chunks:
-        yield from opening(array, closing)
+        yield from reopen_steps(array, closing)
     if clear and any(new > old for new, old in zip(new_shape, old_shape, strict=True)):
-        yield from _clear_gained(array, old_shape)
+        yield from _clear_gained_steps(array, old_shape)
 
 
 def _length(value: Any) -> int:
@@ -140,12 +142,12 @@ def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
     return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
 
 
-def reserves(array: Array) -> bool:
+def must_reserve(array: Array) -> bool:
     """Whether writers of the array's shape share no lock, so that what they do is written in its document first."""
     return notices_writes(array._store) and not isinstance(array._store, Lock)
 
 
-def changing_shape(
+def change_shape_steps(
     array: Array,
     metadata: ArrayMetadata,
     old_shape: Shape,
@@ -180,13 +182,15 @@ def changing_shape(
         return replace(kept, stop=length, voided=voided, closed=closing).put_in(new)
 
     if closing is None or metadata.zarr_format == 3:
-        sent = attempt.uninterrupted if attempt and closing else None
-        yield from metadata_io.rewriting_document(array._store, array.path, metadata, closed, sent=sent)
+        sent = attempt.shielded if attempt and closing else None
+        yield from metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
         return
     # The reservations are in another object, which is closed first.
-    yield from changing(array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt)
+    yield from change_reservations_steps(
+        array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt
+    )
     attempts = 0
-    yield from metadata_io.rewriting_document(array._store, array.path, metadata, change)
+    yield from metadata_io.rewrite_document_steps(array._store, array.path, metadata, change)
 
 
 def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[str, int] | None) -> None:
@@ -200,26 +204,26 @@ def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[s
         )
 
 
-def _deleting_outside(array: Array, old: BoundArray, closing: tuple[str, int] | None) -> Steps[None]:
+def _delete_and_reopen_steps(array: Array, old: BoundArray, closing: tuple[str, int] | None) -> Steps[None]:
     """Delete the chunks outside, and let others append again, whom `closing` made wait.
 
     New rows may lie in the same chunks, and must not meet a deletion that is still on its way.
     """
     try:
-        yield from _delete_outside(array, old)
+        yield from _delete_outside_steps(array, old)
     except Exception:
-        yield from opening(array, closing)
+        yield from reopen_steps(array, closing)
         raise
     except BaseException:  # cancelled or interrupted: nothing can be awaited any more
         attempt = clock.Attempt()
         attempt.begin()
-        clock.CLOCK.outlive(_deleting_outside(array, old, closing), attempt)
+        clock.CLOCK.run_detached(_delete_and_reopen_steps(array, old, closing), attempt)
         raise
-    yield from opening(array, closing)
+    yield from reopen_steps(array, closing)
 
 
-def opening(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
-    """Take off what `changing_shape` closed the array with."""
+def reopen_steps(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
+    """Take off what `change_shape_steps` closed the array with."""
 
     def change(document: Document) -> Document | None:
         pending = reservations.parse(document)
@@ -228,11 +232,13 @@ def opening(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
         return replace(pending, closed=None).put_in(document)
 
     if closing is not None:
-        yield from changing(array, change, publish=True)
+        yield from change_reservations_steps(array, change, publish=True)
 
 
-def _comparing(array: Array, shape: Shape) -> Steps[None]:
-    (stored,) = yield from metadata_io.reading(array._store, [array.path], array._metadata.zarr_format, ArrayMetadata)
+def _compare_stored_steps(array: Array, shape: Shape) -> Steps[None]:
+    (stored,) = yield from metadata_io.read_nodes_steps(
+        array._store, [array.path], array._metadata.zarr_format, ArrayMetadata
+    )
     _compare(array, None if stored is None else getattr(stored, "shape", None), shape)
 
 
@@ -259,7 +265,7 @@ def shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
     return members
 
 
-def _delete_outside(array: Array, old: BoundArray) -> Steps[None]:
+def _delete_outside_steps(array: Array, old: BoundArray) -> Steps[None]:
     """Delete exactly the chunks that lie wholly outside the new shape."""
     new_grid = tuple(axis.nchunks for axis in array._bound.axes)
     old_grid = tuple(axis.nchunks for axis in old.axes)
@@ -268,17 +274,17 @@ def _delete_outside(array: Array, old: BoundArray) -> Steps[None]:
         return
     if prod(old_grid) - prod(map(min, new_grid, old_grid)) <= _FEW:
         gone = [old.key(coords) for coords in _outside(old_grid, new_grid)]
-        yield [ask(store, "delete_many", gone)]
+        yield [store_call(store, "delete_many", gone)]
         return
     prefix = prefix_of(array.path)
     encoding = array._metadata.chunk_key_encoding
-    (listed,) = yield [ask(store, "list_prefix", prefix)]
+    (listed,) = yield [store_call(store, "list_prefix", prefix)]
     gone = []
     for key in listed:
         coords = encoding.decode(key[len(prefix) :], array.ndim)
         if coords is not None and any(i >= n for i, n in zip(coords, new_grid, strict=True)):
             gone.append(key)
-    yield [ask(store, "delete_many", gone)]
+    yield [store_call(store, "delete_many", gone)]
 
 
 def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
@@ -299,7 +305,7 @@ def _product(ranges: list[range]) -> list[Coords]:
     return list(product(*ranges))
 
 
-def _fill_edges(array: Array, kept: Shape) -> Steps[None]:
+def _fill_edges_steps(array: Array, kept: Shape) -> Steps[None]:
     """Fill, in the chunks that straddle the new edge, the part that is about to fall outside."""
     bound = array._bound
     for axis, (length, keep) in enumerate(zip(array.shape, kept, strict=True)):
@@ -307,25 +313,25 @@ def _fill_edges(array: Array, kept: Shape) -> Steps[None]:
             continue
         chunk = bound.axes[axis].find(keep - 1)
         end = min(length, bound.axes[axis].start(chunk) + bound.axes[axis].size(chunk))
-        yield from _fill_slab(array, bound, axis, keep, end)
+        yield from _fill_slab_steps(array, bound, axis, keep, end)
 
 
-def _clear_gained(array: Array, old_shape: Shape) -> Steps[None]:
+def _clear_gained_steps(array: Array, old_shape: Shape) -> Steps[None]:
     for axis, (new, old) in enumerate(zip(array.shape, old_shape, strict=True)):
         if new > old:
-            yield from _fill_slab(array, array._bound, axis, old, new)
+            yield from _fill_slab_steps(array, array._bound, axis, old, new)
 
 
-def _fill_slab(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> Steps[None]:
+def _fill_slab_steps(array: Array, bound: BoundArray, axis: int, start: int, stop: int) -> Steps[None]:
     if start >= stop or 0 in bound.shape:
         return
     dims = [slice(0, n, 1) for n in bound.shape]
     dims[axis] = slice(start, stop, 1)
     selection = Outer(tuple(dims))
-    yield [writing(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
+    yield [write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
 
 
-def writing(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArray[Any]) -> Call:
+def write_call(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArray[Any]) -> Call:
     engine = array._engine
     return Call(
         lambda: engine.write(bound, selection, values),

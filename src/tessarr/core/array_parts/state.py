@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.core.creation.metadata import array_config
-from tessarr.core.node import CHANGING, Node
+from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
@@ -16,9 +16,9 @@ from tessarr.stores.base import Store
 from tessarr.types import Shape
 
 if TYPE_CHECKING:
-    from functools import cached_property as served
+    from functools import cached_property as cached_by_state
 else:
-    from tessarr.core.node import served
+    from tessarr.core.node import cached_by_state
 
 _ANY = object()
 
@@ -80,40 +80,40 @@ class ArrayState(Node):
     @property
     def read_only(self) -> bool:
         """Whether writes raise `ReadOnlyError`."""
-        return self._why_read_only() is not None
+        return self._read_only_reason() is not None
 
     @read_only.setter
     def read_only(self, value: bool) -> None:
         self._read_only = value
-        self._become(None)
+        self._adopt(None)
 
-    def _why_read_only(self) -> str | None:
+    def _read_only_reason(self) -> str | None:
         if self._store.read_only:
             return "its store is read-only"
         return "it was opened with mode='r'" if self._read_only else self._metadata.not_writable
 
     # -- engines -------------------------------------------------------------------------------------------------------
 
-    @served
+    @cached_by_state
     def _bound(self) -> BoundArray:
         metadata_io.warn_of_nested_chunks(self._store, self._path, self._metadata)
-        return bind(self._store, self._path, self._metadata, self._options, self._why_read_only())
+        return bind(self._store, self._path, self._metadata, self._options, self._read_only_reason())
 
-    @served
+    @cached_by_state
     def engine(self) -> Choice:
         """Which engine serves this array, and why: ``.name``, ``.reason``."""
         return choose(self._bound)
 
-    @served
+    @cached_by_state
     def _engine(self) -> Any:
         return self.engine.engine
 
-    def _become(self, metadata: ArrayMetadata | None, since: object = _ANY) -> bool:
+    def _adopt(self, metadata: ArrayMetadata | None, since: object = _ANY) -> bool:
         """Serve other metadata (``None``: the same, in another way) from now on.
 
         ``False``: the array is not in the state `since` any more, and nothing was done.
         """
-        with CHANGING:
+        with STATE_LOCK:
             if since is not _ANY and self._state is not since:
                 return False
             self._metadata = self._metadata if metadata is None else metadata

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import check_wanted
+from tessarr.core.asynchronous.sans_io import raise_if_cancelled
 from tessarr.indexing.boxes import boxes_of_chunks
 
 _PIECE_NBYTES = 64 << 20
@@ -25,5 +25,5 @@ def write_values(source: Any, target: Array) -> None:
         return
     axes = target._metadata.chunk_grid.axes(target.shape)
     for box in boxes_of_chunks(axes, target.itemsize, _PIECE_NBYTES):
-        check_wanted()
+        raise_if_cancelled()
         target[box] = source[box]

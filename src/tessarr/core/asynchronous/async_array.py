@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tessarr.core.asynchronous.async_node import _AsyncNode
 from tessarr.core.asynchronous.sans_io import run_steps_async
-from tessarr.core.locate import format_wanted, locate
+from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.types import Shape
@@ -60,7 +60,7 @@ class AsyncArray(_AsyncNode):
     async def open(cls, store: Any, zarr_format: int | None = None, *, config: Any = None) -> AsyncArray:
         """Open the array at `store`."""
         where, here, mode = locate(store, None, None)
-        steps = cls._array._opening(where, here, format_wanted(store, zarr_format), mode, config)
+        steps = cls._array._open_steps(where, here, requested_format(store, zarr_format), mode, config)
         return cls(await run_steps_async(steps))
 
     @classmethod

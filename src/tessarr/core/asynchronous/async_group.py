@@ -9,7 +9,7 @@ from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.async_node import _AsyncNode, wrapped
 from tessarr.core.asynchronous.sans_io import run_steps_async
 from tessarr.core.creation.metadata import DEFAULT
-from tessarr.core.locate import format_of_new, format_wanted, locate
+from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.node import Node
 from tessarr.metadata.group import GroupMetadata
 
@@ -38,8 +38,8 @@ class AsyncGroup(_AsyncNode):
     ) -> AsyncGroup:
         """Open the group at `store`."""
         where, here, mode = locate(store, None, "r+")
-        number = format_wanted(store, zarr_format)
-        return cls(await run_steps_async(cls._group._opening(where, here, number, mode, use_consolidated)))
+        number = requested_format(store, zarr_format)
+        return cls(await run_steps_async(cls._group._open_steps(where, here, number, mode, use_consolidated)))
 
     @classmethod
     async def from_store(
@@ -48,7 +48,7 @@ class AsyncGroup(_AsyncNode):
         """See `Group.from_store`."""
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
-        return cls(await run_steps_async(cls._group._creating(where, here, number, attributes, overwrite)))
+        return cls(await run_steps_async(cls._group._create_steps(where, here, number, attributes, overwrite)))
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncGroup:

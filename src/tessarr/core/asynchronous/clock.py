@@ -13,13 +13,13 @@ from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.errors import TessarrError
 
 
-async def _paused(seconds: float) -> None:
+async def _sleep(seconds: float) -> None:
     import asyncio
 
     await asyncio.sleep(seconds)
 
 
-class GivenUpError(Exception):
+class AttemptCancelledError(Exception):
     """Nobody waits any more for what was to be stored now."""
 
 
@@ -36,12 +36,12 @@ class Attempt:
         self.ended.set()
 
     def begin(self) -> None:
-        """Say that something is about to be stored. Raises `GivenUpError` when nobody waits for it any more."""
+        """Say that something is about to be stored. Raises `AttemptCancelledError` when nobody waits for it any more."""
         if self.cancelled:
-            raise GivenUpError
+            raise AttemptCancelledError
         self.begun = True
 
-    def uninterrupted(self, call: Call) -> Call:
+    def shielded(self, call: Call) -> Call:
         """The same call, which goes on to its end in a thread when whoever awaits it is cancelled."""
 
         async def awaited() -> Any:
@@ -62,12 +62,12 @@ class Attempt:
             finally:
                 self.ended.set()
             with suppress(RuntimeError):  # the loop was closed meanwhile
-                loop.call_soon_threadsafe(_settle, answer, result, error)
+                loop.call_soon_threadsafe(_set_outcome, answer, result, error)
 
         return call._replace(awaited=awaited) if call.waits else call
 
 
-def _settle(answer: Any, result: Any, error: BaseException | None) -> None:
+def _set_outcome(answer: Any, result: Any, error: BaseException | None) -> None:
     if not answer.done():
         answer.set_result(result) if error is None else answer.set_exception(error)
 
@@ -81,9 +81,9 @@ class Clock:
 
     def pause(self, seconds: float) -> Call:
         """The call that waits for `seconds`."""
-        return Call(lambda: time.sleep(seconds), lambda: _paused(seconds), waits=True)
+        return Call(lambda: time.sleep(seconds), lambda: _sleep(seconds), waits=True)
 
-    def outlive(self, steps: Steps[Any], attempt: Attempt) -> None:
+    def run_detached(self, steps: Steps[Any], attempt: Attempt) -> None:
         """Carry out `steps` in a thread, for a caller that was cancelled or interrupted and may wait for nothing.
 
         They begin when the call of `attempt` that was in flight has ended, so that they see what came of it; if nothing

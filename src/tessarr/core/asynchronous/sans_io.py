@@ -4,7 +4,7 @@ Opening, listing and creating nodes is written once, as a generator (*steps*): i
 waits for, all at once, and is sent their answers. `run_steps` makes the calls from this thread; `run_steps_async` awaits their
 ``_async`` twins, so that nothing blocks the event loop, any number of them wait at the same time, and cancelling ends the
 requests. Between two waits the steps themselves (parsing a large document) run in a thread. Steps that are cancelled are
-closed, so that a lock that they hold (`held`) is free again.
+closed, so that a lock that they hold (`lock_call`) is free again.
 
 What only rarely waits, is about local storage, or is made of many such calls (copying a hierarchy), has a twin that runs
 the synchronous function in a thread, which gives up before its next step once nobody awaits it any more. Reading and
@@ -43,7 +43,7 @@ Steps: TypeAlias = Generator[Sequence[Call], list[Any], R]
 """A generator that yields calls to be made at once, is sent their answers in order, and returns a result."""
 
 
-def ask(store: Store, method: str, *arguments: Any) -> Call:
+def store_call(store: Store, method: str, *arguments: Any) -> Call:
     """The call of a method of a store, which has a twin."""
     return Call(
         lambda: getattr(store, method)(*arguments),
@@ -52,12 +52,12 @@ def ask(store: Store, method: str, *arguments: Any) -> Call:
     )
 
 
-def held(lock: LockContext, store: Store) -> Call:
+def lock_call(lock: LockContext, store: Store) -> Call:
     """Taking a lock of `store`, which the steps then hold, and let go by ``lock.__exit__(None, None, None)``."""
-    return Call(lock.__enter__, lambda: _taken(lock), isinstance(store, Remote))
+    return Call(lock.__enter__, lambda: _acquire_in_thread(lock), isinstance(store, Remote))
 
 
-async def _taken(lock: LockContext) -> None:
+async def _acquire_in_thread(lock: LockContext) -> None:
     """Enter `lock`, in a thread of its own: who holds it may need all those that a loop has, to come to its end."""
     import asyncio
 
@@ -69,17 +69,17 @@ async def _taken(lock: LockContext) -> None:
     entered: list[None] = []
 
     def take() -> None:
-        PATIENCE.ask = functools.partial(_give_up, given_up)
+        PATIENCE.store_call = functools.partial(_raise_if_set, given_up)
         try:
             lock.__enter__()
         except BaseException as error:
             if not given_up.is_set():
-                loop.call_soon_threadsafe(_settle, answer, error)
+                loop.call_soon_threadsafe(_set_outcome, answer, error)
             return
         with ended:
             entered.append(None)
             if not given_up.is_set():
-                loop.call_soon_threadsafe(_settle, answer, None)
+                loop.call_soon_threadsafe(_set_outcome, answer, None)
                 return
         lock.__exit__(None, None, None)
 
@@ -95,53 +95,53 @@ async def _taken(lock: LockContext) -> None:
         raise
 
 
-def _settle(answer: Any, error: BaseException | None) -> None:
+def _set_outcome(answer: Any, error: BaseException | None) -> None:
     if not answer.done():
         answer.set_result(None) if error is None else answer.set_exception(error)
 
 
-class _GivenUpError(BaseException):
+class _CancelledError(BaseException):
     """Nobody waits any more for what a thread does."""
 
 
-def _give_up(given_up: threading.Event) -> None:
+def _raise_if_set(given_up: threading.Event) -> None:
     if given_up.is_set():
-        raise _GivenUpError
+        raise _CancelledError
 
 
-_given_up: ContextVar[threading.Event | None] = ContextVar("_given_up", default=None)
+_cancel_event: ContextVar[threading.Event | None] = ContextVar("_cancel_event", default=None)
 """Set once nobody awaits what this thread does."""
 
 
-def check_wanted() -> None:
+def raise_if_cancelled() -> None:
     """End what this thread does if it did it for a coroutine, and that was cancelled."""
-    event = _given_up.get()
+    event = _cancel_event.get()
     if event is not None:
-        _give_up(event)
+        _raise_if_set(event)
 
 
 def run_steps(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are made from this thread, several that wait side by side."""
-    return _go_on(steps, _begun(steps))
+    return _drive(steps, _start(steps))
 
 
 async def run_steps_async(steps: Steps[R]) -> R:
     """The result of `steps`, whose calls are awaited."""
     from tessarr.stores.remote.loop import gather_or_cancel
 
-    at = await _in_thread(_begun, steps)
+    at = await _in_thread(_start, steps)
     while not isinstance(at, _End):
         if not all(call.waits for call in at):
-            return await _in_thread(_go_on, steps, at)
+            return await _in_thread(_drive, steps, at)
         try:
             answers = await gather_or_cancel([call.awaited() for call in at])
         except Exception as error:
-            at = await _in_thread(_thrown, steps, error)
+            at = await _in_thread(_throw, steps, error)
         except BaseException:  # cancelled
             steps.close()
             raise
         else:
-            at = await _in_thread(_sent, steps, answers)
+            at = await _in_thread(_send, steps, answers)
     return at.result  # type: ignore[no-any-return]
 
 
@@ -168,7 +168,7 @@ async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[],
 
     given_up = threading.Event()
     context = context_with_caller()
-    context.run(_given_up.set, given_up)
+    context.run(_cancel_event.set, given_up)
     try:
         return await asyncio.get_running_loop().run_in_executor(None, context.run, run, given_up)
     except asyncio.CancelledError:
@@ -181,47 +181,47 @@ class _End(NamedTuple):
     result: Any
 
 
-_At: TypeAlias = "Sequence[Call] | _End"
+_Progress: TypeAlias = "Sequence[Call] | _End"
 """Where steps have come: to calls that they wait for, or to their end."""
 
 
-def _begun(steps: Steps[Any]) -> _At:
+def _start(steps: Steps[Any]) -> _Progress:
     try:
         return next(steps)
     except StopIteration as end:
         return _End(end.value)
 
 
-def _sent(steps: Steps[Any], answers: list[Any]) -> _At:
+def _send(steps: Steps[Any], answers: list[Any]) -> _Progress:
     try:
         return steps.send(answers)
     except StopIteration as end:
         return _End(end.value)
 
 
-def _thrown(steps: Steps[Any], error: Exception) -> _At:
+def _throw(steps: Steps[Any], error: Exception) -> _Progress:
     try:
         return steps.throw(error)
     except StopIteration as end:
         return _End(end.value)
 
 
-def _go_on(steps: Steps[R], at: _At) -> R:
+def _drive(steps: Steps[R], at: _Progress) -> R:
     while not isinstance(at, _End):
         try:
-            check_wanted()
-            answers = _made(at)
+            raise_if_cancelled()
+            answers = _call_all(at)
         except Exception as error:
-            at = _thrown(steps, error)
+            at = _throw(steps, error)
         except BaseException:  # interrupted
             steps.close()
             raise
         else:
-            at = _sent(steps, answers)
+            at = _send(steps, answers)
     return at.result  # type: ignore[no-any-return]
 
 
-def _made(calls: Sequence[Call]) -> list[Any]:
+def _call_all(calls: Sequence[Call]) -> list[Any]:
     if len(calls) == 1 or not all(call.waits for call in calls):
         return [call.now() for call in calls]
     from tessarr.stores.remote.loop import run_side_by_side

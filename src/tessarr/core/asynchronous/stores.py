@@ -26,7 +26,7 @@ _loops: dict[int, asyncio.AbstractEventLoop] = {}
 """Process id → the loop; threads do not survive a fork."""
 
 
-def caller_of(store: Store) -> Store:
+def synchronous_store(store: Store) -> Store:
     """The store that calls the coroutines of `store`; the same one every time."""
     known: Store | None = store.__dict__.get("_tessarr_caller")
     return known if known is not None else store.__dict__.setdefault("_tessarr_caller", CoroutineStore(store))

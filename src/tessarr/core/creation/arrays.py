@@ -62,7 +62,7 @@ def create_array(
     ('K', [3.0, 4.0, 5.0])
     """
     where, here, _ = locate(store, name, None if not overwrite else "w", storage_options)
-    data, shape, dtype = _described(data, shape, dtype)
+    data, shape, dtype = _data_shape_dtype(data, shape, dtype)
     number = format_of_new(store, zarr_format)
     if number == 1:
         _warn_v1()
@@ -76,10 +76,10 @@ def create_array(
     )
     layout = order or chosen.order
     values = data if write_data else None
-    return (yield from _create(where, here, metadata, chosen.options, overwrite, values, layout))
+    return (yield from _create_steps(where, here, metadata, chosen.options, overwrite, values, layout))
 
 
-def _described(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
+def _data_shape_dtype(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
     """`data` as an array-like (or ``None``), and shape and dtype of what is to be created."""
     if data is None:
         if shape is None or dtype is None:
@@ -100,7 +100,7 @@ def _warn_v1() -> None:
     warn("Zarr v1 is deprecated; write it only for software that reads nothing else", ZarrDeprecationWarning)
 
 
-def _create(
+def _create_steps(
     store: Store,
     path: str,
     metadata: ArrayMetadata,
@@ -111,7 +111,7 @@ def _create(
 ) -> Steps[Array]:
     if overwrite and isinstance(data, Array):
         refuse_aliasing(data, store, path)
-    yield from metadata_io.creating(store, path, metadata, overwrite=overwrite)
+    yield from metadata_io.create_node_steps(store, path, metadata, overwrite=overwrite)
     array = Array._make(store, path, metadata, options, read_only=False, order=order)
     if data is not None:
         write_values(data, array)
@@ -180,10 +180,10 @@ def create(
         "chunk_shape": chunk_shape, "chunk_key_encoding": chunk_key_encoding, "codecs": codecs, "dimension_names":
         dimension_names, "storage_options": storage_options, "config": config, "mode": mode, "data": data, **more,
     }  # fmt: skip
-    return (yield from _create_as_given(given))
+    return (yield from _create_as_given_steps(given))
 
 
-def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
+def _create_as_given_steps(given: dict[str, Any]) -> Steps[Array]:
     """`create`, its arguments in a dict."""
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
@@ -210,7 +210,7 @@ def _create_as_given(given: dict[str, Any]) -> Steps[Array]:
     layout = arguments.get("order") or chosen.order
     replace = overwrite or given["mode"] == "w"
     values = data if write_data else None
-    return (yield from _create(where, here, metadata, chosen.options, replace, values, layout))
+    return (yield from _create_steps(where, here, metadata, chosen.options, replace, values, layout))
 
 
 create_array_async = async_variant(create_array)

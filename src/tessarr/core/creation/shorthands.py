@@ -17,7 +17,7 @@ from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group, open, open_array, open_group
 from tessarr.core.stored.create_nodes import create_nodes
-from tessarr.core.stored.metadata_io import consolidating
+from tessarr.core.stored.metadata_io import consolidate_steps
 from tessarr.core.tree import TreeView
 
 
@@ -280,7 +280,7 @@ def consolidate_metadata(
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
     """
     where, here, _ = locate(store, path, None)
-    yield from consolidating(where, here, zarr_format, metadata_key)
+    yield from consolidate_steps(where, here, zarr_format, metadata_key)
     opening = steps_of(open_group)
     return (yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True))
 

@@ -72,7 +72,7 @@ def set_fill_value(array: Array, value: Any) -> None:
     metadata = array._metadata.with_(fill_value=fill_from(array._metadata.data_type, value, array.zarr_format))
     document = metadata.documents()[formats.KEYS[metadata.zarr_format].array]
     metadata_io.change_document(array._store, array.path, metadata, {"fill_value": document["fill_value"]})
-    run_steps(array._becoming(metadata, state))
+    run_steps(array._adopt_steps(metadata, state))
 
 
 def check_chunk_store(store: Store, chunk_store: Any) -> None:

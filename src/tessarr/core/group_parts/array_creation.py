@@ -145,7 +145,7 @@ class ArrayCreation(Members):
         Raises `TypeError` when the array there has another shape, or a dtype that cannot be cast safely to `dtype` (with
         `exact`: another dtype), `ContainsGroupError` when a group is there.
         """
-        found = yield from self._getting(name)
+        found = yield from self._get_member_steps(name)
         if found is None:
             make = steps_of(ArrayCreation.create)
             return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))

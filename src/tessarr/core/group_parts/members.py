@@ -7,17 +7,17 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import Steps, ask, async_variant, run_steps, sans_io, steps_of
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, sans_io, steps_of, store_call
 from tessarr.core.attributes import Attributes
 from tessarr.core.creation.metadata import array_config
 from tessarr.core.info import GroupInfo, group_info
-from tessarr.core.node import CHANGING, Node
+from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import read_consolidated
 from tessarr.core.stored.metadata_io import NodeMetadata
 from tessarr.core.stored.move import move_node
 from tessarr.core.stored.parse_cache import parse_node
-from tessarr.core.stored.walk import Entry, walking_below
+from tessarr.core.stored.walk import Entry, walk_below_steps
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -91,7 +91,7 @@ class Members(Node):
     @sans_io
     def info_complete(self) -> Steps[GroupInfo]:
         """`info` with the number of members."""
-        return group_info(self, [isinstance(node, Array) for _, node in (yield from self._walking(None))])
+        return group_info(self, [isinstance(node, Array) for _, node in (yield from self._walk_members_steps(None))])
 
     # -- members -----------------------------------------------------------------------------------------------------
 
@@ -108,18 +108,18 @@ class Members(Node):
             return self._group._make(self._store, path, metadata, read_only=self._read_only)
         return Array._opened(self._store, path, metadata, read_only=self._read_only, config=None)
 
-    def _reading_member(self, path: str) -> Steps[NodeMetadata | None]:
+    def _read_member_steps(self, path: str) -> Steps[NodeMetadata | None]:
         consolidated = self._metadata.consolidated_metadata
         if consolidated is not None:
             relative = path[len(prefix_of(self._path)) :]
             node: NodeMetadata | None = consolidated.parsed(relative, parse_node)
             return node
-        return (yield from metadata_io.reading(self._store, [path], self._metadata.zarr_format))[0]
+        return (yield from metadata_io.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
 
-    def _getting(self, path: str) -> Steps[Array | Group | None]:
+    def _get_member_steps(self, path: str) -> Steps[Array | Group | None]:
         """The member at `path`, or ``None``."""
         whole = self._join(path)
-        metadata = yield from self._reading_member(whole)
+        metadata = yield from self._read_member_steps(whole)
         return None if metadata is None else self._open(whole, metadata)
 
     @sans_io
@@ -127,7 +127,7 @@ class Members(Node):
         """The member at `path`, which may lead down several groups. Raises `KeyError`."""
         if not isinstance(path, str):
             raise TypeError(f"a member's path is a string, got {path!r}")
-        found = yield from self._getting(path)
+        found = yield from self._get_member_steps(path)
         if found is None:
             raise KeyError(f"no member {path!r} in group {self.name}")
         return found
@@ -160,7 +160,7 @@ class Members(Node):
 
     @sans_io
     def __contains__(self, path: object) -> Steps[bool]:
-        return isinstance(path, str) and (yield from self._reading_member(self._join(path))) is not None
+        return isinstance(path, str) and (yield from self._read_member_steps(self._join(path))) is not None
 
     @sans_io
     def __delitem__(self, path: str) -> Steps[None]:
@@ -168,9 +168,9 @@ class Members(Node):
         self._will_change()
         if not (yield from steps_of(Members.__contains__)(self, path)):
             raise KeyError(f"no member {path!r} in group {self.name}")
-        yield from metadata_io.deleting(self._store, self._join(path))
+        yield from metadata_io.delete_node_steps(self._store, self._join(path))
 
-    def _reading_below(self, max_depth: int | None) -> Steps[list[tuple[str, NodeMetadata]]]:
+    def _read_below_steps(self, max_depth: int | None) -> Steps[list[tuple[str, NodeMetadata]]]:
         """Path and metadata of every member down to `max_depth`, level by level; of consolidated metadata if it is used."""
         prefix, depth = prefix_of(self._path), max_depth
         if self._metadata.consolidated_metadata is not None:
@@ -183,14 +183,14 @@ class Members(Node):
             ]
         zarr_format = self._metadata.zarr_format
         names = formats.KEYS[zarr_format].all
-        below = yield from walking_below(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
+        below = yield from walk_below_steps(self._store, Entry(self._path, {}), zarr_format, names, max_depth=max_depth)
         read = [(entry.path, metadata_io.parsed(self._store, entry, zarr_format)) for entry in below]
         return [(path, metadata) for path, metadata in read if metadata is not None]
 
-    def _children(self) -> Steps[list[str]]:
+    def _child_names_steps(self) -> Steps[list[str]]:
         """Names of the direct members, sorted."""
         start = len(prefix_of(self._path))
-        return sorted(path[start:] for path, _ in (yield from self._reading_below(0)))
+        return sorted(path[start:] for path, _ in (yield from self._read_below_steps(0)))
 
     @sans_io
     def non_members(self) -> Steps[tuple[str, ...]]:
@@ -199,8 +199,8 @@ class Members(Node):
         Zarr v3.1 has no implicit groups, so what is below such a name is no part of this hierarchy.
         """
         prefix = prefix_of(self._path)
-        (listing,) = yield [ask(self._store, "list_dir", prefix)]
-        members = set((yield from self._children()))
+        (listing,) = yield [store_call(self._store, "list_dir", prefix)]
+        members = set((yield from self._child_names_steps()))
         return tuple(sorted({child[len(prefix) : -1] for child in listing.prefixes} - members))
 
     @sans_io
@@ -211,14 +211,14 @@ class Members(Node):
 
         Raises `ValueError` for a negative `max_depth`.
         """
-        return (yield from self._walking(max_depth))
+        return (yield from self._walk_members_steps(max_depth))
 
-    def _walking(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
+    def _walk_members_steps(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
         """All members down to `max_depth`, those of a group before those of each of its groups."""
         if max_depth is not None and max_depth < 0:
             raise ValueError(f"max_depth must be None or at least 0, got {max_depth}")
         below: dict[str, list[tuple[str, Array | Group]]] = {}
-        for path, metadata in (yield from self._reading_below(max_depth)):
+        for path, metadata in (yield from self._read_below_steps(max_depth)):
             above, _, name = path.rpartition("/")
             below.setdefault(above, []).append((name, self._open(path, metadata)))
         for members in below.values():
@@ -228,13 +228,13 @@ class Members(Node):
     @sans_io
     def nmembers(self, max_depth: int | None = 0) -> Steps[int]:
         """Number of members down to `max_depth`."""
-        return len((yield from self._walking(max_depth)))
+        return len((yield from self._walk_members_steps(max_depth)))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(run_steps(self._children()))
+        return iter(run_steps(self._child_names_steps()))
 
     def __len__(self) -> int:
-        return len(run_steps(self._children()))
+        return len(run_steps(self._child_names_steps()))
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class Members(Node):
     def _will_change(self) -> None:
         """Check that members may be changed; from then on they are read from the store, not from a consolidated copy."""
         self._require_writable()
-        with CHANGING:
+        with STATE_LOCK:
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
 
     @sans_io
@@ -262,9 +262,9 @@ class Members(Node):
         done = False
         while not done:
             state, before = self._state, self._metadata
-            node = yield from metadata_io.requiring(self._store, self._path, before.zarr_format, GroupMetadata)
+            node = yield from metadata_io.require_node_steps(self._store, self._path, before.zarr_format, GroupMetadata)
             assert isinstance(node, GroupMetadata)
-            with CHANGING:
+            with STATE_LOCK:
                 if done := self._state is state:
                     self._metadata, self._state = node, object()
         if before.consolidated_metadata is not None:
@@ -281,7 +281,7 @@ class Members(Node):
         found = read_consolidated(self._store, self._path, self._metadata, key, known or {})
         if found is None and use:
             raise ValueError(f"group {self.name} of {self._store.url} has no consolidated metadata")
-        with CHANGING:
+        with STATE_LOCK:
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=found), object()
         return self
 
@@ -296,12 +296,12 @@ class Members(Node):
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         self._will_change()
         number = self._metadata.zarr_format
-        return (yield from self._group._creating(self._store, self._join(name), number, attributes, overwrite))
+        return (yield from self._group._create_steps(self._store, self._join(name), number, attributes, overwrite))
 
     @sans_io
     def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
         """The group `name`, created if it is missing. Raises `ContainsArrayError` when an array is there."""
-        found = None if overwrite else (yield from self._getting(name))
+        found = None if overwrite else (yield from self._get_member_steps(name))
         if found is None:
             return (yield from steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs))
         if not isinstance(found, self._group):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from tessarr.common.warn import Diagnostic, report, warn
-from tessarr.core.asynchronous.sans_io import Steps, ask, run_steps
+from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
 from tessarr.core.stored.walk import Entry, block_of, read_entries, walk
 from tessarr.errors import TessarrError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated, formats
@@ -74,7 +74,7 @@ def holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) ->
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
 
 
-def following_change(
+def follow_change_steps(
     store: Store,
     path: str,
     known: Sequence[Holder] | None = None,
@@ -89,18 +89,18 @@ def following_change(
     consolidated.
     """
     paths = [path] if below is None else below
-    yield from _following(store, paths, known, [path] if replaced else [])
+    yield from _follow_steps(store, paths, known, [path] if replaced else [])
     _follow_outside(store, paths, [path] if replaced else [])
 
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
-    """`following_change` for many nodes: each document that holds consolidated metadata is changed once."""
-    run_steps(_following(store, paths, None, []))
+    """`follow_change_steps` for many nodes: each document that holds consolidated metadata is changed once."""
+    run_steps(_follow_steps(store, paths, None, []))
     _follow_outside(store, paths, [])
 
 
 def follow_directory(path: str) -> None:
-    """`following_change` for a directory that was put in its place as a whole, and everything in it."""
+    """`follow_change_steps` for a directory that was put in its place as a whole, and everything in it."""
     store = LocalStore(path)
     entries = walk(store)
     if entries:
@@ -135,7 +135,7 @@ def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> 
     outside = LocalStore(top)
     try:
         if policy == "update":
-            run_steps(_following(outside, below, None, left))
+            run_steps(_follow_steps(outside, below, None, left))
         else:
             _warn_of_stale(outside, inside, below, left)
     except (OSError, TessarrError) as error:
@@ -169,11 +169,13 @@ def _holds_group(directory: str) -> bool:
     return any(os.path.isfile(os.path.join(directory, name)) for name in ("zarr.json", ".zgroup"))
 
 
-def _following(store: Store, paths: Sequence[str], known: Sequence[Holder] | None, gone: Sequence[str]) -> Steps[None]:
+def _follow_steps(
+    store: Store, paths: Sequence[str], known: Sequence[Holder] | None, gone: Sequence[str]
+) -> Steps[None]:
     above = dict.fromkeys(place for path in paths for place in [*ancestors(path), path])
     places = [(place, name) for place in above for name in ("zarr.json", V2_KEY)]
     if known is None:
-        (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
+        (answers,) = yield [store_call(store, "fetch", [Fetch(prefix_of(place) + name) for place, name in places])]
         known = holding(places, answers)
     for place, name in [where for where in places if where in known]:
         prefix = prefix_of(place)
@@ -192,7 +194,7 @@ def _following(store: Store, paths: Sequence[str], known: Sequence[Holder] | Non
         ) -> Buffer | None:
             return old if old is None else _entered(store, old, key, name, inside, left)
 
-        yield [ask(store, "update", prefix + name, enter)]
+        yield [store_call(store, "update", prefix + name, enter)]
 
 
 def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tessarr.common.warn import warn
-from tessarr.core.asynchronous.sans_io import Call, Steps, ask, run_steps
-from tessarr.core.stored.consolidated import Holder, following_change, holding, is_holder, places_above
+from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
+from tessarr.core.stored.consolidated import Holder, follow_change_steps, holding, is_holder, places_above
 from tessarr.core.stored.parse_cache import parse_node
-from tessarr.core.stored.walk import Entry, check_answers, reading_entries, walking_below
+from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps, walk_below_steps
 from tessarr.errors import (
     ArrayInsteadError,
     ArrayNotFoundError,
@@ -54,17 +54,17 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
     All documents a node may have are asked for at once. Without `zarr_format`, v3 wins over v2 over v1 (which is looked
     for at a store's root only), with a warning when several are there.
     """
-    return run_steps(reading(store, [path], zarr_format))[0]
+    return run_steps(read_nodes_steps(store, [path], zarr_format))[0]
 
 
-def reading(
+def read_nodes_steps(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None, kind: Kind | None = None
 ) -> Steps[list[NodeMetadata | None]]:
-    """`read_node` for several paths, in one request to the store; `kind`: see `reading_with`."""
-    return (yield from _reading(store, paths, zarr_format, kind, []))[0]
+    """`read_node` for several paths, in one request to the store; `kind`: see `read_node_and_key_steps`."""
+    return (yield from _read_steps(store, paths, zarr_format, kind, []))[0]
 
 
-def reading_with(
+def read_node_and_key_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None, key: str | None
 ) -> Steps[tuple[NodeMetadata | None, dict[str, Buffer | None]]]:
     """`read_node`, and what is at `key` (full; ``None``: nothing is asked for), in one request to the store.
@@ -72,22 +72,22 @@ def reading_with(
     With `kind` a remote store is not asked for documents that only a node of the other kind has.
     """
     keys = [key] if key else []
-    found, beside = yield from _reading(store, [path], zarr_format, kind, keys)
+    found, beside = yield from _read_steps(store, [path], zarr_format, kind, keys)
     return found[0], dict(zip(keys, beside, strict=True))
 
 
-def _reading(
+def _read_steps(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None, kind: Kind | None, beside: list[str]
 ) -> Steps[tuple[list[NodeMetadata | None], list[Buffer | None]]]:
     asked = kind if isinstance(store, Remote) else None
     wanted = [(path, _names(not path, zarr_format, asked)) for path in paths]  # type: ignore[arg-type]  # hashable
     requests = [Fetch(prefix_of(path) + name) for path, names in wanted for name in names]
     try:
-        (found,) = yield [ask(store, "fetch", [*requests, *map(Fetch, beside)])]
+        (found,) = yield [store_call(store, "fetch", [*requests, *map(Fetch, beside)])]
     except StoreError as error:
         if zarr_format is not None or getattr(error, "status", None) not in (401, 403):
             raise
-        found = yield from _reading_v3_alone(store, requests, error)
+        found = yield from _read_v3_only_steps(store, requests, error)
         found = [*found, *(None for _ in beside)]
     check_answers(store, found, len(requests) + len(beside))
     answers = iter(found)
@@ -95,7 +95,7 @@ def _reading(
     for path, names in wanted:
         stored = {name: answer[0] for name in names if (answer := next(answers)) is not None}
         if _V1.array in stored and _V1.attributes not in names:
-            (late,) = yield [ask(store, "get", prefix_of(path) + str(_V1.attributes))]
+            (late,) = yield [store_call(store, "get", prefix_of(path) + str(_V1.attributes))]
             stored.update({} if late is None else {str(_V1.attributes): late})
         nodes.append(parsed(store, Entry(path, stored)))
     return nodes, [None if answer is None else answer[0] for answer in answers]
@@ -104,7 +104,7 @@ def _reading(
 def parsed(store: Store, entry: Entry, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:
     """Parse the documents that were read at one path of `store`; ``None`` when no node is there."""
     try:
-        return _separated(store, _parse(entry, zarr_format))
+        return _with_separator(store, _parse(entry, zarr_format))
     except TessarrError as error:
         if isinstance(error, MetadataValidationError) and any(map(_names_no_codec, error.problems)):
             raise UnknownStoredCodecError(error.what, error.problems, key=error.key).at(
@@ -118,14 +118,16 @@ def _names_no_codec(problem: Problem) -> bool:
     return problem.kind == "unsupported" and problem.loc[:1] == ("codecs",) and problem.loc[-1:] == ("name",)
 
 
-def _reading_v3_alone(store: Store, requests: Sequence[Fetch], refusal: StoreError) -> Steps[list[list[Buffer] | None]]:
+def _read_v3_only_steps(
+    store: Store, requests: Sequence[Fetch], refusal: StoreError
+) -> Steps[list[list[Buffer] | None]]:
     """The answers of a place that refuses what is missing (a bucket that may not be listed), if all nodes are v3.
 
     A v3 document wins over all others, so that it does not matter whether those are missing or forbidden.
     """
     wanted = [request for request in requests if request.key.rpartition("/")[2] == _V3.array]
     try:
-        (answers,) = yield [ask(store, "fetch", wanted)]
+        (answers,) = yield [store_call(store, "fetch", wanted)]
     except StoreError:
         raise refusal from None
     if any(answer is None for answer in answers):
@@ -158,16 +160,20 @@ def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     return parse_node(found[0], entry.documents(found[0]))
 
 
-def _separated(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
+def _with_separator(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
     """A v2 array that does not say what separates the indices in its chunk keys, as its store says (OGC-02)."""
-    if isinstance(node, ArrayMetadata) and getattr(store, "dimension_separator", None) == "/" and _unseparated(node):
+    if (
+        isinstance(node, ArrayMetadata)
+        and getattr(store, "dimension_separator", None) == "/"
+        and _lacks_separator(node)
+    ):
         from tessarr.keys.v2 import V2KeyEncoding
 
         return node.with_(chunk_key_encoding=V2KeyEncoding("/"))
     return node
 
 
-def _unseparated(node: ArrayMetadata) -> bool:
+def _lacks_separator(node: ArrayMetadata) -> bool:
     return node.zarr_format == 2 and node.dimension_separator == "." and "dimension_separator" not in node.extra
 
 
@@ -177,23 +183,30 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
     Nested stores of zarr-python used "/" before documents could say so; read with ".", such an array is all fill value.
     """
     root = getattr(store, "root", None)
-    if len(metadata.shape) > 1 and _unseparated(metadata) and isinstance(root, Path) and (root / path / "0").is_dir():
+    if (
+        len(metadata.shape) > 1
+        and _lacks_separator(metadata)
+        and isinstance(root, Path)
+        and (root / path / "0").is_dir()
+    ):
         message = f"/{path} has no dimension_separator, so its chunks are 0.0, 0.1, …; yet there is a directory 0"
         warn(f"{message}. If they are 0/0, 0/1, … open it with dimension_separator='/'", ZarrRuntimeWarning)
 
 
 def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:
     """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
-    return run_steps(requiring(store, path, zarr_format, kind))
+    return run_steps(require_node_steps(store, path, zarr_format, kind))
 
 
-def requiring(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> Steps[NodeMetadata]:
+def require_node_steps(
+    store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
+) -> Steps[NodeMetadata]:
     """The steps of `require_node`."""
-    found = (yield from reading(store, [path], zarr_format, kind))[0]
-    return (yield from expecting(found, store, path, zarr_format, kind))
+    found = (yield from read_nodes_steps(store, [path], zarr_format, kind))[0]
+    return (yield from expect_kind_steps(found, store, path, zarr_format, kind))
 
 
-def expecting(
+def expect_kind_steps(
     node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
 ) -> Steps[NodeMetadata]:
     """`node`, which was read there, or the error that says what is there instead."""
@@ -204,7 +217,7 @@ def expecting(
     missing = {"array": ArrayNotFoundError, "group": GroupNotFoundError}.get(wanted, NodeNotFoundError)
     other = None
     if node is None and (zarr_format or (kind and isinstance(store, Remote))):
-        other = (yield from reading(store, [path]))[0]
+        other = (yield from read_nodes_steps(store, [path]))[0]
         node = other if zarr_format is None else None
     if node is not None:
         kind_there = "array" if isinstance(node, ArrayMetadata) else "group"
@@ -224,18 +237,18 @@ def check_path(path: str, zarr_format: ZarrFormat) -> None:
 
 
 def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
-    """Write a new node, and groups at those of its ancestors that are missing. See `creating`."""
-    run_steps(creating(store, path, metadata, overwrite=overwrite))
+    """Write a new node, and groups at those of its ancestors that are missing. See `create_node_steps`."""
+    run_steps(create_node_steps(store, path, metadata, overwrite=overwrite))
 
 
-def creating(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
-    """Write a new node. See `creating_documents`."""
+def create_node_steps(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
+    """Write a new node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
     documents = _keyed(path, metadata)
-    yield from creating_documents(store, path, metadata.zarr_format, documents, overwrite=overwrite)
+    yield from create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite)
 
 
-def creating_documents(
+def create_documents_steps(
     store: Store, path: str, zarr_format: ZarrFormat, documents: dict[str, bytes], *, overwrite: bool = False
 ) -> Steps[None]:
     """Write a new node, or a hierarchy of new nodes, and groups at those of its ancestors that are missing.
@@ -247,23 +260,23 @@ def creating_documents(
     Raises `ContainsArrayError` or `ContainsGroupError` when something is in the way.
     """
     store._check_writable(path)
-    around = yield from looking_around(store, path)
+    around = yield from read_surroundings_steps(store, path)
     existing = around.kinds[path]
     if existing is not None and not overwrite:
-        raise _in_the_way(existing)(
+        raise _contains_error(existing)(
             f"{'an array' if existing == 'array' else 'a group'} is in the way",
             store=store.url,
             path=f"/{path}",
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
-    yield from _making_ancestors(store, path, zarr_format, around)
+    yield from _create_ancestors_steps(store, path, zarr_format, around)
     if existing is not None:
-        yield [ask(store, "replace_prefix", prefix_of(path), documents)]
+        yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     else:
         for key, data in documents.items():
-            yield [ask(store, "set", key, data)]
+            yield [store_call(store, "set", key, data)]
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
-    yield from following_change(store, path, around.holders, replaced=True, below=[*below])
+    yield from follow_change_steps(store, path, around.holders, replaced=True, below=[*below])
 
 
 class Surroundings(NamedTuple):
@@ -275,10 +288,10 @@ class Surroundings(NamedTuple):
     """The consolidated documents at and above the path."""
 
 
-def looking_around(store: Store, path: str) -> Steps[Surroundings]:
+def read_surroundings_steps(store: Store, path: str) -> Steps[Surroundings]:
     """Read the surroundings of `path` in one request."""
     names = ("zarr.json", ".zarray", ".zgroup", V2_KEY, "meta")
-    entries = yield from reading_entries(store, [*ancestors(path), path], names)
+    entries = yield from read_entries_steps(store, [*ancestors(path), path], names)
     holders = [(entry.path, name) for entry in entries for name, data in entry.values.items() if is_holder(name, data)]
     return Surroundings({entry.path: entry.kind for entry in entries}, holders)
 
@@ -315,7 +328,7 @@ def replace_documents(store: Store, documents: Iterable[tuple[str, bytes]]) -> l
     return list(before)
 
 
-def _in_the_way(kind: str) -> type[TessarrError]:
+def _contains_error(kind: str) -> type[TessarrError]:
     return ContainsArrayError if kind == "array" else ContainsGroupError
 
 
@@ -326,12 +339,12 @@ def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
     """
 
     def steps() -> Steps[None]:
-        yield from _making_ancestors(store, path, zarr_format, (yield from looking_around(store, path)))
+        yield from _create_ancestors_steps(store, path, zarr_format, (yield from read_surroundings_steps(store, path)))
 
     run_steps(steps())
 
 
-def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> Steps[None]:
+def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, around: Surroundings) -> Steps[None]:
     if zarr_format == 1:
         return
     missing = [ancestor for ancestor in ancestors(path) if around.kinds[ancestor] is None]
@@ -345,24 +358,24 @@ def _making_ancestors(store: Store, path: str, zarr_format: ZarrFormat, around: 
     documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
     # Side by side only where a request takes long: elsewhere a crash should leave parents without children.
     if documents:
-        yield [ask(store, "set_if_not_exists", *item) for item in documents]
+        yield [store_call(store, "set_if_not_exists", *item) for item in documents]
     for ancestor in missing:
-        yield from following_change(store, ancestor, around.holders)
+        yield from follow_change_steps(store, ancestor, around.holders)
 
 
 def delete_node(store: Store, path: str) -> None:
     """Remove the node at `path` and everything below it."""
-    run_steps(deleting(store, path))
+    run_steps(delete_node_steps(store, path))
 
 
-def deleting(store: Store, path: str) -> Steps[None]:
+def delete_node_steps(store: Store, path: str) -> Steps[None]:
     """The steps of `delete_node`."""
     store._check_writable(path)
-    yield [ask(store, "delete_prefix", prefix_of(path))]
-    yield from following_change(store, path, replaced=True)
+    yield [store_call(store, "delete_prefix", prefix_of(path))]
+    yield from follow_change_steps(store, path, replaced=True)
 
 
-def changing_attributes(
+def change_attributes_steps(
     store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> Steps[NodeMetadata]:
     """Change the stored attributes of a node, whatever another writer made of them in the meantime.
@@ -383,21 +396,21 @@ def changing_attributes(
         return new
 
     name = keys.attributes or keys.array
-    yield from _changing(store, path, name, alone if keys.attributes else in_document)
+    yield from _change_steps(store, path, name, alone if keys.attributes else in_document)
     return metadata.with_attributes(new)
 
 
 def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
     """Replace some members of an array's stored document and leave all others as they are."""
-    run_steps(changing_document(store, path, metadata, changes))
+    run_steps(change_document_steps(store, path, metadata, changes))
 
 
-def changing_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
+def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
     """The steps of `change_document`."""
-    yield from rewriting_document(store, path, metadata, lambda document: {**document, **changes})
+    yield from rewrite_document_steps(store, path, metadata, lambda document: {**document, **changes})
 
 
-def rewriting_document(
+def rewrite_document_steps(
     store: Store,
     path: str,
     metadata: ArrayMetadata,
@@ -413,10 +426,12 @@ def rewriting_document(
     nothing that readers see. `sent` may make another call of the one that replaces the document.
     """
     name = formats.KEYS[metadata.zarr_format].array
-    yield from _changing(store, path, name, lambda document: change(formats.put_right(name, document)), follow, sent)
+    yield from _change_steps(
+        store, path, name, lambda document: change(formats.put_right(name, document)), follow, sent
+    )
 
 
-def _changing(
+def _change_steps(
     store: Store,
     path: str,
     name: str,
@@ -437,18 +452,18 @@ def _changing(
             hint = "JSON has no NaN or infinity; store them as strings"
             raise TypeError(f"attributes of /{path} cannot be stored as JSON: {error}. {hint}") from error
 
-    update = ask(store, "update", key, rewrite)
+    update = store_call(store, "update", key, rewrite)
     update = update if sent is None else sent(update)
     if not isinstance(store, Remote) or not follow:
         yield [update]
         if follow:
-            yield from following_change(store, path)
+            yield from follow_change_steps(store, path)
         return
     # What a consolidated document says of a node is in the node's own format.
     places = [(above, holder) for above, holder in places_above(path) if (holder == _V3.array) == (name == _V3.array)]
     requests = [Fetch(prefix_of(above) + name) for above, name in places]
-    _, answers = yield [update, ask(store, "fetch", requests)]  # both begin with a round trip
-    yield from following_change(store, path, holding(places, answers))
+    _, answers = yield [update, store_call(store, "fetch", requests)]  # both begin with a round trip
+    yield from follow_change_steps(store, path, holding(places, answers))
 
 
 def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
@@ -456,20 +471,22 @@ def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: 
 
     Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
     """
-    run_steps(consolidating(store, path, zarr_format, metadata_key))
+    run_steps(consolidate_steps(store, path, zarr_format, metadata_key))
 
 
-def consolidating(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
+def consolidate_steps(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
     """The steps of `consolidate`."""
-    group = yield from requiring(store, path, zarr_format, GroupMetadata)
+    group = yield from require_node_steps(store, path, zarr_format, GroupMetadata)
     names = formats.KEYS[group.zarr_format].all
-    entries = yield from walking_below(store, Entry(path, {}), group.zarr_format, names)
+    entries = yield from walk_below_steps(store, Entry(path, {}), group.zarr_format, names)
     start = len(prefix_of(path))
     below = {entry.path[start:]: entry.documents(group.zarr_format) for entry in entries}
     if group.zarr_format == 3:
         block = consolidated.dump_v3(below)
-        yield from _changing(store, path, _V3.array, lambda document: {**document, consolidated.FIELD: block}, False)
+        yield from _change_steps(
+            store, path, _V3.array, lambda document: {**document, consolidated.FIELD: block}, False
+        )
         return
-    (own,) = yield from reading_entries(store, [path], (str(_V2.group), str(_V2.attributes)))
+    (own,) = yield from read_entries_steps(store, [path], (str(_V2.group), str(_V2.attributes)))
     document = formats.dumps({V2_KEY: consolidated.dump_v2({"": own.documents(2), **below})})[V2_KEY]
-    yield [ask(store, "set", prefix_of(path) + metadata_key, document)]
+    yield [store_call(store, "set", prefix_of(path) + metadata_key, document)]

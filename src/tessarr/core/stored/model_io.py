@@ -11,7 +11,7 @@ from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import run_steps
 from tessarr.core.locate import locate
 from tessarr.core.stored import metadata_io
-from tessarr.core.stored.walk import Entry, block_of, read_entries, walking_below
+from tessarr.core.stored.walk import Entry, block_of, read_entries, walk_below_steps
 from tessarr.errors import MetadataValidationError, NodeNotFoundError, UnsupportedOperationError, ZarrUserWarning
 from tessarr.metadata import consolidated
 from tessarr.model.node import GroupSpec, Spec
@@ -72,7 +72,7 @@ def _read_tree(store: Store, top: Entry, zarr_format: ZarrFormat, *, strict: boo
     specs = {top.path: own_spec(top.documents(zarr_format), zarr_format, top.path)}
     children: dict[str, list[str]] = {}
     is_group = isinstance(specs[top.path], GroupSpec)
-    for entry in run_steps(walking_below(store, top, zarr_format, _NAMES, others=True)) if is_group else ():
+    for entry in run_steps(walk_below_steps(store, top, zarr_format, _NAMES, others=True)) if is_group else ():
         if zarr_format not in entry.formats:
             _mixed(entry.path, entry.formats[0], zarr_format, strict=strict)
             continue
@@ -119,7 +119,7 @@ def to_store(
     try:
         values = serialise(spec, path, consolidate=consolidate)
         metadata_io.check_path(path, spec.zarr_format)
-        run_steps(metadata_io.creating_documents(place, path, spec.zarr_format, values, overwrite=overwrite))
+        run_steps(metadata_io.create_documents_steps(place, path, spec.zarr_format, values, overwrite=overwrite))
     finally:
         _close(place, store)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessarr.core.asynchronous.sans_io import check_wanted
+from tessarr.core.asynchronous.sans_io import raise_if_cancelled
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.consolidated import follow_changes
 from tessarr.core.stored.walk import walk
@@ -14,7 +14,7 @@ from tessarr.stores.path import prefix_of
 
 def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False) -> int:
     """Copy the value of one key and return its size; with `dry_run` only return it."""
-    check_wanted()
+    raise_if_cancelled()
     value = source.get(key)
     if value is None:
         return 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tessarr.common.warn import Diagnostic, report
-from tessarr.core.asynchronous.sans_io import Steps, ask, run_steps
+from tessarr.core.asynchronous.sans_io import Steps, run_steps, store_call
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
 from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
@@ -87,17 +87,17 @@ def walk(
     """
 
     def steps() -> Steps[list[Entry]]:
-        top = (yield from reading_entries(store, [path.strip("/")], names))[0]
+        top = (yield from read_entries_steps(store, [path.strip("/")], names))[0]
         chosen = zarr_format or next(iter(top.formats), None)
         if chosen not in top.formats:
             return []
-        below = (yield from walking_below(store, top, zarr_format, names)) if top.is_group(chosen) else []
+        below = (yield from walk_below_steps(store, top, zarr_format, names)) if top.is_group(chosen) else []
         return [top, *below]
 
     return run_steps(steps())
 
 
-def walking_below(
+def walk_below_steps(
     store: Store,
     top: Entry,
     zarr_format: ZarrFormat | None,
@@ -116,14 +116,14 @@ def walking_below(
     found: list[Entry] = []
     depth = 0
     while level and (max_depth is None or depth <= max_depth):
-        yield from _listing(store, level, blocks)
+        yield from _list_groups_steps(store, level, blocks)
         below = [
             entry.prefix + name
             for entry in level
             for name in entry.children
             if name and not (zarr_format == 3 and is_reserved_name(name))
         ]
-        entries = yield from reading_entries(store, below, names, v1=False)
+        entries = yield from read_entries_steps(store, below, names, v1=False)
         level = []
         for entry in entries:
             if not entry.formats or (zarr_format == 3 and _is_of_an_extension(entry)):
@@ -149,11 +149,11 @@ def _is_of_an_extension(entry: Entry) -> bool:
 
 
 def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAMES) -> list[Entry]:
-    """Read the documents of several nodes in one request. See `reading_entries`."""
-    return run_steps(reading_entries(store, paths, names))
+    """Read the documents of several nodes in one request. See `read_entries_steps`."""
+    return run_steps(read_entries_steps(store, paths, names))
 
 
-def reading_entries(
+def read_entries_steps(
     store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True
 ) -> Steps[list[Entry]]:
     """Read the documents of several nodes in one request to the store; those of `v1` only at the first path."""
@@ -161,7 +161,7 @@ def reading_entries(
         return []
     late = [name for name in names if name not in _V1_NAMES]
     wanted = [(path, name) for i, path in enumerate(paths) for name in (names if v1 and i == 0 else late)]
-    (answers,) = yield [ask(store, "fetch", [Fetch(prefix_of(path) + name) for path, name in wanted])]
+    (answers,) = yield [store_call(store, "fetch", [Fetch(prefix_of(path) + name) for path, name in wanted])]
     check_answers(store, answers, len(wanted))
     values: dict[str, dict[str, Buffer]] = {path: {} for path in paths}
     for (path, name), answer in zip(wanted, answers, strict=True):
@@ -191,13 +191,15 @@ def check_answers(store: Store, answers: Sequence[Any], wanted: int) -> None:
         )
 
 
-def _listing(store: Store, groups: Sequence[Entry], blocks: dict[str, consolidated.Consolidated]) -> Steps[None]:
+def _list_groups_steps(
+    store: Store, groups: Sequence[Entry], blocks: dict[str, consolidated.Consolidated]
+) -> Steps[None]:
     """Fill in `keys` and `children` of groups: one wave of listings."""
     if not isinstance(store, List):
         for entry in groups:
             entry.children = tuple(_from_consolidated(store, entry, blocks))
         return
-    listings = yield [ask(store, "list_dir", entry.prefix) for entry in groups]
+    listings = yield [store_call(store, "list_dir", entry.prefix) for entry in groups]
     for entry, listing in zip(groups, listings, strict=True):
         start = len(entry.prefix)
         entry.keys = tuple(key[start:] for key in listing.keys)

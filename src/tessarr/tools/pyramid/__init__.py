@@ -140,7 +140,7 @@ def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
         path = group._join(level.name)
         found = read_entries(group._store, [path])[0].kind
         if found is not None and path not in own:
-            raise metadata_io._in_the_way(found)(
+            raise metadata_io._contains_error(found)(
                 "something is where a level would be", store=group._store.url, path=f"/{path}",
                 hint="Replace it with overwrite=True, or choose other names",
             )  # fmt: skip
