@@ -47,7 +47,7 @@ pub fn layout(description: String) -> u32 {
     *known.entry(description).or_insert_with(fresh)
 }
 
-/// Bytes that the cache holds unless told otherwise.
+/// Capacity of the cache in bytes, unless the setting `cache.nbytes` gives another.
 pub const DEFAULT_BYTES: usize = 128 << 20;
 
 static CAPACITY: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);

@@ -24,7 +24,7 @@ use crate::part::{Part, Plan};
 use crate::pool::process;
 use crate::store::{OwnedBytes, Source};
 
-/// How often a shard that keeps changing is read anew by parts; then it is requested whole, which is of one shard.
+/// How often a read of parts of a changing shard is retried; then the whole shard is requested, at one version.
 const ROUNDS: usize = 5;
 /// Ranges that lie near each other are joined up to so many bytes.
 const LONGEST: u64 = 16 << 20;
@@ -215,7 +215,7 @@ impl ChunkReads {
     pub fn receive(&mut self, responses: Vec<Response>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (mut leaves, mut changed) = (Vec::new(), HashSet::new());
         for response in responses {
-            // Of a shard that is read anew older responses may still be on their way.
+            // Responses to an earlier try at a changed shard may still be in flight.
             let Some(node) = self.waiting.remove(&response.id) else { continue };
             let number = node.number;
             if !changed.contains(&number)
@@ -231,7 +231,7 @@ impl ChunkReads {
         self.job.decode(&leaves, poll)
     }
 
-    /// Reads a part anew: its shard is another than it was.
+    /// Restarts a chunk read whose shard has changed.
     fn again(&mut self, number: usize) -> Result<()> {
         self.nodes.retain(|node| node.number != number);
         self.waiting.retain(|_, node| node.number != number);

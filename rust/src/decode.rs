@@ -205,7 +205,7 @@ fn read_some(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<
     Ok(())
 }
 
-/// Refuses a stored chunk whose size is known beforehand and is another.
+/// Refuses a stored chunk whose size is not the fixed encoded size of its chain.
 pub fn check_size(chain: &Chain, source: Source) -> Result<()> {
     match chain.encoded_size {
         Some(exact) if exact != source.len() => Err(wrong_size(chain, exact, source.len())),

@@ -160,7 +160,7 @@ fn encode(
     }
 }
 
-/// The bytes of a fetched value: borrowed where nobody can write them, else copied.
+/// The bytes of a fetched value: borrowed where they are immutable, else copied.
 fn held(value: &Bound<'_, PyAny>) -> PyResult<OwnedBytes> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(OwnedBytes::Python(Arc::new(PyBackedBytes::from(bytes.clone()))));

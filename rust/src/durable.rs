@@ -41,8 +41,8 @@ pub fn unknown(path: &Path, done: &str, error: &io::Error) -> Error {
 }
 
 /// Makes the name `path` durable, or that it is gone: syncs its directory, or the next above that is still there; then
-/// every directory above whose own name was not synced by this process, up to `root`. Whoever made those may not have
-/// synced them yet.
+/// every directory above whose own name was not synced by this process, up to `root`. The process that made those may not
+/// have synced them yet.
 #[cfg(unix)]
 pub fn sync_names(path: &Path, root: &Path) -> io::Result<()> {
     let known = &process().synced;

@@ -28,7 +28,7 @@ enum Part {
 #[derive(Debug)]
 pub struct KeyTemplate {
     parts: Vec<Part>,
-    /// Bytes to set aside for a key.
+    /// Bytes to allocate for a key.
     capacity: usize,
 }
 

@@ -213,7 +213,7 @@ impl Process {
     }
 }
 
-/// A value to be dropped by a thread that nobody waits for.
+/// A value to be dropped by an idle thread, so that no caller waits for it.
 struct Release<T> {
     what: Mutex<Option<T>>,
     control: Control,

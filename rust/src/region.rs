@@ -104,7 +104,7 @@ impl std::ops::Deref for Exported {
             return &[]; // its pointer may be null
         }
         // SAFETY: the buffer is contiguous (see `of`), and its exporter keeps the memory until it is released. It is
-        // exported as read-only: whoever answers a request does not write what it answered with (`Store.get`).
+        // exported as read-only: a store does not write to a buffer that it returned (`Store.get`).
         unsafe { slice::from_raw_parts(self.buffer.buf_ptr().cast(), self.buffer.len_bytes()) }
     }
 }

@@ -30,7 +30,7 @@ fn unique() -> String {
 
 /// Files from this many bytes on are shared where they can be.
 pub const LARGE: u64 = 1 << 20;
-/// Files from this many bytes on get their room before they are written, and are freed when nobody waits.
+/// Files from this many bytes on are preallocated before they are written, and are freed on an idle thread.
 pub const ROOM: u64 = 128 << 10;
 
 #[cfg(target_os = "linux")]

@@ -177,7 +177,7 @@ class PickleCodecDisabledError(UnknownCodecError):
 
 
 class UnknownStoredCodecError(MetadataValidationError, UnknownCodecError):
-    """A metadata document names a codec that nobody registered."""
+    """A metadata document names an unregistered codec."""
 
     kind = "unknown_stored_codec"
 

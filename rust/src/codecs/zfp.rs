@@ -109,7 +109,7 @@ impl Zfp {
         }
     }
 
-    /// What zfp is told; with a fixed rate, the bits of a block of `ndim` axes.
+    /// The options for zfp; with a fixed rate, the bits of a block of `ndim` axes.
     fn config(&self, ndim: usize) -> Result<ZfpConfig> {
         let refused = |error: &dyn std::fmt::Display| unsupported(format!("zfp refuses its options: {error}"));
         Ok(match self.mode {

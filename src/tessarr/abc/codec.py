@@ -11,7 +11,7 @@ tessarr is an instance of the class of its kind here.
 
 Limits: there are no pipelines to replace, and nothing is decoded in part but what tessarr knows itself (shards), so that
 `CodecPipeline` and the ``Partial`` mixins are there to be named and inherited, and their methods are never called. A codec
-that stands behind the array → bytes codec is told of a chunk of single bytes.
+that stands behind the array → bytes codec gets the spec of a chunk of single bytes.
 """
 
 from __future__ import annotations

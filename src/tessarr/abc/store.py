@@ -1,6 +1,6 @@
 """The store contract, and zarr-python's names for byte ranges and for the abilities of its own stores.
 
-A store of one's own inherits `Store` and writes the synchronous ``get``, ``set``, ``delete`` and ``list``
+A user-defined store inherits `Store` and implements the synchronous ``get``, ``set``, ``delete`` and ``list``
 (`tessarr.stores.base`). Or it writes what zarr-python asks for: the coroutines ``get(key, prototype, byte_range)``, ``set``,
 ``delete`` and ``exists``, and the asynchronous generators ``list``, ``list_prefix`` and ``list_dir``.
 """

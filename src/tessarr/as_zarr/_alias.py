@@ -226,7 +226,7 @@ def _shape(store: Any) -> Any:
 
 
 def uninstall() -> None:
-    """Leave ``import zarr`` to whoever answers it without tessarr. Does nothing when the alias is not installed.
+    """Remove the alias, so that ``import zarr`` loads zarr-python. Does nothing when the alias is not installed.
 
     What was imported under the name ``zarr`` keeps working where it is in use.
     """

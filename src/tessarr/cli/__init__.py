@@ -147,7 +147,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _forget_output() -> None:
-    """Whoever read our output has gone (``| head``): Python must not complain about it when it ends."""
+    """Replace a stdout whose reader closed the pipe (``| head``), so that Python reports no error at exit."""
     import os
 
     with suppress(OSError, ValueError):

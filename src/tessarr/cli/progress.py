@@ -36,7 +36,7 @@ class Bar:
             self._length = 0
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        """Draw the bar anew, some times a second."""
+        """Redraw the bar, a few times a second."""
         now = time.monotonic()
         if not self._live or now - self._shown < _INTERVAL_S:
             return

@@ -35,5 +35,5 @@ class RichBar:
         self._progress.stop()
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        """Draw the bar anew."""
+        """Redraw the bar."""
         self._progress.update(self._task, completed=done, total=total, description=what)

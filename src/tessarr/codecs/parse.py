@@ -82,7 +82,7 @@ def parse_codecs(value: Any, loc: Loc, problems: list[Problem]) -> tuple[tuple[C
 
 
 def unknown_codec_message(name: str) -> str:
-    """What to say about a codec nobody registered."""
+    """Describe an unregistered codec, with a similar registered name."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(registry.names("codec")), 1)

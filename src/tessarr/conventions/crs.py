@@ -83,7 +83,7 @@ class CRS:
 
     @property
     def disagree(self) -> bool:
-        """Whether two statements cannot both be true; ``False`` also where that cannot be told."""
+        """Whether two statements cannot both be true; ``False`` also where that is unknown."""
         codes = {reference.code for reference in self.all}
         if len(self.all) < 2 or (len(codes) == 1 and None not in codes):
             return False

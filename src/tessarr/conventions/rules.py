@@ -99,7 +99,7 @@ RULES: dict[str, Rule] = {
         "error", "a level is not there", "Create the level, or take it from the list; `tessarr pyramid` builds levels"
     ),
     "LEVEL-RANK": Rule(
-        "error", "levels differ in their number of dimensions", "Build the levels anew with `tessarr pyramid`"
+        "error", "levels differ in their number of dimensions", "Rebuild the levels with `tessarr pyramid`"
     ),
     "LEVEL-ORDER": Rule(
         "error", "a level is larger than the one before", "List the highest resolution first and the lowest last"
@@ -179,7 +179,7 @@ RULES: dict[str, Rule] = {
     "OME-SEPARATOR": Rule(
         "warning",
         "the chunks of an image of OME-Zarr 0.4 are not nested",
-        'Store the array anew with "/" as dimension_separator',
+        'Rewrite the array with "/" as dimension_separator',
     ),
     "OME-OMERO": Rule(
         "warning", "omero is not what OME-Zarr allows", "Give channels with a color and a window of start, min, end, max"
@@ -195,17 +195,17 @@ RULES: dict[str, Rule] = {
     ),
     # AnnData and NCZarr
     "ANNDATA-KIND": Rule(
-        "error", "an AnnData element is of the wrong kind of node", "Correct encoding-type, or write the element anew"
+        "error", "an AnnData element is of the wrong kind of node", "Correct encoding-type, or rewrite the element"
     ),
     "ANNDATA-VERSION": Rule("warning", "an AnnData element has no encoding-version", "Add the encoding-version"),
     "ANNDATA-ATTRIBUTE": Rule(
         "error", "an AnnData element lacks an attribute, or has a wrong one", "Write the attribute that its kind needs"
     ),
     "ANNDATA-MEMBER": Rule(
-        "error", "an AnnData element lacks a member", "Write the element anew; without the member it cannot be read"
+        "error", "an AnnData element lacks a member", "Rewrite the element; without the member it cannot be read"
     ),
     "ANNDATA-SHAPE": Rule(
-        "error", "the parts of an AnnData element do not fit together", "Write the element anew from the data it was made of"
+        "error", "the parts of an AnnData element do not fit together", "Rewrite the element from the data it was made of"
     ),
     "NCZARR-TYPES": Rule(
         "info", "NCZarr notes the type of an attribute that is not there", "Remove the name from _nczarr_attr.types"

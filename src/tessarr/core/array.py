@@ -254,7 +254,7 @@ class Array(Selecting):
 
     @sans_io
     def refresh(self) -> Steps[None]:
-        """Read the metadata anew: shape and attributes that others changed."""
+        """Reload the metadata: the shape and attributes that other writers changed."""
         yield from self._refresh_steps()
 
     def _refresh_steps(self) -> Steps[None]:

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.core.array_spec``: what its codecs are told of a chunk."""
+"""zarr-python's ``zarr.core.array_spec``: what its codecs know of a chunk."""
 
 from __future__ import annotations
 

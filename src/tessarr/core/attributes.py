@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Attributes(MutableMapping[str, Any]):
     """The user attributes of an array or group.
 
-    Reading gives the values as of when the node was opened or last changed through this object; `refresh` reads them
-    anew. Writing changes the stored document, under the store's lock, and leaves attributes that others wrote alone.
+    Reading gives the values as of when the node was opened or last changed through this object; `refresh` reloads
+    them. Writing changes the stored document, under the store's lock, and leaves attributes that others wrote alone.
     A nested object or list is live: changing it stores the change.
 
     >>> import tessarr
@@ -79,7 +79,7 @@ class Attributes(MutableMapping[str, Any]):
 
     @sans_io
     def refresh(self) -> Steps[None]:
-        """Read the attributes anew from the store."""
+        """Reload the attributes from the store."""
         yield from steps_of(type(self._node).refresh)(self._node)  # type: ignore[arg-type]
 
     update_async = async_variant(update)
@@ -117,7 +117,7 @@ class _LiveDict(dict[str, Any]):
         self._save_whole = save
 
     def _save(self, _: Any = None) -> None:
-        if self._save_whole is not None:  # one that was made of this by its type is nobody's
+        if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +130,7 @@ class _LiveList(list[Any]):
         self._save_whole = save
 
     def _save(self, _: Any = None) -> None:
-        if self._save_whole is not None:  # one that was made of this by its type is nobody's
+        if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -55,7 +55,7 @@ def copy(
 ) -> CopyCounts:
     """Copy an array or a group, with everything below it (unless `shallow`), into the group `dest`.
 
-    Values are read and written anew, so `create_kws` may choose other chunks, codecs or another format. `if_exists` is
+    Values are decoded and encoded again, so `create_kws` may choose other chunks, codecs or another format. `if_exists` is
     "raise", "replace", "skip" or "skip_initialized" (arrays all of whose chunks are stored). `log` is a file or callable
     that gets a line per node.
 

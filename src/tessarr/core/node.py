@@ -23,7 +23,7 @@ _ORDER = itertools.count(1)
 
 
 class cached_by_state(cached_property[Any]):  # noqa: N801 - a decorator, and to type checkers this one
-    """A `cached_property` that follows from the metadata: made once for all threads, and anew when that has changed."""
+    """A `cached_property` derived from the metadata: computed once for all threads, and again after the metadata changed."""
 
     def __get__(self, node: Any, owner: type[Any] | None = None) -> Any:
         if node is None:
@@ -114,7 +114,7 @@ class Node:
         return self.store
 
     synchronizer = None
-    """Locks are the store's affair; here for code that asks."""
+    """Always ``None``: stores hold the locks. For code written for zarr-python 2."""
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
         """What tells this node from others, for dask: its place and its documents, not the values in it."""

@@ -86,7 +86,7 @@ class Element(DataType):
 
 
 class Ordered(Element):
-    """An element of several bytes, in a stated byte order (native unless told)."""
+    """An element of several bytes, in a stated byte order (native by default)."""
 
     code: ClassVar[str]
     """The typestr without its byte order, such as ``i4``."""

@@ -63,7 +63,7 @@ def choose(bound: BoundArray) -> Choice:
 
 def _native() -> tuple[Engine | None, str]:
     try:
-        # Where it was not built that shows before the larger module below is loaded in vain, once for every array.
+        # Import the extension first: without it, `engine.native` need not be loaded for every array.
         import tessarr._native  # noqa: F401
         from tessarr.engine.native.engine import NativeEngine
     except NOT_LOADED as error:

@@ -2,7 +2,7 @@
 
 As many as the processors this process may use (`tessarr.engine.processors`). The caller's thread
 always takes part, so work never waits for a busy pool, and N user threads scale N-fold. Work that is itself running in
-the pool stays on its thread. In a forked child the pool is made anew.
+the pool stays on its thread. A forked child makes a new pool.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _remote_whole_below(batch: _Batch) -> int:
 
 
 async def _call_inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on this thread, which nobody else waits for."""
+    """Call a function on this thread, which runs no other task."""
     return function(*args, **kwargs)
 
 

@@ -57,7 +57,7 @@ def fancy(selection: Any, shape: Shape) -> Request:
 
 
 def _item(item: Any) -> Any:
-    """An index with arrays made of what is none of integer, slice and Ellipsis."""
+    """Return an item of an index, as an array unless it is an integer, a slice or Ellipsis."""
     if isinstance(item, slice) or item is Ellipsis or is_integer(item):
         return item
     array = as_index_array(item)

@@ -23,7 +23,7 @@ class Parsed(NamedTuple):
 
     node: ArrayMetadata | GroupMetadata
     diagnostics: tuple[Diagnostic, ...]
-    """Whoever parses documents for a user issues these as warnings (`tessarr.common.warn.report`)."""
+    """Unusual statements of the document, which `core` issues as warnings (`tessarr.common.warn.report`)."""
 
 
 class Document:

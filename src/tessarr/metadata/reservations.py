@@ -53,7 +53,7 @@ class Reservations:
     voided: tuple[Region, ...] = ()
     """Published as fill value after their owner did not come back."""
     closed: tuple[str, int] | None = None
-    """Owner and time of a resize that still removes chunks beyond its new shape: until it ends, nobody reserves."""
+    """Owner and time of a resize that still removes chunks beyond its new shape: until the resize ends, no writer reserves."""
 
     def published(self) -> int:
         """The length of the axis that readers may see."""
@@ -157,7 +157,7 @@ def parse_member(member: Any, shape: Any) -> Reservations:
     if not problems and (not _is_count(stop) or any(a.stop > b for a, b in zip(reserved, after, strict=False))):
         add(f"regions must follow one another and end at {stop!r} or before", "reserved")
     if problems:
-        hint = "Remove the member once nobody appends to the array any more; published data stays"
+        hint = "Remove the member once no writer appends to the array any more; published data stays"
         raise MetadataValidationError("invalid reservations of appends", problems, hint=hint)
     return Reservations(
         axis=axis, stop=stop, reserved=reserved, voided=voided, closed=None if closed is None else tuple(closed)

@@ -148,7 +148,7 @@ def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> 
 def _is_dtype(found: Any, wanted: str | np.dtype[Any] | type) -> bool:
     """Whether a type is what the pattern wants: a family, a NumPy type (abstract ones too), or a v3 name.
 
-    Raises `ValueError` for a word that is none of them: no array could ever have it.
+    Raises `ValueError` for any other word: no array could ever have it.
     """
     if wanted == "struct":
         return isinstance(found, np.dtype) and found.names is not None

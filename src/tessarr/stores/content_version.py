@@ -12,7 +12,7 @@ from tessarr.types import Buffer, ByteRange
 def digest_version(value: Buffer) -> Version:
     """The version of `value`: 160 bits of its SHA-1, which databases can compute themselves.
 
-    SHA-1 because Redis scripts have no other; nobody gains by making two chunks of one array collide.
+    SHA-1 because Redis scripts have no other hash; an attacker gains nothing by making two chunks of one array collide.
 
     >>> digest_version(b"")
     'da39a3ee5e6b4b0d3255bfef95601890afd80709'

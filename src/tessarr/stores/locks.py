@@ -1,7 +1,6 @@
-"""One lock per (store, key) for the threads of this process, made when first wanted and gone when nobody wants it.
+"""One lock per (store, key) for the threads of this process, made when first acquired and dropped with its last user.
 
-A thread that waits for a lock on behalf of another thread cannot be interrupted. `PATIENCE` is how it learns that nobody
-wants what it waits for any more.
+A thread that waits for a lock on behalf of another thread cannot be interrupted. `PATIENCE` is its cancellation check.
 """
 
 from __future__ import annotations

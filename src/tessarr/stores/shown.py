@@ -39,7 +39,7 @@ def shown(store: Store) -> Any:
     if bool(given.read_only) != store.read_only:
         try:
             given = given.with_read_only(store.read_only)
-        except NotImplementedError:  # a store of one's own, which need not have it
+        except NotImplementedError:  # a user-defined store, which need not have it
             return given
         store.given = given
     return given

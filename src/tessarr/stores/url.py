@@ -83,7 +83,7 @@ def store_from(
 def _make(
     store_like: Any, mode: str | None, read_only: bool, storage_options: Mapping[str, Any] | None
 ) -> tuple[Store, str]:
-    """A store for what is none yet, and the path in it."""
+    """Make a store of `store_like`, and return it with the path in it."""
     if isinstance(store_like, str):
         return _from_string(store_like, mode, read_only, storage_options)
     if storage_options and not hasattr(store_like, "__fspath__"):

@@ -398,7 +398,7 @@ def _check_choices(planned: list[Planned], choices: Choices) -> None:
 
 
 def _silent(_done: int, _total: int, _what: str) -> None:
-    """Nobody listens."""
+    """Ignore the progress."""
 
 
 def write_tree(

@@ -120,7 +120,7 @@ def _values(a: Any, b: Any, path: str) -> ValueDifference | None:
     from tessarr.core.array import Array
 
     if not (isinstance(a, Array) and isinstance(b, Array)):
-        return None  # told as a difference of structure
+        return None  # reported as a difference of structure
     if a.shape != b.shape:
         return ValueDifference(path, 0, a.size, None, f"shapes {a.shape} and {b.shape} cannot be compared")
     count, first = 0, None

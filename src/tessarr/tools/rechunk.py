@@ -16,7 +16,7 @@ def rechunk(
     overwrite: bool = False,
     jobs: int = 1,
 ) -> Report:
-    """Store an array, or every array of a hierarchy, anew with other chunks; all else is kept, and the result is verified.
+    """Rewrite an array, or every array of a hierarchy, with other chunks; all else is kept, and the result is verified.
 
     `source` and `dest` are what `tessarr.open` takes; they may be one place with `overwrite`, since the new data takes its
     place only when it is complete.

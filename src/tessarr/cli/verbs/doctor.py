@@ -77,7 +77,7 @@ _SAMPLES: dict[str, dict[str, Any]] = {
     },
     "n5_varlen": {"codecs": [{"name": "vlen-utf8"}]},
 }
-"""What a codec must be told to store the sample, a small array of float32."""
+"""The configuration that a codec needs to store the sample, a small array of float32."""
 _TEXT = {"vlen-utf8": str, "n5_varlen": str, "vlen-bytes": bytes}
 _IMAGE = ("jpeg",)
 _BOOLEAN = ("packbits", "numcodecs.packbits")
@@ -235,7 +235,7 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
 
     It has 12 elements, or 2, `times` over.
 
-    Raises `TessarrError` when the codec cannot be made: a package is missing, or it needs to be told more.
+    Raises `TessarrError` when the codec cannot be made: a package or an option is missing.
     """
     from tessarr.codecs.base import ArrayToArray, ArrayToBytes
     from tessarr.codecs.parse import codec_from

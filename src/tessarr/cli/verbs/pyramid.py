@@ -50,7 +50,7 @@ tessarr pyramid dem.zarr elevation --missing -9999 --json
     )
     verb.add_argument("--name", metavar="NAME", help="of the pyramid, in the description")
     verb.add_argument("--scale", metavar="SIZES", help='OME-Zarr: physical size of an element per axis, "1,0.5,0.5"')
-    verb.add_argument("--fresh", action="store_true", help="begin anew where a stopped run would go on")
+    verb.add_argument("--fresh", action="store_true", help="start over instead of resuming a stopped run")
     verb.add_argument("--overwrite", action="store_true", help="replace levels that are there")
     verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
     verb.set_defaults(run=run)

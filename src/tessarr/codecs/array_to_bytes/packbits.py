@@ -10,7 +10,7 @@ say which bits are kept; ``padding_encoding`` whether the number of unused bits 
 own. The registered text does not say where in a byte the first element goes: it is the lowest bit, as zarrs has it. The
 other order is that of numcodecs, v2 id ``packbits`` and v3 name ``numcodecs.packbits`` (`tessarr.codecs.numcodecs`),
 although the text calls ``first_byte`` compatible with it. Signs are extended over the whole element (zarrs, in 2026,
-stops at the end of the byte). The registered schema has other member names, which nobody writes.
+stops at the end of the byte). The registered schema has other member names, which no implementation writes.
 """
 
 from __future__ import annotations

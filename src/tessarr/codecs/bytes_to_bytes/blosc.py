@@ -276,7 +276,7 @@ def _off_main_thread(call: Callable[[], T]) -> T:
     """`call`, on a thread of ours when this is the main thread.
 
     On the main thread numcodecs switches to c-blosc's global state and its own threads: the order of the blocks then
-    differs from run to run, environment variables override the codec, and a process gets threads nobody asked for. The
+    differs from run to run, environment variables override the codec, and the process gets extra threads. The
     only other way to stop it is a switch of numcodecs that belongs to the user. Other threads use c-blosc's contexts.
     """
     if threading.current_thread() is not threading.main_thread():

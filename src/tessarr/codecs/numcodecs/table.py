@@ -75,7 +75,7 @@ def config_id(config: Mapping[str, Any]) -> str:
 
 
 def unknown(codec_id: str) -> UnknownCodecError:
-    """The error for an id that nobody provides."""
+    """Make the error for an id that no installed package provides."""
     package = "imagecodecs" if codec_id.startswith("imagecodecs_") else _PACKAGES.get(codec_id)
     hint = f"Install the package {package!r}" if package else "Install the package that provides it, or register it"
     return UnknownCodecError(f"unknown numcodecs codec {codec_id!r}", codec=codec_id, hint=hint)

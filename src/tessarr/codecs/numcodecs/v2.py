@@ -3,7 +3,7 @@
 >>> v2_compressor({"id": "zlib", "level": 5}).to_v2()
 {'id': 'zlib', 'level': 5}
 
-A configuration is written back exactly as it was read. An id that nobody provides does not stop an array from being
+A configuration is written back exactly as it was read. An id that no package provides does not stop an array from being
 opened: its codec raises `UnknownCodecError` when the first chunk is read or written. Codecs that would unpickle data
 are refused at once.
 

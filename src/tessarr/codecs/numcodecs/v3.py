@@ -1,4 +1,4 @@
-"""The ``numcodecs.<id>`` codecs of Zarr v3: numcodecs under names that zarr-python writes and nobody registered.
+"""The ``numcodecs.<id>`` codecs of Zarr v3: numcodecs under the unregistered names that zarr-python writes.
 
 >>> Zlib(level=5).to_json()
 {'name': 'numcodecs.zlib', 'configuration': {'level': 5}}

@@ -2,8 +2,8 @@
 
 A zfp stream has neither a length nor a checksum, and the zfp library does not look where its input ends. The header is
 checked against the chunk before anything is decoded, and the library is given a copy with room for the longest possible
-stream, so that damaged data is never read past its end. A stream that was cut short in its body cannot be told from a
-whole one, except in the fixed-rate mode: put a checksum codec after this one.
+stream, so that damaged data is never read past its end. A stream that was truncated in its body looks like a whole
+one, except in the fixed-rate mode: put a checksum codec after this one.
 
 Source: zfp 1.0, "File format" (``zfp_write_header``); numcodecs 0.16.
 """

@@ -47,7 +47,7 @@ class Level(NamedTuple):
     path: str
     """Relative to the group of the image."""
     scale: tuple[float, ...] | None = None
-    """Physical size of an element per axis; ``None`` where it cannot be told."""
+    """Physical size of an element per axis; ``None`` where it is unknown."""
     translation: tuple[float, ...] | None = None
     """Physical position of the first element."""
     transformations: tuple[JSON, ...] = ()

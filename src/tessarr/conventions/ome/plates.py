@@ -52,7 +52,7 @@ class Field(NamedTuple):
 
 
 def read_plate(attributes: Attributes) -> Plate | None:
-    """The plate of a group; ``None`` when it is none. Members that are malformed are left out."""
+    """Read the plate of a group; ``None`` when the group has no plate. Malformed members are left out."""
     version, inner = content(attributes)
     plate = inner.get("plate")
     if not isinstance(plate, Mapping):

@@ -266,7 +266,7 @@ def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis:
             path=array.name,
             expected=f"elements of {values.dtype}",
             got=str(metadata.dtype),
-            hint="Open it anew",
+            hint="Open the array again",
         )
     fit_elements(array, values, axis, metadata.shape, metadata.dtype)
 
@@ -349,7 +349,7 @@ def _voided_error(array: Array, region: Region) -> ConflictError:
 def _release_after_error_steps(
     error: Exception, array: Array, axis: int, owner: str, region: Region | None
 ) -> Steps[bool]:
-    """`_release_steps` after `error`, which is told what could not be given back; tells whether the region is published."""
+    """Run `_release_steps` after `error`, and note on it what failed. Return whether the region is published."""
     try:
         published = yield from _release_steps(array, axis, owner, region)
         return published and not isinstance(error, ConflictError)
@@ -434,8 +434,8 @@ def _wait_for_earlier_steps(
 def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
     """Fill the regions that were reserved `expire_s` seconds ago or earlier, and let appends go on that wait for a resize.
 
-    Tells whether there was anything to do. Nobody may work on them any more: a writer that does is told by a
-    `ConflictError`, but a resize that still removes chunks could remove new ones.
+    Returns whether there was anything to do. The owners of the regions must have stopped: an owner that still writes gets
+    a `ConflictError`, but a resize that still removes chunks could remove new ones.
     """
     return run_steps(_end_abandoned_steps(array, expire_s))
 

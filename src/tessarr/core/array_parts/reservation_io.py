@@ -4,9 +4,9 @@ Zarr v3: in ``zarr.json`` itself, so that one update changes reservations and sh
 
 Zarr v2: documents have no room for more members. The reservations are in an object of their own beside ``.zarray``, called
 ``.tessarr_append``, which other readers do not look at. Two objects cannot be changed at once, so the order matters: a region
-is taken off the reservations first, the shape follows them, and only when the shape has followed are they empty again. Whoever
-finds a shape that is behind (its writer died in between) makes it follow. The object stays when it is empty, as a counter, so
-that no version of it comes back.
+is taken off the reservations first, the shape follows them, and only when the shape has followed are they empty again. A
+process that finds a shape that is behind (its writer died in between) makes it follow. The object stays when it is empty,
+as a counter, so that no version of it comes back.
 
 Both look the same from here: one document that has a shape and, while something is pending, the member
 `tessarr.metadata.reservations.MEMBER`.
@@ -83,7 +83,7 @@ def read_reservations_steps(array: Array) -> Steps[Document]:
 
 
 def refuse_format_1(array: Array) -> None:
-    """Raise `UnsupportedOperationError` for Zarr v1, which nobody makes any more and which has one reader too many."""
+    """Raise `UnsupportedOperationError` for Zarr v1, a format that is only read and converted."""
     if array._metadata.zarr_format == 1:
         raise UnsupportedOperationError(
             "appends to Zarr v1 arrays are not safe in a store whose locks do not reach other machines",

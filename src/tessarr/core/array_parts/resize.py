@@ -156,7 +156,7 @@ def change_shape_steps(
 ) -> Steps[None]:
     """Store the shape of `metadata` over `old_shape`. Raises `ConflictError` when another one is stored.
 
-    With `closing` nobody reserves a region to append to until that is taken off again.
+    With `closing` no writer can reserve a region to append to until the mark is removed.
     """
     members = shape_members(metadata)
     attempts = 0
@@ -250,7 +250,7 @@ def _compare(array: Array, stored: Any, shape: Shape) -> None:
             path=array.name,
             expected=f"the shape {shape} that this array last saw",
             got="no array" if stored is None else tuple(stored),
-            hint="Look at the array anew (refresh), and resize it again if that is still right",
+            hint="Reload the array (refresh), and resize it again if that is still right",
         )
 
 

@@ -20,7 +20,7 @@ async def _sleep(seconds: float) -> None:
 
 
 class AttemptCancelledError(Exception):
-    """Nobody waits any more for what was to be stored now."""
+    """The operation was cancelled before it stored anything more."""
 
 
 class Attempt:
@@ -28,7 +28,7 @@ class Attempt:
 
     def __init__(self) -> None:
         self.cancelled = False
-        """Nobody waits for it any more: what has not been sent yet is not to be sent."""
+        """Whether the operation was cancelled: requests that were not sent yet must not be sent."""
         self.begun = False
         """Something may have been stored."""
         self.ended = threading.Event()
@@ -36,13 +36,13 @@ class Attempt:
         self.ended.set()
 
     def begin(self) -> None:
-        """Say that something is about to be stored. Raises `AttemptCancelledError` when nobody waits for it any more."""
+        """Record that something is about to be stored. Raises `AttemptCancelledError` when the operation was cancelled."""
         if self.cancelled:
             raise AttemptCancelledError
         self.begun = True
 
     def shielded(self, call: Call) -> Call:
-        """The same call, which goes on to its end in a thread when whoever awaits it is cancelled."""
+        """Return a call that runs to its end, in a thread, when the task that awaits it is cancelled."""
 
         async def awaited() -> Any:
             import asyncio
@@ -101,7 +101,7 @@ class Clock:
         threading.Thread(target=run, name="tessarr-outlive").start()
 
     def owner(self) -> str:
-        """A name that nobody else has."""
+        """Return a unique name."""
         return os.urandom(8).hex()
 
 

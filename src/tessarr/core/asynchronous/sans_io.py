@@ -7,7 +7,7 @@ requests. Between two waits the steps themselves (parsing a large document) run 
 closed, so that a lock that they hold (`lock_call`) is free again.
 
 What only rarely waits, is about local storage, or is made of many such calls (copying a hierarchy), has a twin that runs
-the synchronous function in a thread, which gives up before its next step once nobody awaits it any more. Reading and
+the synchronous function in a thread, which stops before its next step once the task that awaits it is cancelled. Reading and
 writing data have twins of their own (`tessarr.engine.base.Engine.read_async`).
 """
 
@@ -53,7 +53,7 @@ def store_call(store: Store, method: str, *arguments: Any) -> Call:
 
 
 def lock_call(lock: LockContext, store: Store) -> Call:
-    """Taking a lock of `store`, which the steps then hold, and let go by ``lock.__exit__(None, None, None)``."""
+    """Return the call that acquires a lock of `store`; the steps release it by ``lock.__exit__(None, None, None)``."""
     return Call(lock.__enter__, lambda: _acquire_in_thread(lock), isinstance(store, Remote))
 
 
@@ -101,7 +101,7 @@ def _set_outcome(answer: Any, error: BaseException | None) -> None:
 
 
 class _CancelledError(BaseException):
-    """Nobody waits any more for what a thread does."""
+    """The task that awaits this thread was cancelled."""
 
 
 def _raise_if_set(given_up: threading.Event) -> None:
@@ -110,7 +110,7 @@ def _raise_if_set(given_up: threading.Event) -> None:
 
 
 _cancel_event: ContextVar[threading.Event | None] = ContextVar("_cancel_event", default=None)
-"""Set once nobody awaits what this thread does."""
+"""Set once the task that awaits this thread is cancelled."""
 
 
 def raise_if_cancelled() -> None:
@@ -163,7 +163,7 @@ async def _in_thread(part: Callable[..., R], steps: Steps[Any], *arguments: Any)
 
 
 async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[], object]) -> R:
-    """``run(given_up)`` in a thread, which learns by the event that nobody waits for it any more."""
+    """Run ``run(given_up)`` in a thread; the event is set when the awaiting task is cancelled."""
     import asyncio
 
     given_up = threading.Event()

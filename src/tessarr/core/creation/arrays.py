@@ -169,7 +169,7 @@ def create(
     `data` say another. `synchronizer`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no
     effect; `chunk_store` must be `store`.
 
-    Raises what `create_array` raises, and `TypeError` for a keyword that nobody knows.
+    Raises what `create_array` raises, and `TypeError` for an unknown keyword.
     """
     given = {
         "shape": shape, "chunks": chunks, "dtype": dtype, "compressor": compressor, "fill_value": fill_value, "order":

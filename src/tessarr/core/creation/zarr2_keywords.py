@@ -106,7 +106,7 @@ def check_keywords(given: Mapping[str, Any]) -> None:
 def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Keywords for `new_array_metadata`, and runtime options, from the keywords of `create`.
 
-    Raises `TypeError` for a keyword that nobody knows.
+    Raises `TypeError` for an unknown keyword.
     """
     rest = {name: value for name, value in given.items() if name not in _NO_EFFECT}
     runtime: dict[str, Any] = {

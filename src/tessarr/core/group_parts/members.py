@@ -258,7 +258,7 @@ class Members(Node):
 
     @sans_io
     def refresh(self) -> Steps[None]:
-        """Read the metadata anew, consolidated metadata included where it was used."""
+        """Reload the metadata, consolidated metadata included where it was used."""
         done = False
         while not done:
             state, before = self._state, self._metadata

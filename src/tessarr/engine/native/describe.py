@@ -1,4 +1,4 @@
-"""How the Rust module is told of a bound array: as JSON in the vocabulary of Zarr v3 (rust/src/array.rs)."""
+"""Describe a bound array to the Rust module, as JSON in the vocabulary of Zarr v3 (rust/src/array.rs)."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class NativeEngine:
 
 
 def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...], bool]:
-    """How Rust is told a selection, and whether it is one of points."""
+    """Return a selection as Rust takes it, and whether it is one of points."""
     return (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
 
 
@@ -253,7 +253,7 @@ class _WritePlan:
 def _apply_settings() -> None:
     from tessarr.settings import config
 
-    # Rust would find it out by itself (0), but reads the control groups anew each time.
+    # Rust would find the number by itself (0), but reads the control groups each time.
     _native.set_threads(config.get("threading.max_workers", None) or processors())
     _native.set_cache_bytes(config.get("cache.nbytes", _native.DEFAULT_CACHE_BYTES))
 

@@ -50,7 +50,7 @@ def serializer(codec: ArrayToBytes, spec: ChunkSpec, describe: Describe) -> Seri
 
 
 def step(codec: BytesToBytes, describe: Describe) -> JSONObject | None:
-    """A bytes → bytes codec; ``None`` when it is none of these. Raises `UnsupportedError`."""
+    """Describe a bytes → bytes codec to Rust; ``None`` for one of another kind. Raises `UnsupportedError`."""
     if isinstance(codec, StepCodec):
         return named(*codec.step())
     if not isinstance(codec, ConditionalCodec):

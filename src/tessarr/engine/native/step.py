@@ -1,4 +1,4 @@
-"""One step of a codec chain as Rust is told of it, and the reason why Rust does not serve an array."""
+"""Describe one step of a codec chain to Rust, or say why Rust does not serve an array."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ class UnsupportedError(Exception):
 
 
 def named(name: str, configuration: JSONObject) -> JSONObject:
-    """A codec as the Rust module is told of it."""
+    """Describe a codec to the Rust module."""
     return {"name": name, "configuration": configuration}

@@ -45,7 +45,7 @@ class _Connection:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.process = os.getpid()
         self.connection = connection
-        # Not `__del__`: of what is garbage together, the connection may come first, and warns that nobody closed it.
+        # Not `__del__`: of objects collected together, the connection may be first, and would warn that it was not closed.
         weakref.finalize(self, _let_go, connection, self.process)
 
 

@@ -32,7 +32,7 @@ ABSENT = (FileNotFoundError, NotADirectoryError)
 ROOM = 128 << 10
 """Files from this many bytes on get their room on the disk before they are written."""
 LARGE = 1 << 20
-"""Files from this many bytes on are freed when nobody waits."""
+"""Files from this many bytes on are freed on a background thread."""
 
 if hasattr(os, "pread"):
     pread = os.pread
@@ -102,8 +102,8 @@ class FileValue:
         return data if len(data) == stop - start else rest(self.descriptor, data, start, stop - start)
 
     def close(self) -> None:
-        """Lets go of the file. Freeing one that was replaced takes the kernel as long as copying it: nobody waits for
-        that."""
+        """Close the file. Freeing a replaced file takes the kernel as long as copying it: large ones are closed on a
+        background thread."""
         if self.nbytes >= LARGE:
             try:
                 threading.Thread(target=os.close, args=(self.descriptor,), name="tessarr-closing").start()

@@ -7,11 +7,11 @@ The protocol, for every program that shares a directory with tessarr:
 - Who reads a value to change it holds the lock file ``dir/.{name}.tessarr-lock`` from before the read until after the
   rename. To take it: open the file (create when missing), take an exclusive ``flock`` (on Windows: ``msvcrt.locking``
   of its first byte), then check that the path still leads to the file that was opened, else close it and begin again.
-  To let go: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and one that a
+  To release it: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and one that a
   killed process left is empty, unlocked, and simply used by the next holder.
 - A value is replaced or removed, with the lock file or without, while its own file is held by an exclusive ``flock`` and
   was seen to be still the one at that name. Where there is none, the new file comes by a rename or link that fails if
-  one came meanwhile. Who changed what he read looks in that moment whether it is still there, and else begins anew.
+  one came meanwhile. An update checks in that moment that the file it read is still there, and retries if not.
 - Names that end so and begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
@@ -102,7 +102,7 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 
 
 def release(path: str, descriptor: int) -> None:
-    """Removes the lock file and lets go of it."""
+    """Remove the lock file and release the lock."""
     if sys.platform == "win32":
         # An open file cannot be removed there; who has it open meanwhile keeps it, and removes it later.
         let_go(descriptor)

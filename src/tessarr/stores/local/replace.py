@@ -1,9 +1,9 @@
-"""The moment in which a new file takes the place of a value, or a value goes: nobody undoes what he has not seen.
+"""The last step of a write or delete: replace or remove the file only if it is still the version that was read.
 
-Who changes a value holds its lock file from before the read on (`tessarr.stores.local.lock`); who replaces it whole does
-not. Both do the last step here, while they hold a ``flock`` of the value's own file; where there is none, the first file
-comes by a link, which fails when another came before. So of a change and a replacement that run at the same time either
-the replacement is the later one, or the change finds another version than it read and is made anew.
+An update holds the lock file of the value from before the read on (`tessarr.stores.local.lock`); a write of the whole
+value does not. Both do the last step here, while they hold a ``flock`` of the value's file. Where there is no file yet,
+the first one is linked into place, which fails when another one was faster. So of an update and a replacement that run at
+the same time either the replacement is the later one, or the update finds another version than it read and is retried.
 
 Windows can neither replace nor remove a file that is open. There, in a store without file locks, and on a file system
 that has neither links nor ``flock``, a value that comes between the last look and the rename is lost. In the first two

@@ -163,7 +163,7 @@ class LocalStore(ConditionalStore):
         except ABSENT:
             return None
         except OSError as error:
-            if _WINDOWS and os.path.isdir(path):  # which opens directories for nobody
+            if _WINDOWS and os.path.isdir(path):  # which cannot open a directory
                 return None
             raise self._trouble("read", key, error) from error
         try:

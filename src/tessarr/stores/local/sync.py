@@ -53,8 +53,8 @@ def sync_directory(path: str) -> None:
 def sync_names(path: str, root: str, done: str) -> None:
     """Make the name `path` durable, or that it is gone, after what `done` says.
 
-    Syncs its directory, or the next above that is still there, and every directory above, up to `root`: whoever made
-    those may not have synced them yet. Raises `DurabilityError`.
+    Syncs its directory, or the next above that is still there, and every directory above, up to `root`: the process
+    that made those may not have synced them yet. Raises `DurabilityError`.
     """
     root = root.rstrip(os.sep) or os.sep
     folder = path

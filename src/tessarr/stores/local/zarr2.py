@@ -15,7 +15,7 @@ from tessarr.stores.local.store import LocalStore
 
 
 class DirectoryStore(LocalStore):
-    """A local store whose new v2 arrays keep all chunks in one directory, unless told otherwise."""
+    """A local store whose new v2 arrays keep all chunks in one directory by default."""
 
     def __init__(
         self,

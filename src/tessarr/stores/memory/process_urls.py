@@ -1,6 +1,6 @@
 """URLs of places that only this process has: a mapping, an object of a client library in memory.
 
-``mapping://…`` and ``object+…://…`` open the same place again as long as the store lives that told its URL, as
+``mapping://…`` and ``object+…://…`` open the same place again while the store that gave the URL lives, as
 ``memory://…`` does for stores in memory.
 """
 

@@ -3,7 +3,7 @@
 `MemoryStore` holds its own dictionary, or one you give it. `ManagedMemoryStore` is a place with a name that every store
 of this process with that name shares, so that ``memory://name`` opens it again.
 
-A value is copied when it is set and given out without a copy: stored values are `bytes`, which nobody can change.
+A value is copied when it is set and given out without a copy: stored values are `bytes`, which are immutable.
 
 >>> store = MemoryStore()
 >>> store.set("a", b"0123456789")

@@ -115,7 +115,7 @@ def _is_bounded(part: ByteRange) -> bool:
 
 
 def _is_endless(part: ByteRange) -> bool:
-    """To the end, in so many words or by a number that no value reaches: nobody cuts that into pieces."""
+    """Whether a range goes to the end of any value, so that it is not cut into pieces."""
     return part.stop is None or part.stop - part.start > ENDLESS
 
 

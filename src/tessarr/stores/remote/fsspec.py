@@ -1,7 +1,7 @@
 """A store over any fsspec filesystem: SFTP, WebDAV, GitHub, chains such as ``simplecache::s3://…``, and so on.
 
 What the filesystem does not do, the store cannot: there are no conditional writes, so that updates by several processes
-can undo one another (within a process a lock excludes that), and whether a write is atomic is the filesystem's affair
+can undo one another (within a process a lock excludes that), and whether a write is atomic depends on the filesystem
 (on local disks this store writes beside and renames). For S3, GCS, Azure and HTTP `ObjectStore` is the faster way.
 fsspec is the extra ``tessarr[fsspec]``.
 """
@@ -90,7 +90,7 @@ class FsspecStore(NetworkStore):
             from tessarr.stores.remote.credentials import without_secrets
 
             got = scrub(without_secrets(str(error), storage_options or {}))
-            raise StoreError("nobody knows this URL", store=scrub(url), got=got) from None
+            raise StoreError("no filesystem handles this URL", store=scrub(url), got=got) from None
         if "://" in path and scrub_url(path) != path:
             # It would be part of every name, and fsspec logs names.
             raise StoreError(

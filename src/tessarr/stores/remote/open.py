@@ -15,8 +15,8 @@
 
 `storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
 usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``, ``connection_string``) mean the same there.
-``client_options`` and ``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An option that
-nobody knows is an error.
+``client_options`` and ``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An unknown
+option is an error.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _open_gs(url: str, options: Options, read_only: bool) -> Store:
     endpoint = options.pop("endpoint_url", endpoint)
     if endpoint:
         options.setdefault("base_url", endpoint)
-        # An emulator knows no accounts; a real endpoint of one's own gets its credentials in the options.
+        # An emulator knows no accounts; a private endpoint gets its credentials in the options.
         if not any("account" in name or "credential" in name or "token" in name for name in options):
             nobody = {"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": True}
             options["service_account_key"] = json.dumps({"gcs_base_url": endpoint, **nobody})

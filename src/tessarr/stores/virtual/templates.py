@@ -35,7 +35,7 @@ _MOST = 10_000_000
 def expand_references(document: Mapping[str, Any]) -> dict[str, Any]:
     """The map of keys to references in `document`, of version 0 or 1, with nothing left to expand.
 
-    Raises `StoreError` for a document that is none of references.
+    Raises `StoreError` for a document that is not a map of references.
     """
     try:
         return _expanded(document)

@@ -77,7 +77,7 @@ class _Kept:
         _ALL.add(self)
 
     def start(self) -> None:
-        """Empty, with a lock that nobody holds."""
+        """Empty the cache, and make a new lock."""
         self.guard = threading.RLock()
         self.entries: OrderedDict[_Slot, _Entry] = OrderedDict()
         self.slots: dict[str, set[_Slot]] = {}
@@ -91,7 +91,7 @@ class _Kept:
         self._owner, self._number = "", 0
 
     def new_name(self) -> str:
-        """A key for the cache store that nobody else uses: unpickled caches and forked children share that with this one."""
+        """Return an unused key for the cache store, which unpickled caches and forked children share with this one."""
         pid = f"{os.getpid():x}-"
         if not self._owner.startswith(pid):
             self._owner = pid + os.urandom(8).hex()
@@ -120,7 +120,7 @@ _ALL: weakref.WeakSet[_Kept] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """In a forked child nobody lets go of a lock that another thread of its parent held."""
+    """Make new locks in a forked child: no thread there releases a lock that another thread of the parent held."""
     for kept in [*_ALL]:
         kept.start()
 

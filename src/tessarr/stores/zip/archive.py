@@ -289,7 +289,7 @@ class Archive:
             self._file = zipformat.DescriptorFile(os.open(self.path, os.O_RDONLY | _BINARY))
 
     def _discard(self) -> None:
-        """Lets go of the lock and of the hidden file, unless that has become the archive."""
+        """Release the lock, and remove the hidden file unless it has become the archive."""
         if self._staged:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._staged)

@@ -63,7 +63,7 @@ def copy(source: File, target: File, nbytes: int) -> None:
 
 
 class DescriptorFile:
-    """A `File` on a descriptor of the operating system, closed when nobody has it any more.
+    """A `File` on a descriptor of the operating system, closed with the last reference to it.
 
     Not earlier: another thread may be reading, and a closed descriptor's number soon belongs to another file.
     """

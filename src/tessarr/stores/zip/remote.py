@@ -2,7 +2,7 @@
 
 Opening costs two requests side by side (the size, and the last 64 KiB with the directory; a third one for a directory
 that is larger). A whole value costs one request: header and data from the entry's beginning to the next entry's. Parts
-of a stored entry cost one wave as well: where its data begins is told by a header of its own, which is asked for along
+of a stored entry cost one wave as well: the local header of the entry says where its data begins, and is requested along
 with the parts, and the parts with 64 bytes more than needed, so that they contain what was meant wherever it begins.
 
 Read-only. The archive must not change while it is open. Source: PKWARE APPNOTE 6.3.10, sections 4.3.7 and 4.3.12.

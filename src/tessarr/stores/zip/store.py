@@ -49,7 +49,7 @@ _List = list
 class ZipStore(ConditionalStore):
     """A zip archive at a path, or in a seekable binary file object.
 
-    `mode`: ``r`` reads, ``a`` reads and writes, ``w`` begins anew, ``x`` begins what must not exist. `read_only` is what
+    `mode`: ``r`` reads, ``a`` reads and writes, ``w`` truncates, ``x`` creates what must not exist. `read_only` is what
     `mode` says unless given. `compression` (``zipfile.ZIP_STORED``, ``ZIP_DEFLATED`` or ``ZIP_BZIP2``) is for new values,
     which codecs have usually compressed already. ``allowZip64=False`` refuses archives that would need it.
 

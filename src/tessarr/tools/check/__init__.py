@@ -105,7 +105,7 @@ def _lost(store: Store, entries: dict[str, Entry]) -> set[str]:
 
 
 def _nodes_below(store: Store, prefix: str, missing: set[str]) -> list[Entry]:
-    """The nodes under a prefix that is none itself, looked for in a few levels; `missing` gets what leads to them."""
+    """Find the nodes below a prefix that is not a node, in a few levels; add the groups that are missing to `missing`."""
     waiting, found = [prefix], list[Entry]()
     for _ in range(_LEVELS):
         below = [child[:-1] for parent in waiting for child in store.list_dir(f"{parent}/").prefixes][:_WIDTH]

@@ -193,7 +193,7 @@ class ArrayCheck:
             try:
                 where = shard.entry(index, inner, nbytes)
             except ShardIndexError:
-                continue  # told by shard_findings
+                continue  # reported by shard_findings
             if where is not None:
                 for finding in _decode(shard.inner.decode, view[where.start : where.stop], make):
                     yield make(finding.rule, f"inner chunk {inner}: {finding.message}", quarantine=True)

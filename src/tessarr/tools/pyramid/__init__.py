@@ -18,7 +18,7 @@ length along an axis is the length before divided by the factor, rounded up. Wha
 
 A run that was stopped is taken up by calling again with the same arguments: pieces that the note counts are not done
 again, unless the array's stored values have changed since. Nothing of it is left behind once the pyramid is complete. In a
-ZIP archive, which cannot delete, levels are put only when they are complete (`tessarr.tools.pyramid.aside`).
+ZIP archive, which cannot delete, levels are put only when they are complete (`tessarr.tools.pyramid.staged_levels`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from tessarr.core.group import Group
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError
-from tessarr.tools.pyramid.aside import aside, publish, put_into
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
 from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Note, build_level
 from tessarr.tools.pyramid.reduce import Method, check_method, check_missing
+from tessarr.tools.pyramid.staged_levels import publish, put_into, staging_group
 
 __all__ = ["Describing", "Level", "Method", "Progress", "build_pyramid"]
 
@@ -94,7 +94,7 @@ def build_pyramid(
         where.attrs.asdict(), base, made, convention, chosen, name=name, labels=labels, axes=axes, scale=scale,
         translation=translation,
     )  # fmt: skip
-    with aside(where, base) as built:
+    with staging_group(where, base) as built:
         note = Note.of(built, base, made, chosen, missing, memory, jobs)
         _make(where, built, base, made, chosen, missing, note, overwrite, resume, memory, jobs, progress)
         added = {key: value for key, value in described.items() if where.attrs.get(key) != value}

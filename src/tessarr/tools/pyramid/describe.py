@@ -168,7 +168,7 @@ def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
     if version == "0.4" and base._metadata.dimension_separator != "/" and base.ndim > 1:
         raise UnsupportedOperationError(
             'OME-Zarr 0.4 wants "/" between the indices of chunk keys', path=base.name,
-            got=repr(base._metadata.dimension_separator), hint="Store the array anew with dimension_separator='/'",
+            got=repr(base._metadata.dimension_separator), hint="Rewrite the array with dimension_separator='/'",
         )  # fmt: skip
     names = [axis.name for axis in axes]
     if version == "0.5" and list(base.dimension_names or ()) != names:

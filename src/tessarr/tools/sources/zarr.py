@@ -28,7 +28,7 @@ class ZarrSource:
             self.nodes += [_node(path, member) for path, member in sorted(found, key=lambda item: item[0].split("/"))]
 
     def close(self) -> None:
-        """Nothing is held; the store belongs to whoever opened it."""
+        """Do nothing: the caller that opened the store closes it."""
 
 
 def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:

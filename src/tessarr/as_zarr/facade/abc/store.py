@@ -1,6 +1,6 @@
 """zarr-python's ``zarr.abc.store``: the contract of its stores, whose methods are coroutines.
 
-A class of one's own inherits `Store` and writes ``get``, ``get_partial_values``, ``exists``, ``set``, ``delete``, ``list``,
+A user-defined class inherits `Store` and implements ``get``, ``get_partial_values``, ``exists``, ``set``, ``delete``, ``list``,
 ``list_prefix``, ``list_dir`` and the three ``supports_…``. tessarr calls it through `tessarr.core.asynchronous.stores`.
 """
 

@@ -40,7 +40,7 @@ def is_slice(x: Any) -> bool:
 
 
 def ensure_tuple(v: Any) -> tuple[Any, ...]:
-    """`v`, as the only item of a tuple where it is none."""
+    """Return `v`, wrapped in a tuple of one item unless it is a tuple."""
     return v if isinstance(v, tuple) else (v,)
 
 

@@ -1,6 +1,6 @@
 """One obstore client for everything of one place that is opened with the same options.
 
-A client holds the kept-alive connections, and loads the certificates; to make one anew for every array that is opened
+A client holds the kept-alive connections, and loads the certificates; a new one for every array that is opened
 costs some milliseconds, and with a server far away the round trips of new connections (one, and one or two more for
 TLS). Stores at different paths of one bucket or host share the client of its root, so that the second array of a place
 is opened over connections that are there already.
@@ -59,7 +59,7 @@ def _frozen(value: Any) -> object:
 
 
 _at_work = False
-"""obstore has threads in this process, which a forked child would wait for in vain."""
+"""Whether obstore has threads in this process, for which a forked child would wait for ever."""
 _left_behind = False
 """This process was forked from one where that was so."""
 

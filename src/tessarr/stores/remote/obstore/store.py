@@ -216,7 +216,7 @@ class ObjectStore(NetworkStore):
             if _NO_BUCKET.search(text):
                 return Fault("final", scrub(text), status=404)
             if "NoSuchUpload" in text:
-                # An upload in parts that was ended, or given up, though the answer was lost: it begins anew.
+                # A multipart upload that was completed or aborted while its response was lost: it starts over.
                 return Fault("again", scrub(text), status=404)
             return Fault("missing", "", status=404, outcome="ok")
         if name in ("AlreadyExistsError", "PreconditionError"):

@@ -26,8 +26,8 @@ from tessarr.tools.pyramid.levels import Level
 
 
 @contextmanager
-def aside(group: Group, base: Array) -> Iterator[Group]:
-    """The group that levels are built in: `group`, or for a store that cannot delete one in a directory beside it.
+def staging_group(group: Group, base: Array) -> Iterator[Group]:
+    """Yield the group to build levels in: `group`, or a group in a directory beside a store that cannot delete.
 
     The directory is removed when the block ends without an error; else it is kept, if the next run can find it.
     """
