@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,11 @@ JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[st
 """A value that a JSON document can hold."""
 
 JSONObject: TypeAlias = dict[str, JSON]
+
+AnyArray: TypeAlias = npt.NDArray[Any]
+"""A NumPy array whose data type is known only when the program runs."""
+AnyDType: TypeAlias = np.dtype[Any]
+"""A NumPy dtype that is known only when the program runs."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.generic]
 """Anything that exports one C-contiguous buffer. Who receives one may read it and may not write it."""

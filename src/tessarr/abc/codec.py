@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.buffer.cpu import Buffer, NDBuffer
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
@@ -29,7 +28,7 @@ from tessarr.core.array_spec import ArraySpec, array_spec, chunk_spec
 from tessarr.core.sync import sync
 from tessarr.dtypes.numeric import UInt8
 from tessarr.errors import CodecError
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyArray, JSONObject
 from tessarr.types import Buffer as PlainBuffer
 
 BaseCodec = Codec
@@ -126,14 +125,14 @@ class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
         """See `ArrayToArray.encoded_spec`."""
         return chunk_spec(self.resolve_metadata(array_spec(spec)))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
-        made: npt.NDArray[Any] = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+        made: AnyArray = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
         return made
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
-        made: npt.NDArray[Any] = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+        made: AnyArray = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
         return made
 
 
@@ -146,11 +145,11 @@ class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
         """See `ArrayToBytes.encoded_size`."""
         return self._size(spec.nbytes, array_spec(spec))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> PlainBuffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> PlainBuffer:
         """See `ArrayToBytes.encode`."""
         return _bytes_of(self, self._run("encode", NDBuffer(chunk), array_spec(spec)))
 
-    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         made = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
         if made.shape != spec.shape:

@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.types import AnyArray, AnyDType
+
 
 class Buffer:
     """A row of bytes."""
@@ -47,7 +49,7 @@ class Buffer:
         """The bytes as an array; shares memory."""
         return self._data
 
-    def as_numpy_array(self) -> npt.NDArray[Any]:
+    def as_numpy_array(self) -> AnyArray:
         """The bytes as a NumPy array; shares memory."""
         return self._data
 
@@ -89,7 +91,7 @@ class NDBuffer:
 
     def __init__(self, array: Any) -> None:
         """The memory of `array` is shared."""
-        self._data: npt.NDArray[Any] = np.asarray(array)
+        self._data: AnyArray = np.asarray(array)
 
     @classmethod
     def create(
@@ -120,7 +122,7 @@ class NDBuffer:
         """The array; shares memory."""
         return self._data
 
-    def as_numpy_array(self) -> npt.NDArray[Any]:
+    def as_numpy_array(self) -> AnyArray:
         """The array; shares memory."""
         return self._data
 
@@ -131,7 +133,7 @@ class NDBuffer:
         return self._data.reshape(())[()]
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """The dtype."""
         return self._data.dtype
 
@@ -201,9 +203,7 @@ class BufferPrototype(NamedTuple):
 buffer_prototype = numpy_buffer_prototype = BufferPrototype(Buffer, NDBuffer)
 
 
-def as_numpy_array_wrapper(
-    func: Callable[[npt.NDArray[Any]], bytes], buf: Buffer, prototype: BufferPrototype
-) -> Buffer:
+def as_numpy_array_wrapper(func: Callable[[AnyArray], bytes], buf: Buffer, prototype: BufferPrototype) -> Buffer:
     """What `func`, which takes and gives plain bytes, makes of a buffer."""
     return prototype.buffer.from_bytes(func(buf.as_numpy_array()))
 

@@ -16,11 +16,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-import numpy.typing as npt
-
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.types import JSON, Buffer, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject, Shape
 
 Kind = Literal["array_to_array", "array_to_bytes", "bytes_to_bytes"]
 
@@ -35,7 +32,7 @@ class ChunkSpec:
     """0-d, dtype ``data_type.dtype``."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """The NumPy dtype in memory."""
         return self.data_type.dtype
 
@@ -108,11 +105,11 @@ class ArrayToArray(Codec):
         """
 
     @abstractmethod
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """`chunk` has ``spec.shape`` and any strides; the result has the encoded spec's shape and may be a view."""
 
     @abstractmethod
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """The inverse; `spec` is the same *decoded* spec as for `encode`. `chunk` is not written; may return a view."""
 
 
@@ -129,17 +126,17 @@ class ArrayToBytes(Codec):
         """
 
     @abstractmethod
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """`chunk` has ``spec.shape``, any strides. The result may alias `chunk`'s memory."""
 
     @abstractmethod
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """The chunk, of ``spec.shape``, in any byte order (assigning it to ``spec.dtype`` gives the right values).
 
         The result may alias `data`. Raises `CodecError` when `data` is shorter or longer than it must be.
         """
 
-    def decode_into(self, data: Buffer, spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+    def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
         """Decode into `out`, of ``spec.shape``, any strides and a dtype to which ``spec.dtype`` casts. Raises as `decode`.
 
         `out` may hold anything when it raises.

@@ -10,16 +10,15 @@ Source: Zarr v3.1 core, "Codecs" and "Determination of encoded representations".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.errors import CodecError
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
 
 if TYPE_CHECKING:
     from tessarr.codecs.sharding import ShardLayout
@@ -128,7 +127,7 @@ class BoundChain:
             and all(isinstance(codec, TransposeCodec) for codec, _ in self._before)
         )
 
-    def encode(self, chunk: npt.NDArray[Any]) -> Buffer:
+    def encode(self, chunk: AnyArray) -> Buffer:
         """Encode one chunk (shape ``spec.shape``). The result may alias the chunk's memory."""
         for codec, spec in self._before:
             chunk = codec.encode(chunk, spec)
@@ -145,7 +144,7 @@ class BoundChain:
         """Whether the last decompressor, or the codec of varying elements, can write into memory laid out as the chunk's."""
         return self._direct or self._varying
 
-    def decode(self, data: Buffer) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer) -> AnyArray:
         """Decode one stored chunk to an array of ``spec.shape``, read-only or not, in any byte order.
 
         Raises `CodecError` for data that cannot be decoded to exactly one chunk.
@@ -159,7 +158,7 @@ class BoundChain:
             chunk = codec.decode(chunk, spec)
         return chunk
 
-    def decode_into(self, data: Buffer, out: npt.NDArray[Any]) -> None:
+    def decode_into(self, data: Buffer, out: AnyArray) -> None:
         """Decode one stored chunk into `out` (shape ``spec.shape``, dtype ``spec.dtype``, any strides).
 
         Decompresses straight into `out` when its memory is laid out as the chunk's.

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from tessarr.types import AnyArray
 
 _BLOCK = 1 << 16
 _OBJECTS = 1 << 8
 
 
-def is_fill(chunk: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
+def is_fill(chunk: AnyArray, fill: AnyArray) -> bool:
     """Whether every element of `chunk` has the bits of `fill` (0-d, of the same dtype)."""
     if chunk.size == 0:
         return True
@@ -43,7 +44,7 @@ def _equal(item: Any, value: Any) -> bool:
     return bool(item == value)
 
 
-def _uniform(piece: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
+def _uniform(piece: AnyArray, fill: AnyArray) -> bool:
     itemsize = piece.dtype.itemsize
     width = next(n for n in (8, 4, 2, 1) if itemsize % n == 0)
     unit = np.dtype(f"u{width}")

@@ -34,7 +34,7 @@ from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.emptiness import is_fill
 from tessarr.common.segments import Piece, flat, join
 from tessarr.errors import CodecError, MetadataValidationError, Problem, ShardIndexError, TessarrError
-from tessarr.types import JSON, Buffer, ByteRange, Coords, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, Buffer, ByteRange, Coords, JSONObject, Shape
 
 MISSING = 2**64 - 1
 _WRITE_ORDERS = ("morton", "lexicographic", "colexicographic", "unordered")
@@ -142,11 +142,11 @@ class ShardingCodec(ArrayToBytes):
         """Always ``None``: inner chunks may be left out. Checks that the inner chunks fit."""
         return ShardLayout(self, spec).encoded_size
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         return ShardLayout(self, spec).encode(chunk)
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         return ShardLayout(self, spec).decode(data)
 
@@ -342,7 +342,7 @@ class ShardLayout:
             number = number * n + i
         return number
 
-    def encode(self, shard: npt.NDArray[Any], *, keep_empty: bool = False) -> bytes:
+    def encode(self, shard: AnyArray, *, keep_empty: bool = False) -> bytes:
         """A stored shard of the values `shard`; inner chunks of nothing but fill are left out unless `keep_empty`."""
         chunks = {}
         for coords in self.coords():
@@ -354,7 +354,7 @@ class ShardLayout:
         index = np.full((*self.grid, 2), MISSING, np.uint64)
         return bytes(memoryview(self._index_chain.encode(index)).cast("B"))
 
-    def decode(self, data: Buffer) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer) -> AnyArray:
         """The values of a whole stored shard, as a new array."""
         chunks = self.split(data)
         out = np.empty(self.spec.shape, self.spec.dtype)

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from tessarr.conventions import cftime, framework
 from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, is_number
 from tessarr.conventions.xarray import find, read_coordinates, read_fill, write_fill
-from tessarr.types import JSONObject
+from tessarr.types import AnyArray, AnyDType, JSONObject
 
 NAME = "CF"
 ATTRIBUTES = frozenset({
@@ -139,13 +139,13 @@ class Packing:
             found |= stored > self._limit(self.valid_max, stored.dtype)
         return found
 
-    def _limit(self, value: float, dtype: np.dtype[Any]) -> float:
+    def _limit(self, value: float, dtype: AnyDType) -> float:
         """A limit; with ``_Unsigned`` a negative one is stated as it is stored."""
         if self.unsigned and dtype.kind == "u" and -(1 << (8 * dtype.itemsize - 1)) <= value < 0:
             return value + (1 << (8 * dtype.itemsize))
         return value
 
-    def decode(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    def decode(self, values: npt.ArrayLike) -> AnyArray:
         """The numbers that are meant, NaN where missing.
 
         Packed numbers, and integers that may be missing, become float64 whatever the values are, so that every part of
@@ -161,7 +161,7 @@ class Packing:
         result = floats * self.scale + self.offset if self.packed else floats
         return np.where(masked, np.nan, result)
 
-    def encode(self, values: npt.ArrayLike, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    def encode(self, values: npt.ArrayLike, dtype: AnyDType) -> AnyArray:
         """Stored values for meant ones: the nearest that `dtype` has; NaN becomes the first missing value.
 
         Raises `ValueError` for NaN when no missing value is stated, and for a scale of 0; `OverflowError` for what
@@ -186,7 +186,7 @@ class Packing:
             result.view(dtype)[missing] = self._missing_as(dtype)
         return result.view(dtype)
 
-    def _missing_as(self, dtype: np.dtype[Any]) -> Any:
+    def _missing_as(self, dtype: AnyDType) -> Any:
         """The first missing value as it is stored: with ``_Unsigned`` it may be stated as meant."""
         fill = self.missing[0] if self.missing else np.nan
         counted = self._meant(dtype)
@@ -194,13 +194,13 @@ class Packing:
             return np.array(fill, counted).view(dtype)
         return fill
 
-    def _meant(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    def _meant(self, dtype: AnyDType) -> AnyDType:
         """The dtype that stored integers are to be taken as."""
         if self.unsigned is None or dtype.kind not in "iu":
             return dtype
         return np.dtype(dtype.str.replace("i", "u") if self.unsigned else dtype.str.replace("u", "i"))
 
-    def _signed(self, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _signed(self, stored: AnyArray) -> AnyArray:
         counted = self._meant(stored.dtype)
         return stored if counted == stored.dtype else stored.view(counted)
 

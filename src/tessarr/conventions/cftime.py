@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.types import JSONObject
+from tessarr.types import AnyArray, JSONObject
 
 CALENDARS = {
     "standard": "standard",
@@ -133,7 +133,7 @@ def calendar_of(name: str | None) -> str:
     return found
 
 
-def decode(values: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
+def decode(values: npt.ArrayLike, units: str, calendar: str | None = None) -> AnyArray:
     """Dates (dtype `Dates`) of numbers in `units`. Raises `ValueError`; NaN is no date either."""
     days, rest = _moments(values, units, calendar)
     out = np.empty(days.shape, Dates)
@@ -166,7 +166,7 @@ def _moments(
     return np.asarray(start + days + more, np.int64), np.asarray(rest + np.zeros_like(days), np.int64)
 
 
-def _whole(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _whole(numbers: AnyArray) -> npt.NDArray[np.int64]:
     """Integers as int64. Raises `ValueError` for what is larger, and for what is no number."""
     if numbers.dtype.kind not in "iu" or (numbers.dtype == np.uint64 and numbers.size and numbers.max() >= 1 << 63):
         raise ValueError(f"times are integers up to 2**63 or floats, got {numbers.dtype}")
@@ -195,7 +195,7 @@ def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) ->
     return exact
 
 
-def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[Any]:
+def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> AnyArray:
     """Numbers in `units` for dates: ``datetime64`` values, or the dtype `Dates`.
 
     int64 where every date falls on a whole unit, else float64.
@@ -306,7 +306,7 @@ def _civil_date(days: _Ints, *, gregorian: bool) -> tuple[_Ints, _Ints, _Ints]:
     return year + (month <= 2), month, day
 
 
-def as_text(dates: npt.NDArray[Any]) -> Sequence[str]:
+def as_text(dates: AnyArray) -> Sequence[str]:
     """Dates of the dtype `Dates` as ISO text."""
     return [f"{y:04d}-{m:02d}-{d:02d}T{u // 3_600_000_000:02d}:{u // 60_000_000 % 60:02d}:{u // 1_000_000 % 60:02d}"
             for y, m, d, u in dates.reshape(-1).tolist()]  # fmt: skip

@@ -34,7 +34,7 @@ from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, shown
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Remote
-from tessarr.types import Shape, ZarrFormat
+from tessarr.types import AnyArray, AnyDType, Shape, ZarrFormat
 
 
 class Array(Selecting):
@@ -97,7 +97,7 @@ class Array(Selecting):
         return prod(self._metadata.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """NumPy dtype of elements in memory."""
         return self._metadata.data_type.dtype
 
@@ -177,7 +177,7 @@ class Array(Selecting):
         """Indexing by whole chunks."""
         return Blocks(self)
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         if copy is False:
             raise ValueError("an array in a store cannot become a NumPy array without a copy")
         values = np.asarray(self[...])
@@ -205,7 +205,7 @@ class Array(Selecting):
             first = until
 
     @sans_io
-    def astype(self, dtype: npt.DTypeLike) -> Steps[npt.NDArray[Any]]:
+    def astype(self, dtype: npt.DTypeLike) -> Steps[AnyArray]:
         """All elements as a NumPy array of `dtype`."""
         (values,) = yield [Call(lambda: self[...], self.read_async, isinstance(self._store, Remote))]
         return np.asarray(values).astype(dtype)

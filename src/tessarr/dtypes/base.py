@@ -12,12 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
-import numpy.typing as npt
+from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
 
-from tessarr.types import JSON, ZarrFormat
-
-Scalar = npt.NDArray[Any]
+Scalar = AnyArray
 """A 0-d array: one element with its exact bits."""
 
 
@@ -31,7 +28,7 @@ class DataType(ABC):
 
     @property
     @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """The NumPy dtype of an array of this type in memory, in the byte order the document declared (v1, v2) or
         native (v3)."""
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
-from tessarr.types import JSON, ZarrFormat
+from tessarr.types import JSON, AnyDType, ZarrFormat
 
 Endianness: TypeAlias = Literal["little", "big"]
 
@@ -56,7 +56,7 @@ class Element(DataType):
 
     # -- zarr-python's names -----------------------------------------------------------------------------------
 
-    def to_native_dtype(self) -> np.dtype[Any]:
+    def to_native_dtype(self) -> AnyDType:
         """`dtype`, under the name that zarr-python uses."""
         return self.dtype
 
@@ -107,7 +107,7 @@ class Ordered(Element):
         return "<" if self.endianness == "little" else ">"
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """See `DataType.dtype`."""
         return np.dtype(self.order + self.code)
 
@@ -158,19 +158,19 @@ def endianness_of(order: str) -> Endianness:
 # -- exact bits ----------------------------------------------------------------------------------------------------
 
 
-def order_of(dtype: np.dtype[Any]) -> Endianness:
+def order_of(dtype: AnyDType) -> Endianness:
     """The byte order of `dtype`; of a structured one, that of its first field."""
     while dtype.fields:
         dtype = dtype[0]
     return endianness_of("=" if dtype.byteorder == "|" else dtype.byteorder)
 
 
-def from_bytes(data: bytes, dtype: np.dtype[Any]) -> Scalar:
+def from_bytes(data: bytes, dtype: AnyDType) -> Scalar:
     """The read-only 0-d array that `data` holds, laid out as `dtype` says; it owns a reference to `data`."""
     return np.frombuffer(data, dtype=dtype, count=1).reshape(())
 
 
-def from_bits(bits: int, dtype: np.dtype[Any]) -> Scalar:
+def from_bits(bits: int, dtype: AnyDType) -> Scalar:
     """The element whose bits, read as an unsigned integer, are `bits`."""
     return from_bytes(bits.to_bytes(dtype.itemsize, order_of(dtype)), dtype)
 
@@ -188,7 +188,7 @@ def as_scalar(value: object) -> Scalar | None:
     return np.asarray(value) if isinstance(value, np.generic) else None
 
 
-def same_type(scalar: Scalar, dtype: np.dtype[Any]) -> bool:
+def same_type(scalar: Scalar, dtype: AnyDType) -> bool:
     """Whether `scalar` is of `dtype` up to byte order."""
     return scalar.dtype.newbyteorder("=") == dtype.newbyteorder("=")
 

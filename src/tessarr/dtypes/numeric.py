@@ -36,7 +36,7 @@ from tessarr.dtypes.element import (
     same_type,
     to_bits,
 )
-from tessarr.types import JSON, ZarrFormat
+from tessarr.types import JSON, AnyDType, ZarrFormat
 
 
 class Plain(Element):
@@ -59,7 +59,7 @@ class Bool(Plain):
     name = "bool"
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """``np.dtype(bool)``."""
         return np.dtype(np.bool_)
 
@@ -161,7 +161,7 @@ class _Byte(Integer, Plain):
     bits = 8
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """One byte; byte order has no meaning."""
         return np.dtype(self.name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from tessarr.dtypes.base import DataType
 from tessarr.dtypes.element import Element
 from tessarr.dtypes.named import KINDS, TYPESTR, from_typestr, from_v3, short, unknown
 from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError
-from tessarr.types import JSON
+from tessarr.types import JSON, AnyDType
 
 DTypeLike: TypeAlias = "npt.DTypeLike | DataType | Mapping[str, JSON]"
 """What users give as ``dtype``."""
@@ -122,7 +122,7 @@ def _is_v3_name(text: str) -> bool:
     return re.fullmatch(r"[a-z][a-z0-9._-]+", text) is not None and registry.get("data_type", text) is not None
 
 
-def _from_native(native: np.dtype[Any], object_codec: str | None) -> DataType:
+def _from_native(native: AnyDType, object_codec: str | None) -> DataType:
     if native.type.__module__ == "ml_dtypes":
         names = {"complex32": "complex_float16", "bcomplex32": "complex_bfloat16"}
         made = from_v3(names.get(native.name, native.name))

@@ -50,7 +50,7 @@ from tessarr.dtypes.element import (
     text_of,
 )
 from tessarr.errors import DataTypeValidationError
-from tessarr.types import JSON, ZarrFormat
+from tessarr.types import JSON, AnyDType, ZarrFormat
 
 
 class _FixedBytes(Element):
@@ -70,7 +70,7 @@ class _FixedBytes(Element):
         return {"length": self.length}
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """NumPy's ``V`` or ``S`` of this length."""
         return np.dtype(f"{self.kind}{self.length}")
 

@@ -17,7 +17,7 @@ Source: the registered data types' own pages in the extensions repository; OCP M
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,10 +25,10 @@ from tessarr.dtypes import floats
 from tessarr.dtypes.element import Element, Ordered
 from tessarr.dtypes.numeric import Complex, Float16, Floating, Integer, Plain
 from tessarr.errors import DataTypeValidationError, MissingDependencyError
-from tessarr.types import JSON
+from tessarr.types import JSON, AnyDType
 
 
-def _ml_dtype(name: str) -> np.dtype[Any]:
+def _ml_dtype(name: str) -> AnyDType:
     """The dtype `name` of `ml_dtypes`. Raises `MissingDependencyError`."""
     try:
         import ml_dtypes
@@ -41,13 +41,13 @@ def _ml_dtype(name: str) -> np.dtype[Any]:
         raise MissingDependencyError(
             f"data type {name} needs a newer ml_dtypes", hint="Update it with: pip install -U ml_dtypes"
         )
-    dtype: np.dtype[Any] = np.dtype(found)
+    dtype: AnyDType = np.dtype(found)
     return dtype
 
 
 class _OneByte(Plain):
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """The dtype of this name in `ml_dtypes`."""
         return _ml_dtype(self.name)
 
@@ -95,7 +95,7 @@ class BFloat16(Floating, Ordered, Plain):
     name, layout = "bfloat16", floats.BFLOAT16
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """``ml_dtypes.bfloat16`` in the stated byte order."""
         return _ml_dtype("bfloat16").newbyteorder(self.order)  # type: ignore[arg-type]
 
@@ -192,7 +192,7 @@ class _SmallComplex(Complex, Plain):
         return self.part()
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """Structured: fields ``real`` and ``imag``."""
         part = self._part().dtype
         return np.dtype([("real", part), ("imag", part)])
@@ -216,7 +216,7 @@ class _WideSmallComplex(Ordered, _SmallComplex):
         return self.part(endianness=self.endianness)
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """Structured: fields ``real`` and ``imag`` in the stated byte order."""
         part = self._part().dtype
         return np.dtype([("real", part), ("imag", part)])

@@ -44,7 +44,7 @@ from tessarr.dtypes.element import (
 )
 from tessarr.dtypes.named import from_v3
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
-from tessarr.types import JSON, Shape, ZarrFormat
+from tessarr.types import JSON, AnyDType, Shape, ZarrFormat
 
 MAX_NESTING = 64
 """Deeper records are refused: they only come from hostile documents."""
@@ -93,7 +93,7 @@ class Struct(Element):
         return {"fields": self.fields}
 
     @cached_property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """NumPy's structured dtype, packed."""
         return np.dtype([(member.name, member.data_type.dtype, member.shape) for member in self.members])
 

@@ -44,7 +44,7 @@ from tessarr.dtypes.element import (
 from tessarr.dtypes.numeric import Plain
 from tessarr.dtypes.raw import byte_list
 from tessarr.errors import DataTypeValidationError
-from tessarr.types import JSON, ZarrFormat
+from tessarr.types import JSON, AnyDType, ZarrFormat
 
 Parse: TypeAlias = Callable[[JSON, None], DataType]
 """From a v2 ``dtype`` that is no object type to the data type."""
@@ -52,7 +52,7 @@ Parse: TypeAlias = Callable[[JSON, None], DataType]
 
 class _Variable(Element):
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """NumPy's object dtype."""
         return np.dtype(np.object_)
 
@@ -80,7 +80,7 @@ class VariableLengthUTF8(_Variable, Plain):
     object_codec: ClassVar[str | None] = "vlen-utf8"
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """``np.dtypes.StringDType()``."""
         return np.dtypes.StringDType()  # type: ignore[no-any-return,unused-ignore]
 

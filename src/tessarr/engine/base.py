@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy.typing as npt
-
 from tessarr.common.segments import Piece, Stored
 from tessarr.engine.bound import BoundArray
 from tessarr.indexing.selection import Selection
 from tessarr.stores.fetch import Fetch, Version
-from tessarr.types import Buffer, Coords
+from tessarr.types import AnyArray, Buffer, Coords
 
 
 class Request(NamedTuple):
@@ -102,32 +100,32 @@ class Engine(Protocol):
     def supports(self, bound: BoundArray) -> str | None:
         """``None``, or a sentence that says why this engine cannot serve `bound`."""
 
-    def plan_read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> ReadPlan:
+    def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
         """Plan a read into `out`, for `tessarr.engine.run` to carry out, alone or together with others."""
 
-    def plan_write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> WritePlan:
+    def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         """Plan a write of `value`, for `tessarr.engine.write_chunks` to carry out."""
 
-    def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    def read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         """Fill `out`: shape ``selection.shape``, dtype ``bound.dtype``, writable, any strides, owned by the caller.
 
         Raises `CodecError` (with path, chunk and key) for chunks that cannot be decoded, `StoreError` for I/O faults.
         `out` is undefined after an error.
         """
 
-    async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    async def read_async(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         """Call `read` without blocking the event loop."""
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """The element at `index` as a NumPy scalar; ``None`` where this engine has no shorter way than `read`, or where
         `index` is not one plain `int` inside the array per axis."""
 
-    def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    def write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """Store `value`: broadcastable to ``selection.shape``, dtype ``bound.dtype``, any strides, not modified.
 
         Every stored value is replaced atomically; chunks that are not covered whole are updated under the store's
         lock. After an error some chunks hold the new value and the others the old one.
         """
 
-    async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """Call `write` without blocking the event loop."""

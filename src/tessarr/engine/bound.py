@@ -7,9 +7,6 @@ per distinct shape, made when first met.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
@@ -19,7 +16,7 @@ from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.protocols import Remote
-from tessarr.types import Coords, Shape
+from tessarr.types import AnyDType, Coords, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class BoundArray:
     """0-d, dtype `dtype`: what a missing chunk holds."""
     shape: Shape
     """Shape of the array."""
-    dtype: np.dtype[Any]
+    dtype: AnyDType
     """NumPy dtype of elements in memory."""
     read_only: str | None = None
     """Why the array must not be written; ``None`` when it may."""

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
 
-import numpy.typing as npt
-
-from tessarr.types import JSON, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 
 class Axis(Protocol):
@@ -34,7 +32,7 @@ class Axis(Protocol):
     def find(self, position: int) -> int:
         """The chunk that holds element `position` (``0 <= position < length``)."""
 
-    def find_many(self, positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def find_many(self, positions: AnyArray) -> AnyArray:
         """`find` for an int64 array; int64 result of the same shape."""
 
     @property

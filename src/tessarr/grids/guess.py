@@ -22,7 +22,7 @@ import numpy as np
 from tessarr.grids.base import ChunkGrid
 from tessarr.grids.rectilinear import RectilinearGrid
 from tessarr.grids.regular import RegularGrid
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
 CHUNK_NBYTES = 1 << 20
 """Target for a chunk, decoded: large enough that codecs and requests amortise, small enough for a core's cache."""
@@ -34,7 +34,7 @@ SHARDS_MAX = 10_000
 """Objects that an array may have before shards are made larger than `SHARD_NBYTES`."""
 
 Chunks: TypeAlias = (
-    "int | str | bool | Sequence[int | None | Sequence[int | Sequence[int]]] | np.ndarray[Any, Any] | np.integer[Any]"
+    "int | str | bool | Sequence[int | None | Sequence[int | Sequence[int]]] | AnyArray | np.integer[Any]"
 )
 """What `normalize_chunks` accepts."""
 

@@ -25,12 +25,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.grids.base import Axis, ChunkGrid
 from tessarr.grids.regular import RegularAxis
-from tessarr.types import JSON, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 Run: TypeAlias = tuple[int, int]
 """A chunk length and how often it repeats."""
@@ -97,7 +96,7 @@ class VariedAxis:
         size, count = self._runs[run]
         return self._ends[run] - count + (position - self._starts[run]) // size
 
-    def find_many(self, positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def find_many(self, positions: AnyArray) -> AnyArray:
         """`find` for an int64 array; int64 result of the same shape."""
         if not self.nchunks:
             return np.zeros_like(positions)

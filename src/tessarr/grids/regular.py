@@ -18,15 +18,14 @@ refused with ``strict=True`` or the setting ``strict`` (v3 requires every length
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.grids.base import ChunkGrid
 from tessarr.settings import is_strict
-from tessarr.types import JSON, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 
 class RegularAxis:
@@ -62,7 +61,7 @@ class RegularAxis:
         """The chunk that holds element `position` (``0 <= position < length``)."""
         return position // self._size
 
-    def find_many(self, positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def find_many(self, positions: AnyArray) -> AnyArray:
         """`find` for an int64 array; int64 result of the same shape."""
         if self._size >= self.length:
             return np.zeros_like(positions)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from tessarr.errors import ArrayIndexError, BoundsCheckError
 from tessarr.indexing.selection import IndexArray, Selection
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = AnyArray
 
 FORWARD = slice(None)
 BACKWARD = slice(None, None, -1)

@@ -16,7 +16,7 @@ from tessarr.errors import ArrayIndexError
 from tessarr.indexing.base import BACKWARD, FORWARD, Request, indices, integer, interval, is_integer
 from tessarr.indexing.basic import expand_basic, refusal
 from tessarr.indexing.selection import IndexArray, Outer
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
 
 def orthogonal(selection: Any, shape: Shape) -> Request:
@@ -65,7 +65,7 @@ def _positions(item: Any, length: int, axis: int) -> IndexArray:
     return np.flatnonzero(array).astype(np.int64, copy=False)
 
 
-def as_index_array(item: Any) -> np.ndarray[Any, Any]:
+def as_index_array(item: Any) -> AnyArray:
     """`item` as an array of integers or booleans; an empty list is an integer array.
 
     Raises `ArrayIndexError` when it is neither.

@@ -19,7 +19,7 @@ from tessarr.errors import ArrayIndexError, VindexInvalidSelectionError
 from tessarr.indexing.base import Request, indices
 from tessarr.indexing.orthogonal import as_index_array
 from tessarr.indexing.selection import IndexArray, Outer, Points
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
 
 def coordinate(selection: Any, shape: Shape) -> Request:
@@ -82,6 +82,6 @@ def at_points(coords: list[IndexArray], shape: Shape) -> Request:
     return Request(selection, shape, split=None if len(shape) == 1 else shape)
 
 
-def _kinds(arrays: list[np.ndarray[Any, Any]]) -> str:
+def _kinds(arrays: list[AnyArray]) -> str:
     """Data types and shapes of `arrays`, for messages."""
     return ", ".join(f"{array.dtype} {array.shape}" for array in arrays) or "nothing"

@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from tessarr.codecs.base import Codec
 from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.grids.base import ChunkGrid
 from tessarr.keys.base import ChunkKeyEncoding
-from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
+from tessarr.types import JSON, AnyDType, JSONObject, Shape, ZarrFormat
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 """The attribute in which v1 and v2 arrays name their dimensions."""
@@ -77,7 +75,7 @@ class ArrayMetadata:
         return len(self.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """NumPy dtype of elements in memory."""
         return self.data_type.dtype
 

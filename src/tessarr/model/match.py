@@ -29,6 +29,7 @@ from tessarr.model.canonical import canonical
 from tessarr.model.comparison import diff, own_json, same
 from tessarr.model.node import ArraySpec, GroupSpec, Spec
 from tessarr.model.valid import NodeProblem
+from tessarr.types import AnyDType
 
 Pattern: TypeAlias = "Mapping[str, Any] | Callable[[Any], object] | Spec"
 """A partial model, a predicate over the node, or a whole model."""
@@ -145,7 +146,7 @@ def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> 
         yield NodeProblem(path, loc, "value", f"expected {wanted!r}, got {found!r}")
 
 
-def _is_dtype(found: Any, wanted: str | np.dtype[Any] | type) -> bool:
+def _is_dtype(found: Any, wanted: str | AnyDType | type) -> bool:
     """Whether a type is what the pattern wants: a family, a NumPy type (abstract ones too), or a v3 name.
 
     Raises `ValueError` for any other word: no array could ever have it.

@@ -16,7 +16,7 @@ from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
 from tessarr.tools.digest import blocks
 from tessarr.tools.transfer import same_value, values_in
-from tessarr.types import JSONObject, Progress
+from tessarr.types import AnyArray, JSONObject, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _values(a: Any, b: Any, path: str) -> ValueDifference | None:
     return ValueDifference(path, count, a.size, first, message)
 
 
-def equal_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def equal_elements(a: AnyArray, b: AnyArray) -> npt.NDArray[np.bool_]:
     """Where two arrays of one shape hold the same bits (text: the same text), as booleans.
 
     >>> equal_elements(np.array([0.0, np.nan, 1]), np.array([-0.0, np.nan, 1]))

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.types import AnyArray
+
 # Viridis at ten evenly spaced places; between them the eye sees no difference from straight lines.
 _VIRIDIS = np.array(
     [
@@ -38,7 +40,7 @@ _SMALLEST_SIDE = 480
 
 
 def colours(
-    values: npt.NDArray[Any], *, limits: tuple[float, float] | None = None, missing: Any = None
+    values: AnyArray, *, limits: tuple[float, float] | None = None, missing: Any = None
 ) -> npt.NDArray[np.uint8]:
     """A plane of numbers as red, green, blue and opacity: shape ``(*values.shape, 4)``.
 

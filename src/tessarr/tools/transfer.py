@@ -12,18 +12,17 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import BaseZarrError
 from tessarr.indexing.boxes import Box, boxes_of_chunks
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
 PIECE_NBYTES = 64 << 20
 """About so much is held in memory at once, or one stored chunk of the target where that is more."""
 
-Read: TypeAlias = Callable[[Box], npt.NDArray[Any]]
+Read: TypeAlias = Callable[[Box], AnyArray]
 Done: TypeAlias = Callable[[int], None]
 """Called with the number of elements that are done."""
 
@@ -95,7 +94,7 @@ def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done
                 done(size)
 
 
-def values_in(array: Array, box: Box) -> npt.NDArray[Any]:
+def values_in(array: Array, box: Box) -> AnyArray:
     """The values of a box as an array of the array's dtype. NumPy would make another one of what a 0-d array gives."""
     value = array[box or ...]
     if isinstance(value, np.ndarray) and value.shape == tuple(part.stop - part.start for part in box):
@@ -105,7 +104,7 @@ def values_in(array: Array, box: Box) -> npt.NDArray[Any]:
     return made
 
 
-def identical(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+def identical(a: AnyArray, b: AnyArray) -> bool:
     """Whether two arrays hold the same values to the bit; byte order and the padding of records do not count.
 
     >>> import numpy as np
@@ -125,7 +124,7 @@ def identical(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     return _native(a).tobytes() == _native(b).tobytes()
 
 
-def _native(a: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _native(a: AnyArray) -> AnyArray:
     return a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
 
 

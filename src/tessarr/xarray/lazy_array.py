@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from xarray.backends.common import BackendArray
 from xarray.coding.strings import create_vlen_dtype
 from xarray.core import indexing
+
+from tessarr.types import AnyArray
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -29,14 +30,14 @@ class CoordinateBatch:
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[str, Array] = {}
-        self._values: dict[str, npt.NDArray[Any]] = {}
+        self._values: dict[str, AnyArray] = {}
         left = MOST_BYTES
         for name, array in sorted(arrays.items(), key=lambda item: item[1].nbytes):
             left -= array.nbytes
             if left >= 0:
                 self._waiting[name] = array
 
-    def values(self, name: str) -> npt.NDArray[Any] | None:
+    def values(self, name: str) -> AnyArray | None:
         """All values of the coordinate `name`, in the array's own dtype; ``None`` when it has to be read alone."""
         from tessarr.core.array_parts.read_many import read_many
         from tessarr.errors import TessarrError

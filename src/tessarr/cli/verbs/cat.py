@@ -9,12 +9,12 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.cli.places import open_node
 from tessarr.cli.printing import OK, add_place, add_verb, jsonable, print_json
 from tessarr.core.array import Array
 from tessarr.errors import ArrayNotFoundError, BoundsCheckError, UnsupportedOperationError
+from tessarr.types import AnyArray
 
 Axis: TypeAlias = "int | range | list[int]"
 """What is selected of one axis: one index (the axis vanishes), a range, or a list of indices."""
@@ -139,7 +139,7 @@ def _index(index: int, length: int, dimension: int) -> int:
     return index % length
 
 
-def read(array: Array, axes: list[Axis], fields: list[str]) -> npt.NDArray[Any]:
+def read(array: Array, axes: list[Axis], fields: list[str]) -> AnyArray:
     """The selected values; axes with one index vanish."""
     if not axes:
         return _fields(np.asarray(array[()]), fields)
@@ -153,7 +153,7 @@ def _as_selection(axis: Axis) -> Any:
     return axis if isinstance(axis, int) else np.asarray(axis, dtype=np.intp)
 
 
-def _fields(values: npt.NDArray[Any], fields: list[str]) -> npt.NDArray[Any]:
+def _fields(values: AnyArray, fields: list[str]) -> AnyArray:
     if not fields:
         return values
     known = values.dtype.names
@@ -184,7 +184,7 @@ def shown(array: Array, axes: list[Axis], fields: list[str], *, everything: bool
         return str(values)
 
 
-def _pieces(array: Array, axes: list[Axis], fields: list[str]) -> Iterator[npt.NDArray[Any]]:
+def _pieces(array: Array, axes: list[Axis], fields: list[str]) -> Iterator[AnyArray]:
     """The selected values in bounded pieces along the first axis that is left."""
     first = next((d for d, axis in enumerate(axes) if not isinstance(axis, int)), None)
     if first is None:

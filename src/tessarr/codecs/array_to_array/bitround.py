@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,11 @@ import numpy.typing as npt
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import check_members, integer, read_members
 from tessarr.errors import CodecError
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyArray, AnyDType, JSONObject
 
 _CHECKS = {"keepbits": integer(0)}
 
-MANTISSA: dict[np.dtype[Any], int] = {np.dtype("f2"): 10, np.dtype("f4"): 23, np.dtype("f8"): 52}
+MANTISSA: dict[AnyDType, int] = {np.dtype("f2"): 10, np.dtype("f4"): 23, np.dtype("f8"): 52}
 """Explicit bits of the mantissa, by native dtype."""
 
 
@@ -63,7 +63,7 @@ class BitRoundCodec(ArrayToArray):
             raise CodecError("bitround cannot keep 0 bits of integers", codec=self.name, expected="at least 1 bit")
         return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         native = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("="))
         if native.dtype.kind == "c":
@@ -76,18 +76,18 @@ class BitRoundCodec(ArrayToArray):
             return np.where(np.isnat(native), native, whole)
         return round_floats(native, self.keepbits)
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """`chunk` itself."""
         return chunk
 
 
-def _mantissa(dtype: np.dtype[Any]) -> int | None:
+def _mantissa(dtype: AnyDType) -> int | None:
     if dtype.name == "bfloat16":
         return 7
     return MANTISSA.get(dtype.newbyteorder("=")) if dtype.kind == "f" else None
 
 
-def round_floats(values: npt.NDArray[Any], keepbits: int) -> npt.NDArray[Any]:
+def round_floats(values: AnyArray, keepbits: int) -> AnyArray:
     """`values` rounded half to even to `keepbits` bits of mantissa; `values` itself when nothing is dropped."""
     bits = _mantissa(values.dtype)
     if bits is None:
@@ -108,7 +108,7 @@ def round_floats(values: npt.NDArray[Any], keepbits: int) -> npt.NDArray[Any]:
     return result.view(values.dtype)
 
 
-def _round_integers(values: npt.NDArray[Any], keepbits: int) -> npt.NDArray[Any]:
+def _round_integers(values: AnyArray, keepbits: int) -> AnyArray:
     width = 8 * values.dtype.itemsize
     if keepbits >= width:
         return values

@@ -30,7 +30,7 @@ from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import Check, check_members, choice, optional, read_members
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, DataTypeValidationError, MetadataValidationError, Problem, TessarrError
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyArray, AnyDType, JSONObject
 
 Rounding = Literal["nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"]
 OutOfRange = Literal["clamp", "wrap"]
@@ -132,11 +132,11 @@ class CastValueCodec(ArrayToArray):
         self._table(self.decode_map, self.data_type, spec.data_type)
         return encoded
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         return self._cast(chunk, spec.data_type, self.data_type, self.encode_map)
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         return self._cast(chunk, self.data_type, spec.data_type, self.decode_map)
 
@@ -146,9 +146,7 @@ class CastValueCodec(ArrayToArray):
         except (TessarrError, ValueError, TypeError, OverflowError) as error:
             raise CodecError(f"scalar_map holds what is no value of its type: {error}", codec=self.name) from error
 
-    def _cast(
-        self, chunk: npt.NDArray[Any], source: DataType, target: DataType, pairs: Pairs | None
-    ) -> npt.NDArray[Any]:
+    def _cast(self, chunk: AnyArray, source: DataType, target: DataType, pairs: Pairs | None) -> AnyArray:
         values = _plain(chunk, source)
         mapped = np.zeros(chunk.shape, bool)
         replaced: list[tuple[npt.NDArray[np.bool_], Any]] = []
@@ -167,7 +165,7 @@ class CastValueCodec(ArrayToArray):
             out[where] = value
         return out
 
-    def _to_integer(self, values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
+    def _to_integer(self, values: AnyArray, target: DataType) -> AnyArray:
         low, high = limits(target)
         if values.dtype.kind == "f":
             return self._float_to_integer(values, target)
@@ -183,7 +181,7 @@ class CastValueCodec(ArrayToArray):
                     return _wrapped(values.astype(np.uint64), target)
         return _stored(values, target)
 
-    def _float_to_integer(self, values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
+    def _float_to_integer(self, values: AnyArray, target: DataType) -> AnyArray:
         low, high = limits(target)
         if np.isnan(values).any():
             raise self._outside(float("nan"), target, "Map NaN in scalar_map")
@@ -205,7 +203,7 @@ class CastValueCodec(ArrayToArray):
             integers = np.where(below, wide(low), np.where(above, wide(high), integers))
         return _stored(integers, target)
 
-    def _to_float(self, values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
+    def _to_float(self, values: AnyArray, target: DataType) -> AnyArray:
         dtype = target.dtype if is_foreign(target.dtype) else target.dtype.newbyteorder("=")
         if values.dtype.kind == "f" and np.isnan(values).any() and not holds(dtype, float("nan")):
             raise self._outside(float("nan"), target, "Map NaN in scalar_map")
@@ -257,7 +255,7 @@ def _pairs(scalar_map: Mapping[str, Any] | None, direction: str) -> Pairs | None
     return tuple((key, value) for key, value in (pairs.items() if isinstance(pairs, Mapping) else pairs))
 
 
-def _plain(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:
+def _plain(values: AnyArray, data_type: DataType) -> AnyArray:
     """In native order; types of `ml_dtypes` as the NumPy type that holds all their values."""
     if is_foreign(values.dtype):
         return values.astype(np.int8 if number_kind(data_type) == "integer" else np.float32)
@@ -266,13 +264,13 @@ def _plain(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
-def _stored(values: npt.NDArray[Any], target: DataType) -> npt.NDArray[Any]:
+def _stored(values: AnyArray, target: DataType) -> AnyArray:
     """Integers within the target's range as the target."""
     narrow = values.astype(np.int8) if is_foreign(target.dtype) else values
     return np.array(narrow.astype(target.dtype))
 
 
-def _wrapped(words: npt.NDArray[np.uint64], target: DataType) -> npt.NDArray[Any]:
+def _wrapped(words: npt.NDArray[np.uint64], target: DataType) -> AnyArray:
     """The lowest bits of two's complement numbers as the target."""
     low, high = limits(target)
     bits = (high - low).bit_length()
@@ -283,7 +281,7 @@ def _wrapped(words: npt.NDArray[np.uint64], target: DataType) -> npt.NDArray[Any
     return np.array((unsigned.view(f"i{bits // 8}") if low else unsigned).astype(target.dtype))
 
 
-def _round(values: npt.NDArray[Any], rounding: Rounding) -> npt.NDArray[Any]:
+def _round(values: AnyArray, rounding: Rounding) -> AnyArray:
     """To whole numbers, as float64."""
     wide = values.astype(np.float64)
     if rounding == "nearest-away":
@@ -294,7 +292,7 @@ def _round(values: npt.NDArray[Any], rounding: Rounding) -> npt.NDArray[Any]:
     return how[rounding](wide)
 
 
-def _saturated(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+def _saturated(values: AnyArray, dtype: AnyDType) -> npt.NDArray[np.bool_]:
     """Where `ml_dtypes` gives the largest number for a value that rounds past it, in types without infinity."""
     if not is_foreign(dtype) or holds(dtype, float("inf")):
         return np.zeros(values.shape, bool)
@@ -303,15 +301,15 @@ def _saturated(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[np
     return (magnitude >= end) if limit / step % 2 else (magnitude > end)  # ties go to even
 
 
-def _last_step(dtype: np.dtype[Any]) -> float:
+def _last_step(dtype: AnyDType) -> float:
     """Distance of the two largest finite values."""
     below = np.nextafter(np.array(largest(dtype), dtype), np.array(0, dtype))
     return largest(dtype) - float(below)
 
 
 def _direct(
-    values: npt.NDArray[Any],
-    out: npt.NDArray[Any],
+    values: AnyArray,
+    out: AnyArray,
     rounding: Rounding,
     lost: npt.NDArray[np.bool_],
     where: npt.NDArray[np.bool_],
@@ -343,7 +341,7 @@ def _direct(
             flat_out[index] = up if exact > 0 else down
 
 
-def _neighbour(flat: npt.NDArray[Any], index: int, exact: Fraction, *, above: bool) -> Any:
+def _neighbour(flat: AnyArray, index: int, exact: Fraction, *, above: bool) -> Any:
     """The closest value of the dtype on one side of `exact`, given that ``flat[index]`` is next to it on some side."""
     got = flat[index]
     if Fraction(float(got)) > exact if above else Fraction(float(got)) < exact:

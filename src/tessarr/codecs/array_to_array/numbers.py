@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from tessarr.dtypes.base import DataType
+from tessarr.types import AnyDType
 
 
 def number_kind(data_type: DataType) -> Literal["integer", "float"] | None:
@@ -29,13 +30,13 @@ def limits(data_type: DataType) -> tuple[int, int]:
     return (0, (1 << bits) - 1) if data_type.name.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
-def is_foreign(dtype: np.dtype[Any]) -> bool:
+def is_foreign(dtype: AnyDType) -> bool:
     """Whether the dtype is one of `ml_dtypes`, which NumPy's own functions do not all know."""
     return dtype.isbuiltin == 2
 
 
 @cache
-def largest(dtype: np.dtype[Any]) -> float:
+def largest(dtype: AnyDType) -> float:
     """Largest finite value of a float dtype."""
     if not is_foreign(dtype):
         return float(np.finfo(dtype).max)
@@ -44,7 +45,7 @@ def largest(dtype: np.dtype[Any]) -> float:
 
 
 @cache
-def holds(dtype: np.dtype[Any], value: float) -> bool:
+def holds(dtype: AnyDType, value: float) -> bool:
     """Whether a float dtype has the special `value` (infinity or NaN)."""
     with np.errstate(all="ignore"):
         cast = np.array([value]).astype(dtype).astype(np.float64)[0]

@@ -19,12 +19,11 @@ from math import prod
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import check_members, read_members
 from tessarr.errors import CodecError
-from tessarr.types import JSON, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 Item: TypeAlias = int | tuple[int, ...]
 
@@ -107,10 +106,10 @@ class ReshapeCodec(ArrayToArray):
         """See `ArrayToArray.encoded_spec`."""
         return spec.with_(shape=self.output_shape(spec.shape))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         return np.reshape(chunk, self.output_shape(spec.shape))
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         return np.reshape(chunk, spec.shape)

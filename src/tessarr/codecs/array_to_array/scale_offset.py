@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.array_to_array.numbers import is_foreign, limits, number_kind
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import check_members, read_members
 from tessarr.errors import CodecError, TessarrError
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyArray, JSONObject
 
 
 def _check_scalar(value: Any) -> str | None:
@@ -60,7 +59,7 @@ class ScaleOffsetCodec(ArrayToArray):
         """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"offset": self.offset, "scale": self.scale}}
 
-    def _scalars(self, spec: ChunkSpec) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _scalars(self, spec: ChunkSpec) -> tuple[AnyArray, AnyArray]:
         try:
             return spec.data_type.parse_fill(self.offset, 3), spec.data_type.parse_fill(self.scale, 3)
         except (TessarrError, ValueError, TypeError) as error:
@@ -74,7 +73,7 @@ class ScaleOffsetCodec(ArrayToArray):
             raise CodecError("scale_offset computes with integers and floats", codec=self.name, got=spec.data_type.name)
         return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         offset, scale = self._scalars(spec)
         if number_kind(spec.data_type) == "integer":
@@ -84,7 +83,7 @@ class ScaleOffsetCodec(ArrayToArray):
         with np.errstate(all="ignore"):
             return self._check_finite(((chunk - offset) * scale).astype(spec.dtype, copy=False), chunk)
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         offset, scale = self._scalars(spec)
         if number_kind(spec.data_type) == "float":
@@ -96,7 +95,7 @@ class ScaleOffsetCodec(ArrayToArray):
         self._check_range(chunk, spec, lambda x: x // divisor, lambda x: x // divisor + shift)
         return _wide(_wide(chunk) // _wide(scale) + _wide(offset)).astype(spec.dtype)
 
-    def _check_range(self, chunk: npt.NDArray[Any], spec: ChunkSpec, *steps: Any) -> None:
+    def _check_range(self, chunk: AnyArray, spec: ChunkSpec, *steps: Any) -> None:
         """Every step is monotonic, so the smallest and the largest value stand for all."""
         if chunk.size == 0:
             return
@@ -107,7 +106,7 @@ class ScaleOffsetCodec(ArrayToArray):
                 if not low <= step(value) <= high:
                     raise self._unrepresentable(spec, f"{step(value)} from {value}")
 
-    def _check_finite(self, result: npt.NDArray[Any], source: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _check_finite(self, result: AnyArray, source: AnyArray) -> AnyArray:
         lost = ~np.isfinite(result) & np.isfinite(source)
         if lost.any():
             raise CodecError(
@@ -132,7 +131,7 @@ class ScaleOffsetCodec(ArrayToArray):
 ScaleOffset = ScaleOffsetCodec
 
 
-def _wide(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _wide(values: AnyArray) -> AnyArray:
     """Integers of 2 and 4 bits as int8, which NumPy computes with; others as they are, in native order."""
     native = np.dtype(np.int8) if is_foreign(values.dtype) else values.dtype.newbyteorder("=")
     return values.astype(native, copy=False)

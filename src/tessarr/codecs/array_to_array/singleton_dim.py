@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.codecs.members import check_members, read_members
 from tessarr.errors import CodecError
-from tessarr.types import JSON, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 Operation: TypeAlias = tuple[Literal["insert", "remove"], int]
 _MOST = 64
@@ -85,11 +84,11 @@ class SingletonDimCodec(ArrayToArray):
         """See `ArrayToArray.encoded_spec`."""
         return spec.with_(shape=self.output_shape(spec.shape))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         return np.reshape(chunk, self.output_shape(spec.shape))
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         return np.reshape(chunk, spec.shape)
 
@@ -114,10 +113,10 @@ class SqueezeCodec(ArrayToArray):
         """See `ArrayToArray.encoded_spec`."""
         return spec.with_(shape=tuple(n for n in spec.shape if n != 1) or (1,))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         return np.reshape(chunk, self.encoded_spec(spec).shape)
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         return np.reshape(chunk, spec.shape)

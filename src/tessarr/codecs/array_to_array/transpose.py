@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
-
-import numpy.typing as npt
+from typing import Self
 
 from tessarr.codecs.base import ArrayToArray, ChunkSpec
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.settings import is_strict
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyArray, JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,11 @@ class TransposeCodec(ArrayToArray):
         order = self.permutation(len(spec.shape))
         return spec.with_(shape=tuple(spec.shape[axis] for axis in order))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """A view of `chunk`."""
         return chunk.transpose(self.permutation(chunk.ndim))
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """A view of `chunk`."""
         order = self.permutation(chunk.ndim)
         inverse = sorted(range(chunk.ndim), key=order.__getitem__)

@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.settings import is_strict
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
 _BUFFER_KINDS = "biufcSU"
 """Kinds of NumPy dtypes that every reader of buffers knows; others are given as bytes."""
@@ -72,7 +71,7 @@ class BytesCodec(ArrayToBytes):
         """Without a byte order where the type has none."""
         return self if spec.data_type.has_byteorder else type(self)(None)
 
-    def stored_dtype(self, spec: ChunkSpec) -> np.dtype[Any]:
+    def stored_dtype(self, spec: ChunkSpec) -> AnyDType:
         """The dtype of elements as they are stored."""
         if self.endian is None or not spec.data_type.has_byteorder:
             return spec.dtype
@@ -88,13 +87,13 @@ class BytesCodec(ArrayToBytes):
             )
         return spec.nbytes
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """A C-contiguous array of the stored dtype (`chunk` itself where it is one), or its bytes."""
         stored = np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
         plain = stored.dtype.kind in _BUFFER_KINDS and stored.dtype.num < _USER_DEFINED
         return stored if plain else stored.reshape(-1).view(np.uint8)
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """A view of `data` as elements of the stored dtype."""
         view = memoryview(data)
         if view.nbytes != spec.nbytes:

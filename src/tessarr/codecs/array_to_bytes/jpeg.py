@@ -19,13 +19,12 @@ from math import isqrt, prod
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import check_members, integer, read_members
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MissingDependencyError
-from tessarr.types import JSON, Buffer, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 
 _CHECKS = {"quality": integer(0, 100)}
 _LONGEST = 65500
@@ -62,7 +61,7 @@ class JpegCodec(ArrayToBytes):
                 got=f"shape {spec.shape} of {spec.data_type.name}",
             )
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         sides = _sides(spec.shape)
         assert sides is not None  # looked at when the chain was bound
@@ -71,7 +70,7 @@ class JpegCodec(ArrayToBytes):
         _pillow().fromarray(image).save(stream, "JPEG", quality=self.quality)
         return stream.getvalue()
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         pillow, channels, count = _pillow(), _channels(spec.shape), prod(spec.shape)
         try:

@@ -21,7 +21,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from tessarr.codecs.parse import codecs_member
 from tessarr.codecs.raw import MAX_RATIO, corrupt, flat_bytes
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, MetadataValidationError, Problem
-from tessarr.types import JSON, Buffer, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 
 DEFAULT, VARLENGTH = 0, 1
 """Modes of a block."""
@@ -67,7 +67,7 @@ def read_header(codec: str, data: Buffer, mode: int, ndim: int) -> tuple[Shape, 
     return struct.unpack(f">{ndim}I", source[4:size].tobytes()), source[size:]
 
 
-def fitted(block: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+def fitted(block: AnyArray, spec: ChunkSpec) -> AnyArray:
     """`block` filled up, or cut, to the shape of `spec`."""
     if block.shape == spec.shape:
         return block
@@ -154,12 +154,12 @@ class N5DefaultCodec(ArrayToBytes):
         bound_to(self.codecs, spec.shape, spec.data_type)
         # A block may be of another shape than its chunk: even raw ones have no fixed size.
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         body = bound_to(self.codecs, spec.shape, spec.data_type).encode(chunk)
         return header(DEFAULT, spec.shape) + flat_bytes(body).tobytes()
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         shape, body = read_header(self.name, data, DEFAULT, len(spec.shape))
         check_block(self.name, shape, spec, len(body))

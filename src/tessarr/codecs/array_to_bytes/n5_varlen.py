@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.array_to_bytes.n5_default import (
     VARLENGTH,
@@ -32,7 +31,7 @@ from tessarr.codecs.chain import split
 from tessarr.codecs.parse import codecs_member
 from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.errors import CodecError, MetadataValidationError, Problem
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class N5VarlenCodec(ArrayToBytes):
         if spec.shape and max(spec.shape) >= 1 << 32:
             raise CodecError("an axis is too long for an N5 block", codec=self.name, got=spec.shape)
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         chain = bound_to(self.codecs, spec.shape, spec.data_type)
         data = chain.middle.encode(chunk, spec)
@@ -83,7 +82,7 @@ class N5VarlenCodec(ArrayToBytes):
             data = step.encode(data)
         return header(VARLENGTH, spec.shape) + count.to_bytes(4, "big") + flat_bytes(data).tobytes()
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         shape, rest = read_header(self.name, data, VARLENGTH, len(spec.shape))
         if len(rest) < 4:

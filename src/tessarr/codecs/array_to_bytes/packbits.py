@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import check_members, choice, integer, optional, read_members
 from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.errors import CodecError
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
 _CHECKS = {
     "padding_encoding": choice("none", "first_byte", "last_byte"),
@@ -105,7 +105,7 @@ class PackBitsCodec(ArrayToBytes):
         bits = prod(spec.shape) * layout.parts * layout.kept
         return -(-bits // 8) + (self.padding_encoding != "none")
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         layout = self._layout(spec)
         little = _little(np.ascontiguousarray(chunk, spec.dtype), layout)
@@ -119,7 +119,7 @@ class PackBitsCodec(ArrayToBytes):
             return packed
         return np.concatenate([padding, packed] if self.padding_encoding == "first_byte" else [packed, padding])
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         layout, packed, count = self._layout(spec), flat_bytes(data), prod(spec.shape)
         if len(packed) != self.encoded_size(spec):
@@ -154,7 +154,7 @@ class PackBitsCodec(ArrayToBytes):
 _NUMBERS = ("int", "uint", "float", "bfloat", "complex64", "complex128")
 
 
-def _little(chunk: npt.NDArray[Any], layout: _Layout) -> npt.NDArray[np.uint8]:
+def _little(chunk: AnyArray, layout: _Layout) -> npt.NDArray[np.uint8]:
     """The bytes of each component, least significant first, as rows."""
     rows = chunk.reshape(-1).view(np.uint8).reshape(-1, layout.width)
     part = chunk.dtype

@@ -28,7 +28,7 @@ from tessarr.codecs.members import read_members
 from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.common import strict_json
 from tessarr.errors import CodecError
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _VLenCodec(ArrayToBytes):
             got=spec.data_type.name,
         )
 
-    def _run_encode(self, coder: Any, values: npt.NDArray[Any]) -> Buffer:
+    def _run_encode(self, coder: Any, values: AnyArray) -> Buffer:
         """`values`, which are flat, by numcodecs; text in blocks, so that few Python objects are made of it at a time."""
         if values.dtype == object:
             encoded: bytearray = coder.encode(np.require(values, requirements="W"))  # it asks for memory it could write
@@ -83,34 +83,34 @@ class _VLenCodec(ArrayToBytes):
             raise corrupt(self.name, f"{len(source)} bytes cannot hold {count} elements")
         return source
 
-    def _run_decode(self, coder: Any, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> tuple[npt.NDArray[Any], int]:
+    def _run_decode(self, coder: Any, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> tuple[AnyArray, int]:
         """The elements, flat, and the size of their bytes together, by numcodecs."""
         try:
-            values: npt.NDArray[Any] = coder.decode(source)
+            values: AnyArray = coder.decode(source)
         except (ValueError, RuntimeError) as error:  # UnicodeDecodeError is a ValueError
             raise corrupt(self.name, error) from error
         return values, len(source) - 4 - 4 * prod(spec.shape)
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         source = self._checked(data, spec)
         out = np.empty(spec.shape, spec.dtype)
         self._into(data, source, spec, out)
         return out
 
-    def decode_into(self, data: Buffer, spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+    def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
         """See `ArrayToBytes.decode_into`."""
         self._into(data, self._checked(data, spec), spec, out)
 
-    def _into(self, data: Buffer, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+    def _into(self, data: Buffer, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> None:
         if not (out.flags.c_contiguous and self._natively(data, out.reshape(-1))):
             out[...] = self._objects(source, spec)
 
-    def _natively(self, data: Buffer, out: npt.NDArray[Any]) -> bool:
+    def _natively(self, data: Buffer, out: AnyArray) -> bool:
         """Decode into the one-dimensional `out` through the Rust module; ``False`` when that is not possible."""
         raise NotImplementedError
 
-    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
         """The chunk as objects, by numcodecs."""
         raise NotImplementedError
 
@@ -137,7 +137,7 @@ class VLenUTF8Codec(_VLenCodec):
     def _stores(self, spec: ChunkSpec) -> bool:
         return spec.dtype.kind == "T" or (spec.dtype.kind == "O" and "bytes" not in spec.data_type.name)
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         values = np.ascontiguousarray(chunk).reshape(-1)
         try:
@@ -152,10 +152,10 @@ class VLenUTF8Codec(_VLenCodec):
             raise self._cannot_encode(error) from error
         return encoded
 
-    def _natively(self, data: Buffer, out: npt.NDArray[Any]) -> bool:
+    def _natively(self, data: Buffer, out: AnyArray) -> bool:
         return out.dtype == np.dtypes.StringDType() and vlen_native.decode_texts(data, out)
 
-    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
         from numcodecs.vlen import VLenUTF8
 
         values, size = self._run_decode(VLenUTF8(), source, spec)
@@ -166,7 +166,7 @@ class VLenUTF8Codec(_VLenCodec):
             values = self._parsed(values)
         return values.reshape(spec.shape)
 
-    def _parsed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _parsed(self, values: AnyArray) -> AnyArray:
         """JSON texts as values."""
         found = np.empty(len(values), object)
         try:
@@ -177,7 +177,7 @@ class VLenUTF8Codec(_VLenCodec):
         return found
 
 
-def _texts(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _texts(values: AnyArray) -> AnyArray:
     """JSON values as texts."""
     found = np.empty(len(values), object)
     for number, value in enumerate(values.tolist()):
@@ -195,7 +195,7 @@ class VLenBytesCodec(_VLenCodec):
     def _stores(self, spec: ChunkSpec) -> bool:
         return spec.dtype.kind == "O" and spec.data_type.name != "string"
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         from numcodecs.vlen import VLenBytes
 
@@ -204,10 +204,10 @@ class VLenBytesCodec(_VLenCodec):
         except (TypeError, ValueError, AttributeError) as error:
             raise self._cannot_encode(error) from error
 
-    def _natively(self, data: Buffer, out: npt.NDArray[Any]) -> bool:
+    def _natively(self, data: Buffer, out: AnyArray) -> bool:
         return out.dtype == np.dtype(object) and vlen_native.decode_bytes(data, out)
 
-    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
         from numcodecs.vlen import VLenBytes
 
         values, size = self._run_decode(VLenBytes(), source, spec)

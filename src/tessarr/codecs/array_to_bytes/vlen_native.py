@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.raw import flat_bytes
 from tessarr.common import extension
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
 
 BLOCK, BLOCK_BYTES = 2048, 1 << 17
 """Elements that are worked on at a time, and about how many of their bytes: they stay in the processor's cache."""
@@ -33,7 +32,7 @@ def native() -> ModuleType | None:
     return rust if hasattr(rust, "vlen_texts") else None
 
 
-def encode_texts(values: npt.NDArray[Any]) -> bytes | None:
+def encode_texts(values: AnyArray) -> bytes | None:
     """A chunk of the one-dimensional `values` (StringDType or object). ``None``: there is no Rust module, or no text.
 
     The way back through one width, which would be faster, is not open: NumPy (2.4) tells of no text in a StringDType
@@ -51,7 +50,7 @@ def encode_texts(values: npt.NDArray[Any]) -> bytes | None:
     return b"".join(parts)
 
 
-def decode_texts(data: Buffer, out: npt.NDArray[Any]) -> bool:
+def decode_texts(data: Buffer, out: AnyArray) -> bool:
     """Decode a chunk of as many elements as the one-dimensional `out` (StringDType) has into it.
 
     ``False``: there is no Rust module, or the data is corrupt; some elements may be written then.
@@ -83,7 +82,7 @@ def decode_bytes(data: Buffer, out: npt.NDArray[np.object_]) -> bool:
     return at == len(source)
 
 
-def _blocks(out: npt.NDArray[Any], nbytes: int) -> Iterator[npt.NDArray[Any]]:
+def _blocks(out: AnyArray, nbytes: int) -> Iterator[AnyArray]:
     """`out`, which `nbytes` bytes are decoded into, in pieces."""
     step = max(1, min(BLOCK, BLOCK_BYTES * len(out) // nbytes))
     return (out[start : start + step] for start in range(0, len(out), step))

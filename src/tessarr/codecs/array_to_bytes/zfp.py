@@ -25,14 +25,13 @@ from math import isfinite, prod
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs import steps
 from tessarr.codecs.base import ArrayToBytes, ChunkSpec
 from tessarr.codecs.members import Check, choice, integer
 from tessarr.codecs.raw import flat_bytes
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
-from tessarr.types import JSON, Buffer, JSONObject, Shape
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 
 Mode = Literal["reversible", "fixed_accuracy", "fixed_precision", "fixed_rate", "expert"]
 _MOST = (1 << 32) - 1
@@ -142,7 +141,7 @@ class ZfpCodec(ArrayToBytes):
         options: JSONObject = {name: _bits(v) if name in floats else v for name, v in self._options().items()}
         return {"element": element, "shape": list(shape or (1,)), **options}
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         element = _element(spec)
         assert element is not None  # looked at when the chain was bound
@@ -153,7 +152,7 @@ class ZfpCodec(ArrayToBytes):
             made = _zfpy(self).compress_numpy(native, write_header=False, **self._zfpy_options())
         return made
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         element = _element(spec)
         assert element is not None  # as in encode
@@ -172,7 +171,7 @@ class ZfpCodec(ArrayToBytes):
     def _zfpy_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _MEMBERS[self.mode]}
 
-    def _with_zfpy(self, data: Buffer, element: str, shape: Shape) -> npt.NDArray[Any]:
+    def _with_zfpy(self, data: Buffer, element: str, shape: Shape) -> AnyArray:
         """The elements by zfpy, which reads as far as the stream says: the copy has room for the longest one."""
         library, native = _zfpy(self), _native_type(element)
         blocks = prod(-(-n // 4) for n in shape)
@@ -228,11 +227,11 @@ def _native_type(element: str) -> str:
     return element if element[0] == "f" else "i8" if element[1] == "8" else "i4"
 
 
-def _plain(values: npt.NDArray[Any], element: str) -> npt.NDArray[Any]:
+def _plain(values: AnyArray, element: str) -> AnyArray:
     return values.view(element) if values.dtype.kind in "mM" else values.astype(element, copy=False)
 
 
-def _promoted(values: npt.NDArray[Any], element: str) -> npt.NDArray[Any]:
+def _promoted(values: AnyArray, element: str) -> AnyArray:
     native, bits = _native_type(element), 8 * int(element[1])
     if element[0] == "f" or element == native:
         return values
@@ -246,16 +245,16 @@ def _promoted(values: npt.NDArray[Any], element: str) -> npt.NDArray[Any]:
     return values.astype(native)
 
 
-def _demoted(values: npt.NDArray[Any], element: str) -> npt.NDArray[Any]:
+def _demoted(values: AnyArray, element: str) -> AnyArray:
     native, bits = _native_type(element), 8 * int(element[1])
     if element[0] == "f" or element == native:
         return values
     if bits < 32:
         middle = 1 << bits - 1 if element[0] == "u" else 0
         info = np.iinfo(element)
-        shifted: npt.NDArray[Any] = np.clip((values >> (31 - bits)) + middle, info.min, info.max)
+        shifted: AnyArray = np.clip((values >> (31 - bits)) + middle, info.min, info.max)
         return shifted.astype(element)
-    positive: npt.NDArray[Any] = np.maximum(values, 0)
+    positive: AnyArray = np.maximum(values, 0)
     return positive.astype(element)
 
 

@@ -21,7 +21,7 @@ from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 from tessarr.codecs.members import Check, boolean, choice, integer, optional, read_members
 from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, checksum_error, corrupt, decompress, flat_bytes, size_error
 from tessarr.errors import CodecError, TessarrError
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -57,7 +57,7 @@ class Coder:
         """See `BytesToBytes.encoded_size`."""
         return None
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """Encode a C-contiguous array; what a following coder should see as elements is returned as an array."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class Blosc(Coder):
     }
     defaults: ClassVar[Mapping[str, Any]] = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """The stride of the shuffle is the element size of `data`."""
         options = self.members
         typesize = options.get("typesize") or data.dtype.itemsize
@@ -106,7 +106,7 @@ class Zstd(Coder):
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(-131072, 22), "checksum": boolean}
     defaults: ClassVar[Mapping[str, Any]] = {"level": 0, "checksum": False}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         return zstd.ZstdCodec(**self.members).encode(data)
 
@@ -126,7 +126,7 @@ class GZip(Coder):
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(0, 9)}
     defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         return GzipCodec(**self.members).encode(data)
 
@@ -142,7 +142,7 @@ class Zlib(Coder):
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(-1, 9)}
     defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         return zlib.compress(flat_bytes(data), self.members["level"])
 
@@ -158,7 +158,7 @@ class BZ2(Coder):
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(1, 9)}
     defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         import bz2
 
@@ -189,7 +189,7 @@ class LZMA(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"format": 1, "check": -1, "preset": None, "filters": None}
     _memory = 1 << 30
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         import lzma
 
@@ -220,7 +220,7 @@ class LZ4(Coder):
     checks: ClassVar[Mapping[str, Check]] = {"acceleration": integer(-(1 << 31), (1 << 31) - 1)}
     defaults: ClassVar[Mapping[str, Any]] = {"acceleration": 1}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         from numcodecs import lz4
 
@@ -278,7 +278,7 @@ class Checksum(Coder):
         location = self.members.get("location")
         return self.start if location is None else location == "start"
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         flat = flat_bytes(data)
         checksum = self.compute(flat).to_bytes(4, "little")
@@ -392,7 +392,7 @@ class Shuffle(Coder):
             )
         return int(width)
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         flat = flat_bytes(data)
         return np.ascontiguousarray(flat.reshape(-1, self._columns(len(flat))).T).reshape(-1)
@@ -413,7 +413,7 @@ class Base64(Coder):
         """See `BytesToBytes.encoded_size`."""
         return -(-nbytes // 3) * 4
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         from base64 import standard_b64encode
 
@@ -441,7 +441,7 @@ class PackBits(Coder):
         """See `BytesToBytes.encoded_size`."""
         return 1 + -(-nbytes // 8)
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         flat = flat_bytes(data)
         return np.concatenate([np.array([-len(flat) % 8], np.uint8), np.packbits(flat)])

@@ -14,18 +14,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.members import Check, integer, optional
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, run
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MetadataValidationError, Problem
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, AnyDType, Buffer
 
 _DTYPE = re.compile(r"[<>=|]?([biufcmM?]\d*|u?int\d+|float\d+|complex\d+|bool)(\[\d*[a-z]+\])?", re.IGNORECASE)
 
 
-def element_dtype(value: Any) -> np.dtype[Any]:
+def element_dtype(value: Any) -> AnyDType:
     """A dtype of plain numbers, booleans or times from a configuration. Raises `ValueError`."""
     if isinstance(value, np.dtype | type) and np.dtype(value).kind in "biufcmM":
         return np.dtype(value)
@@ -67,7 +66,7 @@ class ElementCoder(Coder):
                 raise MetadataValidationError(f"invalid {self.codec_id} codec", [problem], codec=self.codec_id)
 
     @property
-    def decoded(self) -> np.dtype[Any]:
+    def decoded(self) -> AnyDType:
         """The dtype that `encode` takes. Raises `CodecError` while it is not known."""
         value = self.members.get(self.decoded_member)
         if value is None:
@@ -75,7 +74,7 @@ class ElementCoder(Coder):
         return element_dtype(value)
 
     @property
-    def encoded(self) -> np.dtype[Any]:
+    def encoded(self) -> AnyDType:
         """The dtype that `encode` gives."""
         value = self.members.get(self.encoded_member)
         return self.decoded if value is None else element_dtype(value)
@@ -107,7 +106,7 @@ class ElementCoder(Coder):
 
         return get_codec({"id": self.codec_id, **self.canonical()})
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         if data.size == 0:
             return np.empty(0, self.encoded)
@@ -184,7 +183,7 @@ class BitRound(Coder):
         """See `BytesToBytes.encoded_size`."""
         return nbytes
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`. `data` must be floats."""
         from tessarr.codecs.array_to_array.bitround import MANTISSA, round_floats
 

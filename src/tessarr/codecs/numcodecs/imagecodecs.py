@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.bytes_to_bytes.blosc import SHUFFLES
 from tessarr.codecs.bytes_to_bytes.lzw import LzwCodec
@@ -18,7 +17,7 @@ from tessarr.codecs.members import Check, boolean, choice, integer, optional
 from tessarr.codecs.numcodecs import coders
 from tessarr.codecs.numcodecs.coders import Bytes, Coder
 from tessarr.errors import MetadataValidationError, Problem
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
 
 _LEVEL: Check = optional(integer(-(1 << 17), 22))
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -49,7 +48,7 @@ class Imagecodecs(Coder):
         """See `Coder.encoded_size`."""
         return self._inner.encoded_size(nbytes)
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         return self._inner.encode(data)
 
@@ -131,7 +130,7 @@ class LZ4(Imagecodecs):
         """See `Imagecodecs.inner`."""
         return coders.LZ4({})
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         packed = super().encode(data)
         return packed if self.members["header"] else bytes(memoryview(packed).cast("B")[4:])
@@ -185,7 +184,7 @@ class LZW(Coder):
 
     codec_id = "imagecodecs_lzw"
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         return LzwCodec().encode(data)
 

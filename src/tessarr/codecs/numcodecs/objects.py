@@ -22,7 +22,7 @@ from tessarr.codecs.numcodecs.elements import element_dtype
 from tessarr.codecs.raw import corrupt, flat_bytes
 from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError, Problem
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
 FIXED = {"vlen-utf8": "U", "vlen-bytes": "S", "categorize": "U"}
 """Kind of the fixed-length elements that an object codec is also used for."""
@@ -78,7 +78,7 @@ class ObjectCodec(ArrayToBytes):
             return prod(spec.shape) * _categories(self.config)[1].itemsize
         return None
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         if self.name in _VLEN:
             return _VLEN[self.name].encode(chunk, spec)
@@ -101,7 +101,7 @@ class ObjectCodec(ArrayToBytes):
             cause = error.__cause__
             raise CodecError(f"{self.name} cannot encode a chunk: {cause}", codec=self.name) from cause
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         if self.name in _VLEN:
             return _VLEN[self.name].decode(data, spec)
@@ -110,7 +110,7 @@ class ObjectCodec(ArrayToBytes):
             values = np.array(["" if value is None else value for value in values.ravel().tolist()], dtype=spec.dtype)
         return values.reshape(spec.shape)
 
-    def decode_into(self, data: Buffer, spec: ChunkSpec, out: npt.NDArray[Any]) -> None:
+    def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
         """See `ArrayToBytes.decode_into`."""
         if self.name in _VLEN and spec.dtype.kind in "OT":
             _VLEN[self.name].decode_into(data, spec, out)
@@ -121,7 +121,7 @@ class ObjectCodec(ArrayToBytes):
 _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec(), "vlen-bytes": VLenBytesCodec()}
 
 
-def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     name, view, count = "vlen-array", data.data, prod(spec.shape)
     try:
         dtype = element_dtype(config.get("dtype"))
@@ -142,7 +142,7 @@ def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], s
     return values
 
 
-def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     encoding = config.get("encoding", "utf-8")
     if not isinstance(encoding, str):
         problem = Problem(("encoding",), "type", f"must be a string, got {encoding!r}")
@@ -155,7 +155,7 @@ def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: C
     return _from_items("json2", items, spec)
 
 
-def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     msgpack = _msgpack()
     try:
         items = msgpack.unpackb(data.data, raw=config.get("raw", False), strict_map_key=False)
@@ -164,7 +164,7 @@ def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec
     return _from_items("msgpack2", items, spec)
 
 
-def _from_items(codec: str, items: Any, spec: ChunkSpec) -> npt.NDArray[Any]:
+def _from_items(codec: str, items: Any, spec: ChunkSpec) -> AnyArray:
     """Values, then the dtype and the shape they had, as json2 and msgpack2 store them."""
     if not isinstance(items, list) or len(items) < 2 or not isinstance(items[-1], list):
         raise corrupt(codec, "it is not a list that ends in a data type and a shape")
@@ -188,7 +188,7 @@ def _from_items(codec: str, items: Any, spec: ChunkSpec) -> npt.NDArray[Any]:
     return out
 
 
-def _categories(config: Mapping[str, Any]) -> tuple[list[str], np.dtype[Any]]:
+def _categories(config: Mapping[str, Any]) -> tuple[list[str], AnyDType]:
     labels = config.get("labels")
     try:
         if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
@@ -198,7 +198,7 @@ def _categories(config: Mapping[str, Any]) -> tuple[list[str], np.dtype[Any]]:
         raise MetadataValidationError("invalid categorize codec", [Problem((), "value", str(error))]) from error
 
 
-def _decode_categorize(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> npt.NDArray[Any]:
+def _decode_categorize(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     labels, dtype = _categories(config)
     if len(data) != prod(spec.shape) * dtype.itemsize:
         raise corrupt("categorize", f"{len(data)} bytes are not {prod(spec.shape)} elements of {dtype}")
@@ -241,11 +241,11 @@ class FixedObjectCodec(ObjectCodec):
         """See `ArrayToBytes.encoded_size`."""
         return
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         return super().encode(chunk.astype(object), self._as_objects(spec))
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`. Raises `CodecError` for an element that is longer than the data type."""
         found = super().decode(data, self._as_objects(spec)).astype(object)
         room = spec.dtype.itemsize // (4 if spec.dtype.kind == "U" else 1)

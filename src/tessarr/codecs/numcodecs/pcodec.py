@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.members import Check, choice, integer, optional
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, run
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MissingDependencyError
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, AnyDType, Buffer
 
 _TYPES = ("f4", "f8", "i8", "i4", "u8", "u4", "i2", "u2", "f2")
 
@@ -44,7 +43,7 @@ class PCodec(Coder):
         "equal_pages_up_to": 262144,
     }
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """See `Coder.encode`."""
         _library()
         from numcodecs.pcodec import PCodec as Numcodec
@@ -59,7 +58,7 @@ class PCodec(Coder):
             )
         return as_buffer(run("pcodec", lambda: Numcodec(**self.members).encode(native)))
 
-    def decode(self, data: Bytes, nbytes: int | None, dtype: np.dtype[Any] | None = None) -> Buffer:
+    def decode(self, data: Bytes, nbytes: int | None, dtype: AnyDType | None = None) -> Buffer:
         """See `BytesToBytes.decode`. Without a `dtype` it is found by trying; the library checks it first."""
         if nbytes is None:
             raise CodecError("pcodec data of unknown size cannot be decoded", codec="pcodec", expected="a known size")

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.numcodecs.coders import Coder
@@ -25,7 +24,7 @@ from tessarr.codecs.numcodecs.table import OBJECT_CODECS, config_id, make_coder,
 from tessarr.codecs.raw import flat_bytes
 from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, MetadataValidationError, Problem, TessarrError, UnknownCodecError
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
 Config: TypeAlias = Mapping[str, Any]
 
@@ -147,7 +146,7 @@ class UnknownV2ObjectCodec(_Unusable, ArrayToBytes):
         """Unknown."""
         return
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> NoReturn:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> NoReturn:
         """Raises `UnknownCodecError`."""
         self._raise()
 

@@ -14,7 +14,6 @@ from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.numcodecs.coders import Coder
@@ -24,7 +23,7 @@ from tessarr.codecs.numcodecs.table import make_coder, refuse_pickle, unknown
 from tessarr.codecs.numcodecs.zfpy import ZFPY as _ZFPY
 from tessarr.codecs.raw import flat_bytes
 from tessarr.errors import CodecError, MetadataValidationError, Problem
-from tessarr.types import JSON, Buffer, JSONObject
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
 
 class NumcodecsCodec(Codec):
@@ -108,7 +107,7 @@ class _Bytes(NumcodecsCodec, BytesToBytes):
 class _Elements(NumcodecsCodec, ArrayToArray):
     """Filters from elements to as many elements."""
 
-    def _types(self, spec: ChunkSpec) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    def _types(self, spec: ChunkSpec) -> tuple[AnyDType, AnyDType]:
         """Dtypes that the coder takes and gives."""
         if not isinstance(self.coder, ElementCoder):
             return spec.dtype, spec.dtype
@@ -137,14 +136,14 @@ class _Elements(NumcodecsCodec, ArrayToArray):
             fill = self.encode(spec.fill.reshape(1), spec).astype(data_type.dtype).reshape(())
         return spec.with_(data_type=data_type, fill=fill)
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         taken, given = self._types(spec)
         coder = self.coder if self.coder.members else self.fit(spec).coder
         encoded = coder.encode(np.ascontiguousarray(chunk, taken))
         return flat_bytes(encoded).view(given).reshape(chunk.shape)
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         taken, given = self._types(spec)
         flat = flat_bytes(np.ascontiguousarray(chunk, given))
@@ -164,11 +163,11 @@ class _Numbers(NumcodecsCodec, ArrayToBytes):
                 f"the {self.name} codec cannot store such chunks", codec=self.name, got=spec.data_type.name
             )
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> Buffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
         """See `ArrayToBytes.encode`."""
         return self.coder.encode(np.ascontiguousarray(chunk))
 
-    def decode(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToBytes.decode`."""
         native = spec.dtype.newbyteorder("=")
         if not isinstance(self.coder, _PCodec | _ZFPY):
@@ -305,11 +304,11 @@ class PackBits(NumcodecsCodec, ArrayToArray):
         data_type = from_numpy(np.dtype(np.uint8))
         return ChunkSpec((1 + -(-prod(spec.shape) // 8),), data_type, data_type.default_fill())
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.encode`."""
         return flat_bytes(self.coder.encode(np.ascontiguousarray(chunk)))
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
         """See `ArrayToArray.decode`."""
         decoded = self.coder.decode(flat_bytes(chunk), prod(spec.shape))
         return flat_bytes(decoded).view(bool).reshape(spec.shape)

@@ -15,13 +15,12 @@ from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.members import Check, integer, optional
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, run
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MissingDependencyError
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, AnyDType, Buffer
 
 _TYPES = ("i4", "i8", "f4", "f8")
 
@@ -60,7 +59,7 @@ class ZFPY(Coder):
         """See `Coder.canonical`."""
         return {**self.members, "compression_kwargs": self._options()}
 
-    def encode(self, data: npt.NDArray[Any]) -> Buffer:
+    def encode(self, data: AnyArray) -> Buffer:
         """Encode 1 to 4 dimensions of int32, int64, float32 or float64."""
         zfpy = _library()
         native = data.astype(data.dtype.newbyteorder("="), copy=False)
@@ -74,7 +73,7 @@ class ZFPY(Coder):
         encoded: bytes = run("zfpy", lambda: zfpy.compress_numpy(native, write_header=True, **self._options()))
         return encoded
 
-    def decode(self, data: Bytes, nbytes: int | None, dtype: np.dtype[Any] | None = None) -> Buffer:
+    def decode(self, data: Bytes, nbytes: int | None, dtype: AnyDType | None = None) -> Buffer:
         """See `BytesToBytes.decode`. A `dtype` must be that of the stream."""
         header = _read_header(data)
         if dtype is not None and dtype.newbyteorder("=") != header.dtype:
@@ -93,7 +92,7 @@ class ZFPY(Coder):
 
 class _Header(NamedTuple):
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: AnyDType
 
 
 def _read_header(data: Bytes) -> _Header:

@@ -51,7 +51,7 @@ from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.reservations import Region, Reservations
-from tessarr.types import Shape
+from tessarr.types import AnyArray, AnyDType, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -113,9 +113,7 @@ def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: Ho
     return new_shape
 
 
-def fit_elements(
-    array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: np.dtype[Any]
-) -> tuple[npt.NDArray[Any], int]:
+def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: AnyDType) -> tuple[AnyArray, int]:
     """Make elements of `data` that fit behind `shape`; also `axis` counted from the front.
 
     Raises `BaseZarrError` when they do not fit.
@@ -194,7 +192,7 @@ def _before(region: Region, pending: Reservations) -> set[tuple[int, int]]:
 
 def _reserve_steps(
     array: Array,
-    values: npt.NDArray[Any],
+    values: AnyArray,
     axis: int,
     owner: str,
     holes: HolePolicy,
@@ -256,7 +254,7 @@ def _foreign_writer_error(array: Array, expected: str, got: object) -> ConflictE
     )
 
 
-def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis: int) -> None:
+def _check_fit(array: Array, document: Document, values: AnyArray, axis: int) -> None:
     """The stored array must still be one that `values` fit."""
     metadata = metadata_of(array, document)
     if metadata.dtype != values.dtype or metadata.not_writable:
@@ -287,7 +285,7 @@ def _store_steps(
     metadata: ArrayMetadata,
     axis: int,
     region: Region,
-    values: npt.NDArray[Any],
+    values: AnyArray,
     attempt: clock.Attempt | None = None,
 ) -> Steps[None]:
     """Store `values` in `region`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tessarr.core.array_parts.append import EXPIRE_S, OnHole, append_steps, fit_elements
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, run_steps_async, sans_io
 from tessarr.errors import PendingAppendError
+from tessarr.types import AnyArray
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -31,7 +32,7 @@ class Appender:
         self.batch = batch
         """Publish as soon as so many rows are collected."""
         self._holes: tuple[OnHole, float] = (on_hole, expire)
-        self._pieces: list[npt.NDArray[Any]] = []
+        self._pieces: list[AnyArray] = []
         self._pending = 0
 
     @property

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numpy.typing as npt
-
 from tessarr.core.array import Array
 from tessarr.engine.base import ReadPlan
 from tessarr.engine.bound import BoundArray
@@ -16,6 +14,7 @@ from tessarr.indexing.base import Request
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
 from tessarr.stores.protocols import Remote
+from tessarr.types import AnyArray
 
 
 class _Read(NamedTuple):
@@ -23,12 +22,12 @@ class _Read(NamedTuple):
     bound: BoundArray
     request: Request
     fields: Any
-    out: npt.NDArray[Any]
+    out: AnyArray
 
     def result(self) -> Any:
         return self.array._finish(self.request, self.out, False, None, self.fields)
 
-    def target(self) -> tuple[BoundArray, Selection, npt.NDArray[Any]]:
+    def target(self) -> tuple[BoundArray, Selection, AnyArray]:
         """What an engine's `read` is given."""
         return self.bound, self.request.selection, self.out
 

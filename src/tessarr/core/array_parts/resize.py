@@ -17,7 +17,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.common.warn import warn
 from tessarr.core.array_parts.reservation_io import Document, change_reservations_steps
@@ -33,7 +32,7 @@ from tessarr.metadata.reservations import Reservations
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Delete, Lock, Remote
-from tessarr.types import Coords, Shape
+from tessarr.types import AnyArray, Coords, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -331,7 +330,7 @@ def _fill_slab_steps(array: Array, bound: BoundArray, axis: int, start: int, sto
     yield [write_call(array, bound, selection, np.broadcast_to(bound.fill, selection.shape))]
 
 
-def write_call(array: Array, bound: BoundArray, selection: Outer, values: npt.NDArray[Any]) -> Call:
+def write_call(array: Array, bound: BoundArray, selection: Outer, values: AnyArray) -> Call:
     engine = array._engine
     return Call(
         lambda: engine.write(bound, selection, values),

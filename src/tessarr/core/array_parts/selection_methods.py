@@ -17,6 +17,7 @@ from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
+from tessarr.types import AnyArray, AnyDType
 
 Fields = str | list[str] | None
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
@@ -64,12 +65,12 @@ class Selecting(Layout):
             return
         self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+    def read(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
         """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
         fields, selection = requests.pop_fields(selection)
         return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+    async def read_async(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
         """Call `read` asynchronously."""
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
@@ -232,7 +233,7 @@ class Selecting(Layout):
             )
         return lambda bound: requests.coordinate(selection, bound.shape)
 
-    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
+    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[AnyArray, bool]:
         """The array for the engine to fill, and whether it is memory of `out`."""
         if fields:
             self._check_fields([fields] if isinstance(fields, str) else fields)
@@ -246,7 +247,7 @@ class Selecting(Layout):
                 return view, True
         return np.empty(request.full_shape, self._bound.dtype, self._order), False
 
-    def _finish(self, request: Request, full: npt.NDArray[Any], direct: bool, out: Any, fields: Fields) -> Any:
+    def _finish(self, request: Request, full: AnyArray, direct: bool, out: Any, fields: Fields) -> Any:
         if direct:
             return out
         result = request.result(full)
@@ -271,7 +272,7 @@ class Selecting(Layout):
         await self._engine.read_async(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    def _prepared(self, request: Request, value: Any) -> npt.NDArray[Any]:
+    def _prepared(self, request: Request, value: Any) -> AnyArray:
         """`value` in the array's dtype, broadcast to the selection."""
         bound = self._bound
         if bound.read_only is not None:
@@ -320,7 +321,7 @@ class Selecting(Layout):
             await self._engine.write_async(bound, request.selection, self._prepared(request, value))
 
 
-def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def as_elements(value: Any, dtype: AnyDType) -> AnyArray:
     """`value` as an array of `dtype`, converted as NumPy's assignment would; no copy where none is needed."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value).astype(dtype, copy=False)
@@ -329,7 +330,7 @@ def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.asarray(value, dtype)
 
 
-def cells(value: Any, ndim: int) -> npt.NDArray[Any]:
+def cells(value: Any, ndim: int) -> AnyArray:
     """`value` as an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
     if ndim == 0 or not (hasattr(value, "__array__") or isinstance(value, list | tuple)):
         cell = np.empty((), object)

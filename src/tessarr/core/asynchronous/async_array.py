@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from tessarr.core.asynchronous.async_node import _AsyncNode
@@ -13,7 +12,7 @@ from tessarr.core.asynchronous.sans_io import run_steps_async
 from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
-from tessarr.types import Shape
+from tessarr.types import AnyDType, Shape
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -110,7 +109,7 @@ class AsyncArray(_AsyncNode):
         return self._node.nbytes
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> AnyDType:
         """NumPy dtype of elements in memory."""
         return self._node.dtype
 

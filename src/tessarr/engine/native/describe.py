@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tessarr.stores.functions import deletes_safely
 from tessarr.stores.local.lock import NAME_BYTES
 from tessarr.stores.protocols import Delete, PlainFiles, Remote
 from tessarr.stores.remote.coalesce import coalescing
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyDType, JSONObject
 
 _LARGEST_CHUNK = 1 << 32
 """In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
@@ -184,7 +184,7 @@ _EXTENSIONS = frozenset(f"tessarr.codecs.bytes_to_bytes.{name}" for name in ("co
 _FILTERS = frozenset(("delta", "quantize", "astype", "bitround", "packbits"))
 
 
-def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:
+def _step(codec: BytesToBytes, flow: AnyDType) -> tuple[JSONObject | None, AnyDType]:
     """A bytes → bytes codec, given elements of `flow`, and what it gives: one of the specification, or numcodecs' of the
     same name (`coder` holds its members)."""
     if type(codec).__module__ in _EXTENSIONS:
@@ -199,7 +199,7 @@ def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, 
         configuration = codec.to_json().get("configuration", {})
         members = dict(configuration) if isinstance(configuration, dict) else {}
     elif name in _FILTERS:
-        return cast("tuple[JSONObject | None, np.dtype[Any]]", _lazy().v2_filter(coder, flow))
+        return cast("tuple[JSONObject | None, AnyDType]", _lazy().v2_filter(coder, flow))
     else:
         members = dict(coder.members)
     if name == "blosc":
@@ -211,7 +211,7 @@ def _step(codec: BytesToBytes, flow: np.dtype[Any]) -> tuple[JSONObject | None, 
     return known, np.dtype(np.uint8)
 
 
-def _swap(memory: np.dtype[Any], stored: np.dtype[Any], at: int = 0) -> list[JSON]:
+def _swap(memory: AnyDType, stored: AnyDType, at: int = 0) -> list[JSON]:
     """What is reversed between two dtypes that differ in byte order only: ``[offset, unit, count]`` each."""
     if memory == stored:
         return []

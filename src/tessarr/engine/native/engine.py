@@ -46,7 +46,7 @@ from tessarr.indexing.selection import Points, Selection
 from tessarr.settings import is_strict
 from tessarr.stores.fetch import Fetch
 from tessarr.stores.protocols import PlainFiles
-from tessarr.types import ByteRange
+from tessarr.types import AnyArray, AnyDType, ByteRange
 
 _ERRORS: dict[str, type[TessarrError]] = {
     error.kind: error
@@ -73,7 +73,7 @@ class _Handle:
             kind, what, _ = error.args
             raise UnsupportedError(what if kind == "unsupported" else f"{kind}: {what}") from error
 
-    def buffer(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def buffer(self, array: AnyArray) -> AnyArray:
         """`array` as something whose memory the buffer protocol gives out; a 0-d array as one element."""
         if self.view is not None:
             array = array.view(self.view)
@@ -106,15 +106,15 @@ class NativeEngine:
             handle = self._handle = _Handle(bound)
         return handle
 
-    def plan_read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> ReadPlan:
+    def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
         """See `Engine.plan_read`."""
         return _ReadPlan(self._bind(bound), selection, out)
 
-    def plan_write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> WritePlan:
+    def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         """See `Engine.plan_write`."""
         return _WritePlan(self._bind(bound), selection, value)
 
-    def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    def read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         """See `Engine.read`. Local files are read by one call into Rust."""
         handle = self._handle
         if handle is None or handle.bound is not bound:
@@ -128,7 +128,7 @@ class NativeEngine:
         except _native.NativeError as error:
             _raise(error, bound)
 
-    async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    async def read_async(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         """See `Engine.read_async`."""
         handle = self._bind(bound)
         if handle.local:
@@ -151,7 +151,7 @@ class NativeEngine:
         except _native.NativeError as error:
             _raise(error, bound)
 
-    def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    def write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """See `Engine.write`. Local files are written by one call into Rust."""
         handle = self._bind(bound)
         bound.store._check_writable(bound.path)
@@ -164,7 +164,7 @@ class NativeEngine:
         except _native.NativeError as error:
             _raise(error, bound)
 
-    async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """See `Engine.write_async`."""
         handle = self._bind(bound)
         if handle.local:
@@ -184,7 +184,7 @@ def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...]
 class _ReadPlan:
     """See `tessarr.engine.base.ReadPlan`."""
 
-    def __init__(self, handle: _Handle, selection: Selection, out: npt.NDArray[Any]) -> None:
+    def __init__(self, handle: _Handle, selection: Selection, out: AnyArray) -> None:
         self._bound = handle.bound
         self._native = handle.array.plan_read(*_at(selection), handle.buffer(out))
 
@@ -225,7 +225,7 @@ class _ChunkReads:
 class _WritePlan:
     """See `tessarr.engine.base.WritePlan`."""
 
-    def __init__(self, handle: _Handle, selection: Selection, value: npt.NDArray[Any]) -> None:
+    def __init__(self, handle: _Handle, selection: Selection, value: AnyArray) -> None:
         self._bound = handle.bound
         self.forget = handle.array.forget
         buffer = handle.buffer(np.broadcast_to(value, selection.shape))
@@ -278,7 +278,7 @@ def _raise(error: _native.NativeError, bound: BoundArray) -> NoReturn:
     raise typed from None
 
 
-def _view_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+def _view_dtype(dtype: AnyDType) -> AnyDType | None:
     """The dtype to view elements as where NumPy does not give out their own as a buffer (dates, other packages')."""
     plain = dtype.kind in "biufc" and dtype.num <= np.dtype(np.float16).num
     return None if plain else np.dtype((np.void, dtype.itemsize))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from tessarr.codecs.numcodecs import v3 as numcodecs_v3
 from tessarr.codecs.numcodecs.coders import Coder
 from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.errors import TessarrError
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSON, AnyDType, JSONObject
 
 
 def moves(codec: ArrayToArray) -> bool:
@@ -61,7 +60,7 @@ def _element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
     raise UnsupportedError(f"the codec {codec.name!r}, which computes on elements")
 
 
-def coder_step(coder: Coder, decoded: np.dtype[Any], encoded: np.dtype[Any]) -> JSONObject | None:
+def coder_step(coder: Coder, decoded: AnyDType, encoded: AnyDType) -> JSONObject | None:
     """A filter of numcodecs from elements of one dtype to another."""
     if coder.codec_id == "packbits":
         return named("filter.packbits", {})
@@ -80,7 +79,7 @@ def coder_step(coder: Coder, decoded: np.dtype[Any], encoded: np.dtype[Any]) -> 
     raise UnsupportedError(f"the codec {coder.codec_id!r}")
 
 
-def v2_filter(coder: Coder, flow: np.dtype[Any]) -> tuple[JSONObject | None, np.dtype[Any]]:
+def v2_filter(coder: Coder, flow: AnyDType) -> tuple[JSONObject | None, AnyDType]:
     """A filter of v2, which takes bytes as elements of the dtype of its configuration; and the dtype of what it gives.
 
     `flow` is the dtype of what it is given, which bitround goes by.
@@ -119,13 +118,13 @@ def swapping(swaps: list[JSON], itemsize: int) -> JSONObject:
     raise UnsupportedError("a byte order of such elements behind a filter")
 
 
-def _text(dtype: np.dtype[Any]) -> str:
+def _text(dtype: AnyDType) -> str:
     if dtype.kind not in "iuf" or dtype.itemsize > 8 or is_foreign(dtype):
         raise UnsupportedError(f"a filter of elements of {dtype}")
     return dtype.str
 
 
-def _quantum(digits: int, dtype: np.dtype[Any]) -> int:
+def _quantum(digits: int, dtype: AnyDType) -> int:
     """What numcodecs multiplies with to keep so many decimal digits, a power of two; as the bits of a double.
 
     JSON decimals would have to be parsed exactly.
@@ -141,7 +140,7 @@ def _quantum(digits: int, dtype: np.dtype[Any]) -> int:
     return int(np.array(scale, np.float64).view(np.uint64))
 
 
-def _bitround(keepbits: int, dtype: np.dtype[Any]) -> JSONObject | None:
+def _bitround(keepbits: int, dtype: AnyDType) -> JSONObject | None:
     if dtype.kind in "iumM":
         if keepbits >= 8 * dtype.itemsize:
             return None

@@ -11,8 +11,6 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-import numpy.typing as npt
-
 from tessarr.engine.base import ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
@@ -24,7 +22,7 @@ from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.fetch import Fetch, Fetched
 from tessarr.stores.protocols import Remote
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
 
 
 class ReferenceEngine:
@@ -35,32 +33,32 @@ class ReferenceEngine:
     def supports(self, bound: BoundArray) -> str | None:
         return None
 
-    def plan_read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> ReadPlan:
+    def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
         return _ReadPlan(bound, selection, out)
 
-    def plan_write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> WritePlan:
+    def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         return ChunkWrites(bound, selection, value)
 
-    def read(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    def read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         run([_ReadPlan(bound, selection, out)], bound.store)
 
-    async def read_async(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    async def read_async(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         await run_async([_ReadPlan(bound, selection, out)], bound.store)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         return None
 
-    def write(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    def write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         store_chunks(bound, ChunkWrites(bound, selection, value))
 
-    async def write_async(self, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         await store_chunks_async(bound, ChunkWrites(bound, selection, value))
 
 
 class _ReadPlan:
     """See `tessarr.engine.base.ReadPlan`."""
 
-    def __init__(self, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    def __init__(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
         self._bound = bound
         self._out = out
         self._parts = plan(selection, bound.axes)

@@ -7,10 +7,8 @@ of one chunk lose nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.emptiness import is_fill
 from tessarr.engine.bound import BoundArray
@@ -20,10 +18,10 @@ from tessarr.engine.write_chunks import changing
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Selection
 from tessarr.stores.functions import deletes_safely
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
 
 
-def write_fields(bound: BoundArray, selection: Selection, values: Mapping[str, npt.NDArray[Any]]) -> None:
+def write_fields(bound: BoundArray, selection: Selection, values: Mapping[str, AnyArray]) -> None:
     """Store `values`: field name → array of ``selection.shape`` in the field's dtype; other fields stay as they are.
 
     Raises `CodecError` (with path, chunk and key) for a stored chunk that cannot be decoded, `StoreError` for I/O faults.
@@ -31,7 +29,7 @@ def write_fields(bound: BoundArray, selection: Selection, values: Mapping[str, n
     for_each(lambda part: _write_part(bound, part, values), plan(selection, bound.axes))
 
 
-def _write_part(bound: BoundArray, part: Part, values: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_part(bound: BoundArray, part: Part, values: Mapping[str, AnyArray]) -> None:
     chain = bound.chain(bound.chunk_shape(part.coords))
     key = bound.key(part.coords)
     keep_empty = bound.options.write_empty_chunks or not deletes_safely(bound.store)

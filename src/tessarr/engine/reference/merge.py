@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.emptiness import is_fill
@@ -25,9 +23,9 @@ from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.functions import deletes_safely
 from tessarr.stores.protocols import Delete
-from tessarr.types import Buffer, ByteRange, Coords
+from tessarr.types import AnyArray, Buffer, ByteRange, Coords
 
-Values = npt.NDArray[Any]
+Values = AnyArray
 
 
 class ChunkWrites:

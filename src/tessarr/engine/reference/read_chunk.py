@@ -14,7 +14,6 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.sharding import ShardLayout
@@ -28,9 +27,9 @@ from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.selection import Outer, Selection
 from tessarr.stores.fetch import Fetch, version_of
-from tessarr.types import Buffer, ByteRange
+from tessarr.types import AnyArray, Buffer, ByteRange
 
-Target: TypeAlias = npt.NDArray[Any]
+Target: TypeAlias = AnyArray
 ChunkRead: TypeAlias = Generator[Fetch, "list[Buffer] | None", None]
 Reader: TypeAlias = Generator[Sequence[ByteRange], Sequence[Buffer], None]
 """A chunk read within one value: yields ranges of the value, is sent a buffer for each."""

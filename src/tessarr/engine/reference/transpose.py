@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.chain import BoundChain
 from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.types import AnyArray
 
 
-def inward(chain: BoundChain, where: Selection, values: npt.NDArray[Any]) -> tuple[Selection, npt.NDArray[Any]]:
+def inward(chain: BoundChain, where: Selection, values: AnyArray) -> tuple[Selection, AnyArray]:
     """`where` (in the chunk's axes) and the values that belong to it, both in the axes behind the chain's transposes.
 
     The values are a view. `chain` is one with nothing but transposes before its sharding codec (`BoundChain.partial`).

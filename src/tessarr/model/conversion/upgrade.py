@@ -28,6 +28,7 @@ from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
+from tessarr.types import AnyDType
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
 _UNREGISTERED_TYPES = ("null_terminated_bytes", "raw_bytes", "variable_length_bytes")
@@ -109,7 +110,7 @@ def byte_order(data_type: DataType) -> str | None:
     return next(iter(orders), None) if data_type.itemsize is not None else None
 
 
-def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+def _leaves(dtype: AnyDType) -> list[AnyDType]:
     if dtype.subdtype is not None:
         return _leaves(dtype.subdtype[0])
     if dtype.names is None:
@@ -117,7 +118,7 @@ def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
     return [leaf for name in dtype.names for leaf in _leaves(dtype[name])]
 
 
-def _order(dtype: np.dtype[Any]) -> str | None:
+def _order(dtype: AnyDType) -> str | None:
     import sys
 
     if dtype.kind in "SVOT" or (dtype.itemsize == 1 and dtype.kind != "U"):

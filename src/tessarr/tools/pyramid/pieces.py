@@ -16,7 +16,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.group import Group
@@ -29,6 +28,7 @@ from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid.levels import Level
 from tessarr.tools.pyramid.reduce import Method, halo, reduce
 from tessarr.tools.transfer import boxes
+from tessarr.types import AnyArray
 
 PIECE_NBYTES = 32 << 20
 _SECONDS = 1.0
@@ -180,9 +180,7 @@ def _nbytes(box: Box, target: Array) -> int:
     return size * target.dtype.itemsize
 
 
-def piece(
-    source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None
-) -> npt.NDArray[Any]:
+def piece(source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None) -> AnyArray:
     """The values of one box of a level."""
     region, before = [], []
     for part, factor, size in zip(box, factors, source.shape, strict=True):

@@ -23,15 +23,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.errors import UnsupportedOperationError
+from tessarr.types import AnyArray, AnyDType
 
 Method: TypeAlias = Literal["mean", "max", "mode", "nearest", "gaussian"]
 METHODS: tuple[Method, ...] = ("mean", "max", "mode", "nearest", "gaussian")
 
-_Values: TypeAlias = npt.NDArray[Any]
+_Values: TypeAlias = AnyArray
 _Missing: TypeAlias = "float | int | None"
 
 
-def kind_of(dtype: np.dtype[Any]) -> str:
+def kind_of(dtype: AnyDType) -> str:
     """NumPy's kind; for the small number types of ml_dtypes that of the numbers they stand for."""
     if dtype.kind == "V" and dtype.names is None:
         name = dtype.name
@@ -39,7 +40,7 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     return dtype.kind
 
 
-def check_method(method: str, dtype: np.dtype[Any], *, labels: bool = False) -> None:
+def check_method(method: str, dtype: AnyDType, *, labels: bool = False) -> None:
     """Raises `ValueError` for an unknown method or one that would invent labels, `UnsupportedOperationError` for a data
     type that the method has no meaning for."""
     if method not in METHODS:
@@ -51,7 +52,7 @@ def check_method(method: str, dtype: np.dtype[Any], *, labels: bool = False) -> 
         raise UnsupportedOperationError(f"{method} has no meaning for {dtype}", hint="Use method='nearest'")
 
 
-def check_missing(missing: _Missing, dtype: np.dtype[Any]) -> None:
+def check_missing(missing: _Missing, dtype: AnyDType) -> None:
     """Raises `ValueError` for a missing value that the data type cannot hold; NaN is one of no element of integers."""
     if missing is None or missing != missing or kind_of(dtype) not in "iu" or dtype.kind == "V":
         return
@@ -183,7 +184,7 @@ def _mean_of_long(values: _Values, block: tuple[int, ...], divisor: Any) -> Any:
     return whole + _round_up(whole, rest, divisor)
 
 
-def _cast(values: _Values, dtype: np.dtype[Any]) -> _Values:
+def _cast(values: _Values, dtype: AnyDType) -> _Values:
     if dtype.kind == "b":
         return values >= 1
     if dtype.kind in "iu" and np.asarray(values).dtype.kind == "f":
@@ -192,7 +193,7 @@ def _cast(values: _Values, dtype: np.dtype[Any]) -> _Values:
         return np.asarray(values).astype(dtype)
 
 
-def _nearest_integer(values: _Values, dtype: np.dtype[Any]) -> _Values:
+def _nearest_integer(values: _Values, dtype: AnyDType) -> _Values:
     """Whole floats as integers; beyond the last (a rounding error away, of 64 bits) the last is meant."""
     limits = np.iinfo(dtype)
     high, low = values >= float(limits.max), values <= float(limits.min)
@@ -302,7 +303,7 @@ def _unscaled(mean: _Values, scale: float) -> _Values:
     return np.where(np.isinf(real) & np.isfinite(mean), np.copysign(limit, mean), real)
 
 
-def _cast_float(mean: _Values, dtype: np.dtype[Any]) -> _Values:
+def _cast_float(mean: _Values, dtype: AnyDType) -> _Values:
     return mean > 0.5 if dtype.kind == "b" else _cast(mean, dtype)
 
 

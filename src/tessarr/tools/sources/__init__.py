@@ -21,13 +21,12 @@ from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import MissingDependencyError, StoreError, TessarrError
 from tessarr.stores.url import is_url
-from tessarr.types import Shape
+from tessarr.types import AnyArray, Shape
 
 Box: TypeAlias = tuple[slice, ...]
 """A slice with start and stop per axis."""
@@ -56,7 +55,7 @@ class SourceArray:
     shape: Shape
     dtype: Any
     """What `tessarr.create_array` takes as dtype: a NumPy dtype, `str`, `bytes`, or a tessarr `DataType`."""
-    read: Callable[[Box], npt.NDArray[Any]]
+    read: Callable[[Box], AnyArray]
     """The values of a box."""
     chunks: Shape | None = None
     """Shape of what the source reads as one; ``None`` when any part can be read alone."""
@@ -163,8 +162,8 @@ def open_source(place: Any, kind: str | None = None, storage_options: Mapping[st
     return source
 
 
-def _reading(read: Callable[[Box], npt.NDArray[Any]], kind: str, place: str) -> Callable[[Box], npt.NDArray[Any]]:
-    def typed(box: Box) -> npt.NDArray[Any]:
+def _reading(read: Callable[[Box], AnyArray], kind: str, place: str) -> Callable[[Box], AnyArray]:
+    def typed(box: Box) -> AnyArray:
         try:
             return read(box)
         except Exception as error:
@@ -187,7 +186,7 @@ def ragged(dtype: Any) -> DataType | None:
     return from_numpy(object, object_codec=f"vlen-array:{row.newbyteorder('=').str}") if row.kind in "biufc" else None
 
 
-def rows(values: npt.NDArray[Any], dtype: Any) -> npt.NDArray[Any]:
+def rows(values: AnyArray, dtype: Any) -> AnyArray:
     """An array of such rows, of one dtype."""
     made = np.empty(values.shape, object)
     for at in np.ndindex(*values.shape):

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
+from tessarr.types import AnyArray, AnyDType
 
 # What HDF5's dimension scales and netCDF-4 keep for themselves; the names of the dimensions say it in Zarr.
 _INTERNAL = frozenset(
@@ -168,16 +168,16 @@ class HDF5Source:
         self._file.close()
 
 
-def _reader(dataset: Any, dtype: np.dtype[Any]) -> Callable[[Box], npt.NDArray[Any]]:
+def _reader(dataset: Any, dtype: AnyDType) -> Callable[[Box], AnyArray]:
     return lambda box: np.asarray(dataset[box]).astype(dtype, copy=False)
 
 
-def _text_reader(dataset: Any) -> Callable[[Box], npt.NDArray[Any]]:
+def _text_reader(dataset: Any) -> Callable[[Box], AnyArray]:
     return lambda box: np.asarray(dataset.asstr()[box], dtype=np.dtypes.StringDType())
 
 
-def _field_reader(dataset: Any, field: str, text: bool) -> Callable[[Box], npt.NDArray[Any]]:
-    def read(box: Box) -> npt.NDArray[Any]:
+def _field_reader(dataset: Any, field: str, text: bool) -> Callable[[Box], AnyArray]:
+    def read(box: Box) -> AnyArray:
         values = dataset[box][field]
         if not text:
             return np.asarray(values)

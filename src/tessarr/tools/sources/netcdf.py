@@ -10,13 +10,13 @@ import os
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType
 from tessarr.errors import StoreError
 from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
 from tessarr.tools.sources.classic import needed_size
+from tessarr.types import AnyArray
 
 
 class NetCDFSource:
@@ -121,7 +121,7 @@ def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _reader(variable: Any, dtype: Any) -> Any:
-    def read(box: Box) -> npt.NDArray[Any]:
+    def read(box: Box) -> AnyArray:
         # The library changes the dtype of unsigned and of empty results; values are the same.
         values = np.asarray(variable[box] if box else variable[...])
         if isinstance(dtype, DataType):

@@ -9,13 +9,13 @@ import os
 import shutil
 import tempfile
 import zipfile
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.errors import StoreError
 from tessarr.tools.sources import SourceArray, SourceGroup
+from tessarr.types import AnyArray, AnyDType
 
 
 class NpySource:
@@ -70,17 +70,17 @@ class NpySource:
 _PICKLE = "it holds pickled Python objects, which can run code; save it with allow_pickle=False"
 
 
-def _dtype(file: IO[bytes], place: str) -> np.dtype[Any]:
+def _dtype(file: IO[bytes], place: str) -> AnyDType:
     try:
         version = np.lib.format.read_magic(file)
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        dtype: np.dtype[Any] = reader(file)[2]
+        dtype: AnyDType = reader(file)[2]
     except ValueError as error:
         raise StoreError(f"not an array of NumPy: {error}", store=place) from error
     return dtype
 
 
-def _array(path: str, values: npt.NDArray[Any]) -> SourceArray:
+def _array(path: str, values: AnyArray) -> SourceArray:
     return SourceArray(
         path=path, shape=values.shape, dtype=values.dtype.newbyteorder("="), read=lambda box: np.asarray(values[box])
     )

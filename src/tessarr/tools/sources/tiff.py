@@ -12,10 +12,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tessarr.tools.sources import Box, SourceArray, SourceGroup, missing
 from tessarr.tools.sources.attributes import collect
+from tessarr.types import AnyArray
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
 # How the file is laid out, or what the array's own metadata says.
@@ -102,14 +102,14 @@ def _dimensions(axes: str) -> tuple[str | None, ...] | None:
     return names if named and len(set(named)) == len(named) else None
 
 
-def _reader(series: Any) -> Callable[[Box], npt.NDArray[Any]]:
+def _reader(series: Any) -> Callable[[Box], AnyArray]:
     """Reads a box of a series: the pages it touches, and of each page the strips or tiles it touches."""
     page_shape = tuple(series.keyframe.shape)
     leading = series.shape[: len(series.shape) - len(page_shape)]
     if prod(leading) != len(series.pages):  # one page holds the rest in one run of bytes
         return lambda box: np.asarray(series.asarray())[box]
 
-    def read(box: Box) -> npt.NDArray[Any]:
+    def read(box: Box) -> AnyArray:
         outer, inner = box[: len(leading)], box[len(leading) :]
         out = np.empty([part.stop - part.start for part in box], dtype=np.dtype(series.dtype).newbyteorder("="))
         for place in product(*(range(part.start, part.stop) for part in outer)):
@@ -125,7 +125,7 @@ def _reader(series: Any) -> Callable[[Box], npt.NDArray[Any]]:
     return read
 
 
-def _read_page(page: Any, box: Box, out: npt.NDArray[Any]) -> None:
+def _read_page(page: Any, box: Box, out: AnyArray) -> None:
     """Fill `out` with `box` of one page."""
     keyframe = page.keyframe
     # (separate samples, depth, length, width, interleaved samples): the shape that tifffile decodes into.
@@ -173,7 +173,7 @@ def _segment(keyframe: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...
     return (s, d * sizes[0], h * sizes[1], w * sizes[2], 0), (1, *sizes, samples)
 
 
-def _place(segment: Any, position: Any, shape: Any, wide: list[slice], full: npt.NDArray[Any]) -> None:
+def _place(segment: Any, position: Any, shape: Any, wide: list[slice], full: AnyArray) -> None:
     """Copy the part of a decoded segment, of shape (depth, length, width, samples), that lies in the box."""
     source: list[slice] = []
     target: list[slice] = []
