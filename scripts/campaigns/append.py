@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,30 +92,56 @@ def judge(found: np.ndarray[Any, Any], processes: int, appends: int, seconds: fl
     return Report(processes * appends, lost, sum(whole.values()) - len(whole), half, foreign, seconds)
 
 
+class WorkersFailedError(RuntimeError):
+    """Processes failed; the message holds the exit status, the output and the traceback of each."""
+
+
+def run_workers(commands: Sequence[Sequence[str]]) -> float:
+    """Run `commands` side by side, and return the seconds from the moment when all of them were ready to the last one's end.
+
+    A command prints a line when it is ready, and begins when its standard input ends.
+
+    Raises `WorkersFailedError` when one fails.
+    """
+    with ExitStack() as stack:
+        # Files, because a pipe that nobody reads would hold up who writes much to it.
+        errors = [stack.enter_context(tempfile.TemporaryFile()) for _ in commands]
+        children = [
+            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error))
+            for command, error in zip(commands, errors, strict=True)
+        ]
+        said = [child.stdout.readline() for child in children if child.stdout is not None]  # they are ready
+        began = time.monotonic()
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.close()  # begin
+        said = [
+            line + child.stdout.read() for line, child in zip(said, children, strict=True) if child.stdout is not None
+        ]
+        failed = [child.wait() for child in children]
+        seconds = time.monotonic() - began
+        reports = []
+        for number, (status, output, error) in enumerate(zip(failed, said, errors, strict=True)):
+            error.seek(0)
+            if status:
+                text = (output + error.read()).decode(errors="replace")
+                reports.append(f"-- writer {number}, exit status {status}:\n{text}")
+    if reports:
+        raise WorkersFailedError(f"{len(reports)} of {len(commands)} processes failed\n" + "\n".join(reports))
+    return seconds
+
+
 def measure(place: str, options: dict[str, str], processes: int, appends: int, batch: int = 0) -> Report:
-    """Append from `processes` processes, `appends` times each, to a new array at `place`."""
+    """Append from `processes` processes, `appends` times each, to a new array at `place`.
+
+    Raises `WorkersFailedError` when one of them fails.
+    """
     tessarr.create_array(
         place, shape=(0, 4), chunks=(CHUNK_ROWS, 4), dtype="i4", storage_options=options or None, overwrite=True
     )
-    command = [sys.executable, __file__, "--worker", place, "--options", json.dumps(options)]
+    command = [sys.executable, "-X", "faulthandler", __file__, "--worker", place, "--options", json.dumps(options)]
     command += ["--appends", str(appends), "--batch", str(batch)]
-    children = [
-        subprocess.Popen([*command, "--writer", str(writer)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for writer in range(processes)
-    ]
-    for child in children:
-        assert child.stdout is not None
-        child.stdout.readline()  # it is ready
-    began = time.monotonic()
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.close()  # begin
-    failed = [child.wait() for child in children]
-    for child in children:
-        child.stdout.close()  # type: ignore[union-attr]
-    seconds = time.monotonic() - began
-    if any(failed):
-        raise SystemExit(f"{sum(map(bool, failed))} of {processes} processes failed")
+    seconds = run_workers([[*command, "--writer", str(writer)] for writer in range(processes)])
     found = tessarr.open_array(place, mode="r", storage_options=options or None)[:]
     return judge(found, processes, appends, seconds)
 

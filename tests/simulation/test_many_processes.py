@@ -38,6 +38,20 @@ def test_no_append_of_several_processes_is_lost_doubled_or_half(
     assert report.appended == 48
 
 
+def test_a_process_that_fails_hands_over_its_output_and_its_traceback(campaign: Any) -> None:
+    def command(body: str) -> list[str]:
+        return [sys.executable, "-c", f"import sys; print('ready', flush=True); sys.stdin.read(); {body}"]
+
+    assert campaign.run_workers([command("")]) >= 0
+    with pytest.raises(campaign.WorkersFailedError) as caught:
+        campaign.run_workers([command("print('halfway'); raise ValueError('no bucket')"), command("")])
+    text = str(caught.value)
+    assert text.startswith("1 of 2 processes failed\n-- writer 0, exit status 1:\n")
+    assert "halfway" in text
+    assert "Traceback (most recent call last)" in text
+    assert "ValueError: no bucket" in text
+
+
 def test_the_judge_finds_what_is_wrong(campaign: Any) -> None:
     first, second = campaign.rows_of(0, 0), campaign.rows_of(0, 1)
     assert len(second) > 1
