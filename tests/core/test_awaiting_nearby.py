@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.storage import LocalStore, MemoryStore, WrapperStore
+from tessarr.storage import LatencyStore, LocalStore, MemoryStore, WrapperStore
 from tessarr.types import Buffer
 from tests.waiting import PATIENCE_S, until_async
 
@@ -98,3 +98,25 @@ def test_resizing_and_attributes_work_awaited_in_one_loop_after_another(tmp_path
     assert asyncio.run(array.nchunks_initialized_async()) == 2
     assert asyncio.run(array.astype_async("f4")).dtype == np.float32
     assert asyncio.run(array.hexdigest_async()) == array.hexdigest()
+
+
+def test_a_cancelled_append_stops_waiting_for_the_lock_of_the_shape() -> None:
+    """The thread that waits for the lock ends while another thread still holds the lock."""
+    store = LatencyStore(MemoryStore())
+    array = tessarr.create_array(store, data=np.arange(4), chunks=(2,))
+
+    def waiting() -> bool:
+        return any(thread.name == "tessarr-lock" for thread in threading.enumerate())
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(array.append_async(np.arange(2)))
+        await until_async(waiting, "the append waits for the lock")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until_async(lambda: not waiting(), "the waiting thread has ended")
+
+    with store.lock("shape"):
+        asyncio.run(cancel())
+    assert array.shape == (4,)
+    assert array.append([7]) == (5,)

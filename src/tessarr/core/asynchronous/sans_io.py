@@ -1,14 +1,14 @@
-"""Functions that wait for stores, and their async variants.
+"""Write functions that wait for stores once, without I/O, and derive the synchronous and the async variant.
 
-Opening, listing and creating nodes is written once, as a generator (*steps*): it yields the calls of a store that it
-waits for, all at once, and is sent their answers. `run_steps` makes the calls from this thread; `run_steps_async` awaits their
-``_async`` twins, so that nothing blocks the event loop, any number of them wait at the same time, and cancelling ends the
-requests. Between two waits the steps themselves (parsing a large document) run in a thread. Steps that are cancelled are
-closed, so that a lock that they hold (`lock_call`) is free again.
+Opening, listing and creating nodes is written as a generator (*steps*) that yields batches of store calls and is sent their
+results. `run_steps` makes the calls from this thread; `run_steps_async` awaits the async variants of the methods called, so
+that the event loop is never blocked, any number of calls wait at the same time, and cancelling ends the requests. Between two
+waits the steps themselves (parsing a large document) run in a thread. Cancelled steps are closed, so that a lock that they
+hold (`lock_call`) is released.
 
-What only rarely waits, is about local storage, or is made of many such calls (copying a hierarchy), has a twin that runs
-the synchronous function in a thread, which stops before its next step once the task that awaits it is cancelled. Reading and
-writing data have twins of their own (`tessarr.engine.base.Engine.read_async`).
+A function that rarely waits, works on local storage, or makes many such calls (copying a hierarchy) has an async variant
+that runs the synchronous function in a thread; after cancellation the thread ends before its next step. Reading and writing
+data have async variants written by hand (`tessarr.engine.base.Engine.read_async`).
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ R = TypeVar("R")
 
 
 class Call(NamedTuple):
-    """A call that steps wait for, in both forms."""
+    """A call that steps wait for, synchronous and asynchronous."""
 
     now: Callable[[], Any]
     awaited: Callable[[], Awaitable[Any]]
     waits: bool
-    """It takes a round trip: several go side by side, and are awaited."""
+    """The call takes a round trip: several calls run concurrently, and are awaited."""
 
 
 Steps: TypeAlias = Generator[Sequence[Call], list[Any], R]
-"""A generator that yields calls to be made at once, is sent their answers in order, and returns a result."""
+"""A generator that yields batches of calls, is sent their results in order, and returns a result."""
 
 
 def store_call(store: Store, method: str, *arguments: Any) -> Call:
-    """The call of a method of a store, which has a twin."""
+    """Make the call of a store method that has an async variant."""
     return Call(
         lambda: getattr(store, method)(*arguments),
         lambda: getattr(store, f"{method}_async")(*arguments),
@@ -53,32 +53,35 @@ def store_call(store: Store, method: str, *arguments: Any) -> Call:
 
 
 def lock_call(lock: LockContext, store: Store) -> Call:
-    """Return the call that acquires a lock of `store`; the steps release it by ``lock.__exit__(None, None, None)``."""
+    """Make the call that acquires a lock of `store`; the steps release the lock by ``lock.__exit__(None, None, None)``."""
     return Call(lock.__enter__, lambda: _acquire_in_thread(lock), isinstance(store, Remote))
 
 
 async def _acquire_in_thread(lock: LockContext) -> None:
-    """Enter `lock`, in a thread of its own: who holds it may need all those that a loop has, to come to its end."""
+    """Acquire the lock in a dedicated thread.
+
+    The holder may need every thread of the loop's executor to finish, so that waiting in one of those could deadlock.
+    """
     import asyncio
 
     from tessarr.stores.locks import PATIENCE
 
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[None] = loop.create_future()
-    given_up, ended = threading.Event(), threading.Lock()
+    cancelled_event, ended = threading.Event(), threading.Lock()
     entered: list[None] = []
 
     def take() -> None:
-        PATIENCE.store_call = functools.partial(_raise_if_set, given_up)
+        PATIENCE.ask = functools.partial(_raise_if_set, cancelled_event)
         try:
             lock.__enter__()
         except BaseException as error:
-            if not given_up.is_set():
+            if not cancelled_event.is_set():
                 loop.call_soon_threadsafe(_set_outcome, answer, error)
             return
         with ended:
             entered.append(None)
-            if not given_up.is_set():
+            if not cancelled_event.is_set():
                 loop.call_soon_threadsafe(_set_outcome, answer, None)
                 return
         lock.__exit__(None, None, None)
@@ -88,7 +91,7 @@ async def _acquire_in_thread(lock: LockContext) -> None:
         await answer
     except asyncio.CancelledError:
         with ended:
-            given_up.set()
+            cancelled_event.set()
             late = bool(entered)
         if late:
             lock.__exit__(None, None, None)
@@ -101,32 +104,32 @@ def _set_outcome(answer: Any, error: BaseException | None) -> None:
 
 
 class _CancelledError(BaseException):
-    """The task that awaits this thread was cancelled."""
+    """Ends the work of a thread whose awaiting coroutine was cancelled."""
 
 
-def _raise_if_set(given_up: threading.Event) -> None:
-    if given_up.is_set():
+def _raise_if_set(cancelled_event: threading.Event) -> None:
+    if cancelled_event.is_set():
         raise _CancelledError
 
 
 _cancel_event: ContextVar[threading.Event | None] = ContextVar("_cancel_event", default=None)
-"""Set once the task that awaits this thread is cancelled."""
+"""The event that is set when the coroutine that awaits this thread's work is cancelled; ``None`` for synchronous work."""
 
 
 def raise_if_cancelled() -> None:
-    """End what this thread does if it did it for a coroutine, and that was cancelled."""
+    """Raise if this thread works for a coroutine that was cancelled."""
     event = _cancel_event.get()
     if event is not None:
         _raise_if_set(event)
 
 
 def run_steps(steps: Steps[R]) -> R:
-    """The result of `steps`, whose calls are made from this thread, several that wait side by side."""
+    """Run `steps` to their result. Calls are made from this thread, those of one batch to a remote store concurrently."""
     return _drive(steps, _start(steps))
 
 
 async def run_steps_async(steps: Steps[R]) -> R:
-    """The result of `steps`, whose calls are awaited."""
+    """Run `steps` to their result, awaiting their calls."""
     from tessarr.stores.remote.loop import gather_or_cancel
 
     at = await _in_thread(_start, steps)
@@ -146,33 +149,33 @@ async def run_steps_async(steps: Steps[R]) -> R:
 
 
 async def _in_thread(part: Callable[..., R], steps: Steps[Any], *arguments: Any) -> R:
-    """A part of `steps`, in a thread; when this is cancelled they are closed."""
+    """Run ``part(steps, *arguments)`` in a thread; on cancellation close `steps`."""
 
-    def run(given_up: threading.Event) -> R:
+    def run(cancelled_event: threading.Event) -> R:
         try:
             return part(steps, *arguments)
         finally:
-            if given_up.is_set():
+            if cancelled_event.is_set():
                 steps.close()
 
     def cancelled() -> None:
-        with suppress(ValueError):  # the thread is in the midst of them, and will
+        with suppress(ValueError):  # the thread is running the steps, and closes them afterwards
             steps.close()
 
     return await _threaded(run, cancelled)
 
 
 async def _threaded(run: Callable[[threading.Event], R], cancelled: Callable[[], object]) -> R:
-    """Run ``run(given_up)`` in a thread; the event is set when the awaiting task is cancelled."""
+    """Call ``run(cancel_event)`` in a thread; on cancellation set the event and call `cancelled`."""
     import asyncio
 
-    given_up = threading.Event()
+    cancelled_event = threading.Event()
     context = context_with_caller()
-    context.run(_cancel_event.set, given_up)
+    context.run(_cancel_event.set, cancelled_event)
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, context.run, run, given_up)
+        return await asyncio.get_running_loop().run_in_executor(None, context.run, run, cancelled_event)
     except asyncio.CancelledError:
-        given_up.set()
+        cancelled_event.set()
         cancelled()
         raise
 
@@ -182,7 +185,7 @@ class _End(NamedTuple):
 
 
 _Progress: TypeAlias = "Sequence[Call] | _End"
-"""Where steps have come: to calls that they wait for, or to their end."""
+"""State of steps: the batch of calls that they wait for, or their end."""
 
 
 def _start(steps: Steps[Any]) -> _Progress:
@@ -233,25 +236,25 @@ def _call_all(calls: Sequence[Call]) -> list[Any]:
 
 
 def sans_io(function: Callable[P, Steps[R]]) -> Callable[P, R]:
-    """The synchronous function of a generator function of steps; `async_variant` makes the other one of it."""
+    """Make the synchronous function of a generator function of steps; `async_variant` makes its async variant."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         return run_steps(function(*args, **kwargs))
 
-    # What it returns is what its steps return.
+    # The function returns the result of its steps.
     function.__annotations__["return"] = str(function.__annotations__["return"])[len("Steps[") : -1]
     call.steps = function  # type: ignore[attr-defined]
     return call
 
 
 def steps_of(function: Callable[P, R]) -> Callable[P, Steps[R]]:
-    """The generator function that `function`, made by `sans_io`, is of."""
+    """Return the generator function from which `sans_io` made `function`."""
     return function.steps  # type: ignore[attr-defined, no-any-return]
 
 
 def async_variant(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """The ``_async`` form of `function`: the same arguments, result and errors."""
+    """Make the async variant of `function`: the same arguments, result and errors."""
     steps = getattr(function, "steps", None)
 
     @functools.wraps(function)
