@@ -53,7 +53,7 @@ def public(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def signature(value: Any) -> str:
-    """Its arguments, or nothing where Python does not know them."""
+    """Write the arguments of `value`; nothing where Python has no signature."""
     try:
         text = str(inspect.signature(value))
     except (ValueError, TypeError):
@@ -63,7 +63,7 @@ def signature(value: Any) -> str:
 
 
 def described(name: str, value: Any, level: str) -> Iterator[str]:
-    """A heading, the signature, the docstring."""
+    """Write a heading, the signature, and the docstring, if there is one."""
     text = inspect.getdoc(value) or ""
     yield f"{level} `{name}`\n"
     if callable(value):
@@ -73,9 +73,9 @@ def described(name: str, value: Any, level: str) -> Iterator[str]:
 
 
 def members(name: str, value: type[Any]) -> Iterator[str]:
-    """The public methods and properties that a class itself defines."""
+    """Describe the public methods and properties that a class itself defines."""
     for member, defined in vars(value).items():
-        if member.startswith("_") or not inspect.getdoc(getattr(value, member, None)):
+        if member.startswith("_"):
             continue
         if inspect.isroutine(defined) or isinstance(defined, property | classmethod | staticmethod):
             yield from described(f"{name}.{member}", getattr(value, member), "###")

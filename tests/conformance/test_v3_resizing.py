@@ -44,7 +44,7 @@ def test_shrinking_deletes_exactly_the_chunks_outside_and_leaves_those_at_the_ed
 def test_kept_chunks_bring_their_data_back_and_the_user_is_told(place: Place) -> None:
     z = filled(place)
     before = place.keys()
-    with pytest.warns(ZarrUserWarning, match="growing it brings their data back"):
+    with pytest.warns(ZarrUserWarning, match="their data reappears if the array grows again"):
         z.resize((1, 1), delete_outside_chunks=False)
     assert place.keys() == before
     assert z[...].tolist() == [[1]]

@@ -365,7 +365,12 @@ CASES = [
         )
     ),
     *(
-        Case("core/array_parts/resize.py:_resize_locked_steps", ZarrUserWarning, "outside the new shape are kept", provoke)
+        Case(
+            "core/array_parts/resize.py:_resize_locked_steps",
+            ZarrUserWarning,
+            "outside the new shape are kept",
+            provoke,
+        )
         for provoke in (
             lambda *_: tessarr.create_array({}, **SMALL).resize((2,), delete_outside_chunks=False),
             _resized_later,

@@ -68,7 +68,6 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
         return cls.from_dict(data | ({"configuration": dict(configuration)} if configuration else {}))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         if type(self).to_dict is _ByZarrPython.to_dict:
             raise TypeError(f"{type(self).__name__} has neither to_json nor to_dict")
         return self.to_dict()
@@ -78,7 +77,6 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
         return self.to_json()
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """See `Codec.fit`."""
         told = array_spec(spec)
         self.validate(shape=spec.shape, dtype=spec.data_type, chunk_grid=None)
         return self.evolve_from_array_spec(told)
@@ -122,17 +120,14 @@ class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
     kind_base = ArrayToArray
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         return chunk_spec(self.resolve_metadata(array_spec(spec)))
 
-    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
-        made: AnyArray = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        made: npt.NDArray[Any] = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
         return made
 
-    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
-        made: AnyArray = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
+        made: npt.NDArray[Any] = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
         return made
 
 
@@ -142,15 +137,12 @@ class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
     kind_base = ArrayToBytes
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
-        """See `ArrayToBytes.encoded_size`."""
         return self._size(spec.nbytes, array_spec(spec))
 
-    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> PlainBuffer:
-        """See `ArrayToBytes.encode`."""
+    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> PlainBuffer:
         return _bytes_of(self, self._run("encode", NDBuffer(chunk), array_spec(spec)))
 
-    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
+    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> npt.NDArray[Any]:
         made = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
         if made.shape != spec.shape:
             raise CodecError("a chunk has another shape", codec=self.name, expected=spec.shape, got=made.shape)
@@ -163,16 +155,13 @@ class BytesBytesCodec(_ByZarrPython, BytesToBytes):
     kind_base = BytesToBytes
 
     def encoded_size(self, nbytes: int) -> int | None:
-        """See `BytesToBytes.encoded_size`."""
         return self._size(nbytes, _row_of_bytes(nbytes))
 
     def encode(self, data: PlainBuffer) -> PlainBuffer:
-        """See `BytesToBytes.encode`."""
         given = Buffer.from_bytes(data)
         return _bytes_of(self, self._run("encode", given, _row_of_bytes(len(given))))
 
     def decode(self, data: PlainBuffer, nbytes: int | None) -> PlainBuffer:
-        """See `BytesToBytes.decode`."""
         made = _bytes_of(self, self._run("decode", Buffer.from_bytes(data), _row_of_bytes(nbytes or 0)))
         if nbytes is not None and made.nbytes != nbytes:
             expected, got = f"{nbytes} bytes", f"{made.nbytes} bytes"

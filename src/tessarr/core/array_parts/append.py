@@ -1,14 +1,15 @@
-"""Appending to an array, from one process or from many machines.
+"""Append to an array, from one process or from many machines.
 
-Where the store's lock excludes all other writers (`Lock`), an append holds the lock of the array's shape:
-it stores the data, then the shape.
+Where the store's lock excludes all other writers (`Lock`), an append holds the lock of the array's shape: the append stores
+the data, then the shape.
 
-Where it does not, but updates compare and swap (`ConditionalSet`, `Update`), an append reserves its region in the array's
-document first, stores the data there, and publishes it (`tessarr.metadata.reservations` has the rules). So appends from
-many machines go on side by side, none writes where another does, and readers see complete data only.
+Where the store has no such lock, but updates by compare-and-swap (`ConditionalSet`, `Update`), an append reserves its
+region in the array's document first, stores the data there, and publishes the region (`tessarr.metadata.reservations` has
+the rules). So appends from many machines run concurrently, no append writes into the region of another one, and readers see
+complete data only.
 
-Elsewhere (a file system behind fsspec) one process at a time may append; another one is noticed only if it changed the
-shape meanwhile.
+In other stores (a file system behind fsspec) one process at a time may append; a concurrent append is detected only if the
+shape changed meanwhile.
 """
 
 from __future__ import annotations
@@ -57,15 +58,15 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array
 
 OnHole = Literal["wait", "void", "error"]
-"""What to do about a region that another append reserved and does not publish."""
+"""Policy for a region that another append reserved and does not publish."""
 EXPIRE_S = 600.0
 """After so many seconds a reserved region counts as abandoned. No clock proves that its owner is dead."""
 _PAUSES_S = (0.005, 1.0)
-"""The first and the longest pause between two looks at whether earlier appends are published."""
+"""Back-off: the first and the longest pause between two polls for the publication of earlier appends."""
 
 
 class HolePolicy(NamedTuple):
-    """What an append does about regions that others do not publish."""
+    """Policy of one append for regions that other appends do not publish."""
 
     policy: OnHole
     expire_s: float
@@ -74,17 +75,18 @@ class HolePolicy(NamedTuple):
 def append_steps(
     array: Array, data: npt.ArrayLike, axis: int, on_hole: OnHole = "wait", expire_s: float = EXPIRE_S
 ) -> Steps[Shape]:
-    """Add `data` after the last element of `axis`; its other lengths must be the array's. Returns the new shape.
+    """Add `data` after the last element of `axis`. Returns the new shape.
 
-    The data is stored before the shape: an append that fails, or is cancelled, leaves the array as it was. Concurrent
-    appends all survive, in any thread, process or machine, where the store's locks reach or its updates compare and swap.
-    There the shape that is returned ends with `data`; other appends may have added more behind it.
+    `data`: on all other axes of the array's lengths. The data is stored before the shape: an append that fails, or is
+    cancelled, leaves the array as it was. Concurrent appends all survive, in any thread, process or machine, where the
+    store's locks reach all writers or its updates use compare-and-swap. In such a store the returned shape ends with
+    `data`; other appends may have added rows behind `data`.
 
-    `on_hole` says what to do when an earlier append on another machine does not end: ``"wait"`` for it (after `expire_s`
-    seconds with a warning); ``"void"``: after `expire_s` seconds fill its region with fill value and go on;
+    `on_hole` is the policy for an earlier append on another machine that does not end: ``"wait"`` for that append (after
+    `expire_s` seconds with a warning); ``"void"``: after `expire_s` seconds fill its region with fill value and continue;
     ``"error"``: raise `ConflictError` then, or `PendingAppendError` when `data` is stored already.
 
-    Raises `ValueError` when the lengths differ, `ReadOnlyError`, `ConflictError` when a writer that takes no part in this
+    Raises `ValueError` when the lengths differ, `ReadOnlyError`, `ConflictError` when a writer that ignores reservations
     changed the array meanwhile, `UnsupportedOperationError` where appends cannot be made safe (Zarr v1).
     """
     array._require_writable()
@@ -99,7 +101,7 @@ def append_steps(
 def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Steps[Shape]:
     """Append while the lock of the shape is held."""
     yield from array._refresh_steps()
-    if array._metadata.pending is not None:  # it came here from a place where appends are reserved
+    if array._metadata.pending is not None:  # copied from a store where appends reserve regions
         return (yield from _append_reserved_steps(array, data, axis, holes))
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     state, old_shape, start = array._state, array.shape, array.shape[axis]
@@ -113,10 +115,12 @@ def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: Ho
     return new_shape
 
 
-def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: AnyDType) -> tuple[AnyArray, int]:
-    """Make elements of `data` that fit behind `shape`; also `axis` counted from the front.
+def fit_elements(
+    array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: np.dtype[Any]
+) -> tuple[npt.NDArray[Any], int]:
+    """Convert `data` to elements that fit behind `shape`. Returns the elements, and `axis` counted from the front.
 
-    Raises `BaseZarrError` when they do not fit.
+    Raises `BaseZarrError` when the number of axes or another length than that of `axis` differs.
     """
     values = as_elements(data, dtype)
     if not -len(shape) <= axis < len(shape):
@@ -137,15 +141,15 @@ def _with_length(shape: Shape, axis: int, length: int) -> Shape:
 
 
 def _rows(shape: Shape, axis: int, start: int) -> Outer:
-    """All of `shape` from `start` on."""
+    """Select all elements of `shape` from `start` on along `axis`."""
     return Outer(tuple(slice(start if i == axis else 0, n, 1) for i, n in enumerate(shape)))
 
 
-# -- side by side with other machines --------------------------------------------------------------------------------
+# -- concurrently with other machines --------------------------------------------------------------------------------
 
 
 def _append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: HolePolicy) -> Steps[Shape]:
-    """Append by reservation."""
+    """Append to a region that is reserved first."""
     refuse_format_1(array)
     values, axis = fit_elements(array, data, axis, array.shape, array.dtype)
     if not values.shape[axis]:
@@ -162,8 +166,8 @@ def _append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: 
         is_published = attempt.begun and (yield from _release_after_error_steps(error, array, axis, owner, region))
         if not is_published or region is None:
             raise
-        earlier = None  # published, though the answer was lost
-    except BaseException:  # cancelled or interrupted: nothing can be awaited any more
+        earlier = None  # published, though the response was lost
+    except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt.cancelled = True
         clock.CLOCK.run_detached(_release_steps(array, axis, owner, None), attempt)
         raise
@@ -176,17 +180,17 @@ def _append_reserved_steps(array: Array, data: npt.ArrayLike, axis: int, holes: 
         if isinstance(error, ConflictError):
             raise
         raise PendingAppendError(
-            "the data is stored; while earlier appends were waited for, the store failed",
+            "the data is stored, but the store failed during the wait for earlier appends",
             store=array._store.url,
             path=array.name,
             got=str(error),
-            hint="Do not append it again; it is seen once the earlier appends have ended",
+            hint="Do not append the data again; readers see it once the earlier appends have ended",
         ) from error
     return _with_length(array.shape, axis, region.stop)
 
 
 def _before(region: Region, pending: Reservations) -> set[tuple[int, int]]:
-    """Where the regions are that must be published before `region` is seen."""
+    """Return ``(start, stop)`` of the regions that must be published before readers see `region`."""
     return {other[:2] for other in pending.reserved if other.start < region.start}
 
 
@@ -198,12 +202,12 @@ def _reserve_steps(
     holes: HolePolicy,
     attempt: clock.Attempt,
 ) -> Steps[tuple[Region, ArrayMetadata]]:
-    """Reserve the next region of `axis` for `values`; the metadata is that of the stored document."""
-    length, waiting = values.shape[axis], _BackOff(array, holes)
+    """Reserve the next region of `axis` for `values`. Returns the region and the metadata of the stored document."""
+    length, back_off = values.shape[axis], _BackOff(array, holes)
 
     def change(document: Document) -> Document | None:
         pending = _pending(array, document, axis)
-        if pending.of(owner) is not None:  # stored, though the answer was lost
+        if pending.of(owner) is not None:  # stored, though the response was lost
             return None
         _check_fit(array, document, values, axis)
         if pending.closed or pending.axis != axis or _must_void_first(pending, holes):
@@ -217,27 +221,27 @@ def _reserve_steps(
         region = pending.of(owner)
         if region is not None:
             return region, metadata_of(array, document)
-        if not (yield from waiting.handle_abandoned_steps(pending, None)):
-            yield [waiting.pause()]
+        if not (yield from back_off.handle_abandoned_steps(pending, None)):
+            yield [back_off.pause()]
 
 
 def _must_void_first(pending: Reservations, holes: HolePolicy) -> bool:
-    """Whether abandoned regions are dealt with before another is reserved."""
+    """Whether `holes` asks to handle abandoned regions before another region is reserved, and there are some."""
     return holes.policy != "wait" and bool(pending.abandoned(clock.CLOCK.now(), holes.expire_s))
 
 
 def _pending(array: Array, document: Document, axis: int) -> Reservations:
-    """The reservations in the array's document; none: those that a first append along `axis` starts from."""
+    """Parse the reservations in the array's document. Without any, return those of a first append along `axis`."""
     shape = document.get("shape")
     if not isinstance(shape, list):
-        raise ConflictError("the array is not there any more", store=array._store.url, path=array.name)
+        raise ConflictError("the array does not exist any more", store=array._store.url, path=array.name)
     pending = reservations.parse(document)
     if pending is None:
         return Reservations(axis=axis, stop=shape[axis])
     length, published = shape[pending.axis], pending.published()
     if not pending.reserved and not pending.voided and length == published:
         return Reservations(axis=axis, stop=shape[axis], closed=pending.closed)
-    # The shape of a v2 array follows its reservations; it is never before them.
+    # The shape of a v2 array is stored after its reservations, so that the shape is never ahead of the reservations.
     if length > published or (length < published and array._metadata.zarr_format == 3):
         raise _foreign_writer_error(array, f"a length of {pending.published()} on axis {pending.axis}", shape)
     return pending
@@ -245,7 +249,7 @@ def _pending(array: Array, document: Document, axis: int) -> Reservations:
 
 def _foreign_writer_error(array: Array, expected: str, got: object) -> ConflictError:
     return ConflictError(
-        "a writer that knows nothing of pending appends changed the array",
+        "a writer that ignores pending appends changed the array",
         store=array._store.url,
         path=array.name,
         expected=expected,
@@ -254,12 +258,12 @@ def _foreign_writer_error(array: Array, expected: str, got: object) -> ConflictE
     )
 
 
-def _check_fit(array: Array, document: Document, values: AnyArray, axis: int) -> None:
-    """The stored array must still be one that `values` fit."""
+def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis: int) -> None:
+    """Raise `ConflictError` or `BaseZarrError` unless `values` still fit the stored array."""
     metadata = metadata_of(array, document)
     if metadata.dtype != values.dtype or metadata.not_writable:
         raise ConflictError(
-            "the array was replaced by another one",
+            "another array replaced this one",
             store=array._store.url,
             path=array.name,
             expected=f"elements of {values.dtype}",
@@ -270,9 +274,9 @@ def _check_fit(array: Array, document: Document, values: AnyArray, axis: int) ->
 
 
 def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[str, Any]:
-    """The member `chunk_grid` where the grid must grow to cover the region that ends at `stop`.
+    """Return the member `chunk_grid` if the grid must grow to cover the region that ends at `stop`, else nothing.
 
-    It grows when the region is reserved, so that the chunks are the same whatever is published first.
+    The grid grows when the region is reserved, so that the chunks do not depend on which region is published first.
     """
     metadata = metadata_of(array, document)
     grown = with_shape(metadata, _with_length(metadata.shape, axis, stop))
@@ -290,11 +294,11 @@ def _store_steps(
 ) -> Steps[None]:
     """Store `values` in `region`.
 
-    The array is bound as one that reaches to the end of the region's last chunk: no chunk that is shared with the next
-    region may count as covered, or it would be replaced instead of merged.
+    The array is bound with a shape that ends with the region's last chunk: a chunk shared with the next region must not
+    count as covered, or the write would replace the chunk instead of merging into it.
 
-    What is on its way goes on to its end when the append is cancelled: the region may be another's next, and a late value
-    must not meet its data.
+    When the append is cancelled, writes in flight run to their end: another append may get the region next, and a late write
+    must not overwrite the data of that append.
     """
     shape = _with_length(metadata.shape, axis, region.stop)
     last = metadata.chunk_grid.axes(shape)[axis]
@@ -308,7 +312,7 @@ def _store_steps(
 def _publish_steps(
     array: Array, axis: int, owner: str, region: Region, attempt: clock.Attempt | None = None
 ) -> Steps[set[tuple[int, int]]]:
-    """Publish the region of `owner`, whose data is stored; returns where the regions are that it is not seen before."""
+    """Publish the region of `owner`, whose data is stored. Returns `_before` of the region."""
     state = array._state
     attempts = 0
 
@@ -319,9 +323,9 @@ def _publish_steps(
         if pending.of(owner) is None:
             if pending.was_voided(owner):
                 raise _voided_error(array, region)
-            if attempts > 1 and pending.stop >= region.stop:  # published, though the answer was lost
+            if attempts > 1 and pending.stop >= region.stop:  # published, though the response was lost
                 return None
-            raise _foreign_writer_error(array, f"the region {region[:2]} that was reserved here", document.get("shape"))
+            raise _foreign_writer_error(array, f"the reserved region {region[:2]}", document.get("shape"))
         new = pending.publish(owner)
         shape = _with_length(tuple(document["shape"]), axis, new.published())
         return new.put_in({**document, "shape": list(shape)})
@@ -333,36 +337,37 @@ def _publish_steps(
 
 def _voided_error(array: Array, region: Region) -> ConflictError:
     return ConflictError(
-        "the append took so long that another writer gave it up; its rows are not in the array",
+        "the append took longer than another writer waited; the appended rows are not in the array",
         store=array._store.url,
         path=array.name,
-        got=f"the region {region.start} to {region.stop} was filled with fill value",
+        got=f"rows {region.start} to {region.stop} filled with fill value",
         hint="Append the data again, with a larger expire where appends take long",
     )
 
 
-# -- what goes wrong -------------------------------------------------------------------------------------------------
+# -- failed and abandoned appends --------------------------------------------------------------------------------------
 
 
 def _release_after_error_steps(
     error: Exception, array: Array, axis: int, owner: str, region: Region | None
 ) -> Steps[bool]:
-    """Run `_release_steps` after `error`, and note on it what failed. Return whether the region is published."""
+    """Call `_release_steps` after `error`; return whether the region is published. A failure is added as a note to `error`."""
     try:
         published = yield from _release_steps(array, axis, owner, region)
         return published and not isinstance(error, ConflictError)
     except Exception as second:
         where = "a region" if region is None else f"rows {region.start} to {region.stop}"
         error.add_note(
-            f"this append reserved {where}; whether that is published is not known, and if it is not, others wait: {second}"
+            f"this append reserved {where} and could not release the reservation, so that other appends may wait for it: "
+            f"{second}"
         )
         return False
 
 
 def _release_steps(array: Array, axis: int, owner: str, region: Region | None) -> Steps[bool]:
-    """Give the region of `owner` back, whose append failed: at the end of the array as if nothing had been, else as void.
+    """Release the region of `owner`, whose append failed: retract a region at the end of the array, void any other.
 
-    Tells whether it was published all the same (`region`: what may have been), because only the answer was lost.
+    Returns whether `region` was published all the same, because only the response was lost.
     """
     left: list[Region] = []
     published = False
@@ -388,12 +393,12 @@ def _release_steps(array: Array, axis: int, owner: str, region: Region | None) -
 
 
 def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False) -> Steps[None]:
-    """Fill `region` in the place of its owner, and publish it; warns of it, unless it was the caller's own."""
+    """Fill `region` with fill value and publish the region. Warns, unless the caller reserved the region (`is_own`)."""
     owner = clock.CLOCK.owner()
 
     def change(document: Document) -> Document | None:
         pending = _pending(array, document, axis)
-        if pending.of(owner) is not None or region not in pending.reserved:  # its owner, or another, was faster
+        if pending.of(owner) is not None or region not in pending.reserved:  # published or voided by another writer
             return None
         return pending.take_over(region, owner, clock.CLOCK.now()).put_in(document)
 
@@ -415,25 +420,25 @@ def _void_steps(array: Array, axis: int, region: Region, *, is_own: bool = False
 def _wait_for_earlier_steps(
     array: Array, axis: int, region: Region, earlier: set[tuple[int, int]], holes: HolePolicy
 ) -> Steps[None]:
-    """Wait until the appends at `earlier` are published, so that `region` is seen."""
-    waiting = _BackOff(array, holes)
+    """Wait until the appends at `earlier` are published, so that readers see `region`."""
+    back_off = _BackOff(array, holes)
     while earlier:
-        yield [waiting.pause()]
+        yield [back_off.pause()]
         state = array._state
         document = yield from read_reservations_steps(array)
         pending = _pending(array, document, axis)
         earlier &= _before(region, pending)
         if earlier:
-            yield from waiting.handle_abandoned_steps(pending, region)
+            yield from back_off.handle_abandoned_steps(pending, region)
         else:
             yield from array._adopt_steps(metadata_of(array, document), state)
 
 
 def end_abandoned(array: Array, expire_s: float = EXPIRE_S) -> bool:
-    """Fill the regions that were reserved `expire_s` seconds ago or earlier, and let appends go on that wait for a resize.
+    """Fill the regions that were reserved `expire_s` seconds ago or earlier, and end a resize as old.
 
-    Returns whether there was anything to do. The owners of the regions must have stopped: an owner that still writes gets
-    a `ConflictError`, but a resize that still removes chunks could remove new ones.
+    Returns whether there was any. No process may still work on them: an append that does gets a `ConflictError`, but a resize
+    that still deletes chunks could delete new ones.
     """
     return run_steps(_end_abandoned_steps(array, expire_s))
 
@@ -454,7 +459,7 @@ def _end_abandoned_steps(array: Array, expire_s: float) -> Steps[bool]:
 
 
 class _BackOff:
-    """Waits for other appends, longer each time, and deals with those that do not come to an end."""
+    """Wait for other appends with exponential back-off, and apply the policy for those that do not end."""
 
     def __init__(self, array: Array, holes: HolePolicy) -> None:
         self._array = array
@@ -463,12 +468,12 @@ class _BackOff:
         self._warned = False
 
     def pause(self) -> Call:
-        """The next pause."""
+        """Make the call that waits for the next pause, which is 1.5 times as long, with jitter."""
         self._pause_s, pause_s = min(self._pause_s * 1.5, _PAUSES_S[1]), self._pause_s
         return clock.CLOCK.pause(random.uniform(0.5, 1.0) * pause_s)
 
     def handle_abandoned_steps(self, pending: Reservations, mine: Region | None) -> Steps[bool]:
-        """Do with abandoned regions (those before `mine`) as was chosen; tells whether one was voided."""
+        """Apply the policy to abandoned regions (before `mine`). Returns whether a region was voided."""
         expire_s = self._holes.expire_s
         holes = pending.abandoned(clock.CLOCK.now(), expire_s, None if mine is None else mine.start)
         closed = pending.closed is not None and clock.CLOCK.now() - pending.closed[1] >= expire_s
@@ -482,13 +487,13 @@ class _BackOff:
                 self._warned = True
                 warn(f"{self._description(pending, holes)}; waiting for it", ZarrRuntimeWarning)
             return False
-        stored = "" if mine is None else f"; rows {mine.start} to {mine.stop} are stored, and seen once it has ended"
+        stored = "" if mine is None else f"; rows {mine.start} to {mine.stop} are stored, and visible once it has ended"
         raise (ConflictError if mine is None else PendingAppendError)(
             self._description(pending, holes) + stored,
             store=self._array._store.url,
             path=self._array.name,
-            hint="If no process works on it any more, `tessarr repair` ends it"
-            + ("" if closed else "; so does on_hole='void'"),
+            hint="If no process works on it any more, end it with `tessarr repair`"
+            + ("" if closed else " or on_hole='void'"),
         )
 
     def _description(self, pending: Reservations, holes: tuple[Region, ...]) -> str:

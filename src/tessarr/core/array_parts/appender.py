@@ -19,32 +19,33 @@ if TYPE_CHECKING:
 
 
 class Appender:
-    """Collects what is appended to an array, and publishes it in batches. Made by `appender`.
+    """Collect rows to append to an array, and publish them in batches. Made by `appender`.
 
-    For one thread or task at a time; each writer makes its own.
+    One thread or task at a time may use an appender; each writer makes another one.
     """
 
     def __init__(self, array: Array, batch: int, axis: int, on_hole: OnHole, expire: float) -> None:
         self.array = array
-        """The array that is appended to."""
+        """The array to append to."""
         self.axis = range(array.ndim)[axis]
-        """The axis that is appended along, counted from the front."""
+        """The axis to append along, counted from the front."""
         self.batch = batch
-        """Publish as soon as so many rows are collected."""
+        """Number of rows from which on `append` publishes."""
         self._holes: tuple[OnHole, float] = (on_hole, expire)
         self._pieces: list[AnyArray] = []
         self._pending = 0
 
     @property
     def pending(self) -> int:
-        """Rows that were appended here and are not published yet."""
+        """Number of rows that were appended here and are not published yet."""
         return self._pending
 
     @sans_io
     def append(self, data: npt.ArrayLike) -> Steps[None]:
-        """Append `data`, which is copied; publish all that is collected once it is a batch.
+        """Append a copy of `data`; publish all collected rows once they are a batch.
 
-        `data` has the array's number of axes, and its lengths on all but `axis`. Raises what `Array.append` raises.
+        `data` has the array's number of axes, and the array's lengths on all axes but `axis`. Raises the errors of
+        `Array.append`.
         """
         values, _ = fit_elements(self.array, data, self.axis, self.array.shape, self.array.dtype)
         self._pieces.append(np.array(values))
@@ -54,10 +55,10 @@ class Appender:
 
     @sans_io
     def flush(self) -> Steps[Shape]:
-        """Publish all that was appended so far; returns the shape, which ends with it.
+        """Publish all rows that were appended so far. Returns the shape, which ends with these rows.
 
-        After an error it is still collected, and not in the array: to flush again tries again. Only after a
-        `PendingAppendError` it is stored, and will be in the array.
+        After an error the rows are still collected, and not in the array: another flush retries. Only after a
+        `PendingAppendError` the rows are stored, and will be in the array.
         """
         return (yield from self._flush_steps())
 
@@ -104,13 +105,13 @@ def appender(
     """Collect small appends to `array`, and publish them in batches of at least `batch` rows along `axis`.
 
     One publication costs a few requests, however many rows it has. The end of the block publishes the rest, as `flush` does
-    at any time. After an exception in the block nothing more is published: what was flushed is in the array, the rest is not.
+    at any time. After an exception in the block nothing more is published: flushed rows are in the array, the rest is not.
     ``async with`` works too. `on_hole` and `expire` (seconds) are those of `Array.append`.
 
-    Batches that are a multiple of the array's chunks (its shards), appended to an array whose length is one, write no chunk
-    twice.
+    If the length of the array and the batch are multiples of the chunk length (with shards: the shard length) along `axis`,
+    no chunk is written twice.
 
-    Raises `ValueError` for a batch below 1, `IndexError` for an axis that the array has not, `ReadOnlyError`.
+    Raises `ValueError` for a batch below 1, `IndexError` when the array has no such axis, `ReadOnlyError`.
 
     >>> import numpy as np
     >>> import tessarr

@@ -1,4 +1,4 @@
-"""How an array is cut and encoded: chunks, shards and codecs, in zarr-python's words."""
+"""Describe the chunk grid and the codecs of an array: chunks, shards, filters, compressors, under zarr-python's names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tessarr.types import Shape
 
 
 class Layout(ArrayState):
-    """What `Array` says about its chunks and codecs."""
+    """Describe the chunks and codecs of an array. Base of `Array`."""
 
     @property
     def _chunk_axes(self) -> Sequence[Axis]:
-        """The axes whose intervals are chunks (`_bound.axes`: what is stored as one value)."""
+        """The axes cut into chunks; with shards into inner chunks (`_bound.axes` are cut into stored values)."""
         if self._sharding is None:
             return self._bound.axes
         return [RegularAxis(n, m) for n, m in zip(self.shape, self._sharding.chunk_shape, strict=True)]
@@ -44,7 +44,7 @@ class Layout(ArrayState):
         return self._metadata.chunks if self._sharding else None
 
     def chunk_key(self, coords: Sequence[int]) -> str:
-        """The store key of the stored chunk (the shard, where there are shards) at grid index `coords`.
+        """Return the store key of the chunk (with shards: the shard) at grid index `coords`.
 
         Raises `BoundsCheckError` when the grid has no such chunk.
 
@@ -61,12 +61,12 @@ class Layout(ArrayState):
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Sizes, along each axis, of what is stored as one value, clipped to the array."""
+        """Sizes of the chunks (with shards: the shards) along each axis, clipped to the array: the unit of writing."""
         return tuple(_sizes(axis) for axis in self._bound.axes)
 
     @property
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """Sizes, along each axis, of what can be read alone, clipped to the array."""
+        """Sizes of the chunks (with shards: the inner chunks) along each axis, clipped to the array: the unit of reading."""
         return tuple(_sizes(axis) for axis in self._chunk_axes)
 
     @property

@@ -1,4 +1,4 @@
-"""Reading from several arrays at once, so that those in one remote store share their round trips."""
+"""Read from several arrays at once, so that arrays in one remote store share their round trips."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class _Read(NamedTuple):
     def result(self) -> Any:
         return self.array._finish(self.request, self.out, False, None, self.fields)
 
-    def target(self) -> tuple[BoundArray, Selection, AnyArray]:
-        """What an engine's `read` is given."""
+    def target(self) -> tuple[BoundArray, Selection, npt.NDArray[Any]]:
+        """Return the arguments of `Engine.read`: bound array, selection, output."""
         return self.bound, self.request.selection, self.out
 
 
 def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
-    """Read ``(array, selection)`` pairs; the results in their order, each what ``array[selection]`` gives.
+    """Read ``(array, selection)`` pairs. Returns the results in order, each equal to ``array[selection]``.
 
-    Arrays of one remote store are read together: all shard indexes in one wave of requests, all data in the next,
+    Arrays of one remote store are read together: all shard indexes in one round of requests, all data in the next,
     however many arrays and selections there are. Other arrays are read one after another.
 
-    Raises what reading them one by one would raise; of several errors, one.
+    Raises the errors of ``array[selection]``; of several errors, one.
 
     >>> import numpy as np, tessarr
     >>> group = tessarr.group()
@@ -47,10 +47,10 @@ def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     [array([1, 2]), np.float64(5.0), array([0, 1, 2, 3])]
     """
     wanted = [_read_of(array, selection) for array, selection in items]
-    alone, together = _by_store(wanted)
-    for one in alone:
+    local, remote = _by_store(wanted)
+    for one in local:
         one.array._engine.read(*one.target())
-    for store, plans in together.items():
+    for store, plans in remote.items():
         run(plans, store)
     return [one.result() for one in wanted]
 
@@ -60,9 +60,9 @@ async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     from tessarr.stores.remote.loop import gather_or_cancel
 
     wanted = [_read_of(array, selection) for array, selection in items]
-    alone, together = _by_store(wanted)
-    reads = [one.array._engine.read_async(*one.target()) for one in alone]
-    await gather_or_cancel([*reads, *(run_async(plans, store) for store, plans in together.items())])
+    local, remote = _by_store(wanted)
+    reads = [one.array._engine.read_async(*one.target()) for one in local]
+    await gather_or_cancel([*reads, *(run_async(plans, store) for store, plans in remote.items())])
     return [one.result() for one in wanted]
 
 
@@ -70,7 +70,7 @@ def _read_of(array: Array, selection: Any) -> _Read:
     if not isinstance(array, Array):
         raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
     fields, selection = requests.pop_fields(selection)
-    bound = array._bound  # once: another thread may resize the array meanwhile
+    bound = array._bound  # read once: another thread may resize the array meanwhile
     request = requests.getitem(selection, bound.shape)
     out, _ = array._full(request, None, None)
     return _Read(
@@ -83,13 +83,13 @@ def _read_of(array: Array, selection: Any) -> _Read:
 
 
 def _by_store(wanted: list[_Read]) -> tuple[list[_Read], dict[Store, list[ReadPlan]]]:
-    """Those to be read alone, and the others by the store that they share."""
-    alone: list[_Read] = []
-    together: dict[Store, list[ReadPlan]] = {}
+    """Separate reads of local and in-process stores, each run by itself, from read plans grouped by remote store."""
+    local: list[_Read] = []
+    remote: dict[Store, list[ReadPlan]] = {}
     for one in wanted:
         store = one.bound.store
         if isinstance(store, Remote):
-            together.setdefault(store, []).append(one.array._engine.plan_read(*one.target()))
+            remote.setdefault(store, []).append(one.array._engine.plan_read(*one.target()))
         else:
-            alone.append(one)
-    return alone, together
+            local.append(one)
+    return local, remote

@@ -1,14 +1,14 @@
-"""Where the reservations of an array are stored, and how they are changed by compare-and-swap.
+"""Read the stored reservations of an array, and change them by compare-and-swap.
 
-Zarr v3: in ``zarr.json`` itself, so that one update changes reservations and shape.
+Zarr v3: the reservations are in ``zarr.json`` itself, so that one update changes reservations and shape.
 
-Zarr v2: documents have no room for more members. The reservations are in an object of their own beside ``.zarray``, called
-``.tessarr_append``, which other readers do not look at. Two objects cannot be changed at once, so the order matters: a region
-is taken off the reservations first, the shape follows them, and only when the shape has followed are they empty again. A
-process that finds a shape that is behind (its writer died in between) makes it follow. The object stays when it is empty,
-as a counter, so that no version of it comes back.
+Zarr v2: documents cannot have additional members. The reservations are in a separate object beside ``.zarray``, called
+``.tessarr_append``, which other readers ignore. No update changes two objects at once, so the order matters: the region is
+removed from the reservations first, then the shape is updated to match, and only then are the reservations emptied. A reader
+or writer that finds a shape behind the reservations (its writer died in between) updates the shape. The empty object stays
+as a counter, so that no earlier version of the object recurs (the ABA problem).
 
-Both look the same from here: one document that has a shape and, while something is pending, the member
+Callers see both alike: one document that has a shape and, while an append or a resize is pending, the member
 `tessarr.metadata.reservations.MEMBER`.
 """
 
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array
 
 BESIDE = ".tessarr_append"
-"""The object of Zarr v2, relative to the node."""
+"""Key of the object that holds the reservations of a Zarr v2 array, relative to the node."""
 _EPOCH = "epoch"
 _DOCUMENT = ".zarray"
 
 Document = dict[str, Any]
 Change = Callable[[Document], Document | None]
-"""Makes the new document; ``None``: all stays as it is. May be called several times."""
+"""Makes the new document; ``None`` leaves the stored one unchanged. May be called several times."""
 
 
 class _UnchangedError(Exception):
-    """Ends an update that has nothing to change."""
+    """End an update that has nothing to change."""
 
 
 class _StaleError(Exception):
-    """Ends an update that began from reservations which are not the stored ones any more."""
+    """End an update that began from reservations which another writer has replaced."""
 
 
 def change_reservations_steps(
     array: Array, change: Change, *, publish: bool = False, attempt: Attempt | None = None
 ) -> Steps[Document]:
-    """Change the reservations of `array` in one update; returns the document that is stored then.
+    """Change the reservations of `array` in one update. Returns the document after the update.
 
-    With `publish` the change may concern the shape, and consolidated metadata above follows. The update is a call of
-    `attempt`, which goes on to its end when the caller is cancelled.
+    With `publish` the change may concern the shape, and consolidated metadata above is updated too. The update is a call of
+    `attempt`, and so runs to its end when the caller is cancelled.
     """
     attempt = attempt or Attempt()
 
@@ -74,7 +74,7 @@ def change_reservations_steps(
 
 
 def read_reservations_steps(array: Array) -> Steps[Document]:
-    """Read the document with the reservations; ``{}`` when there is none."""
+    """Read the document with the reservations; ``{}`` when there is no document."""
     if array._metadata.zarr_format != 3:
         return (yield from _catch_up_steps(array))
     key = f"{prefix_of(array.path)}zarr.json"
@@ -83,7 +83,7 @@ def read_reservations_steps(array: Array) -> Steps[Document]:
 
 
 def refuse_format_1(array: Array) -> None:
-    """Raise `UnsupportedOperationError` for Zarr v1, a format that is only read and converted."""
+    """Raise `UnsupportedOperationError` for Zarr v1, for which tessarr stores no reservations."""
     if array._metadata.zarr_format == 1:
         raise UnsupportedOperationError(
             "appends to Zarr v1 arrays are not safe in a store whose locks do not reach other machines",
@@ -94,14 +94,14 @@ def refuse_format_1(array: Array) -> None:
 
 
 def metadata_of(array: Array, document: Document) -> ArrayMetadata:
-    """The metadata of the array that `document` describes. Raises `ConflictError` when that is another kind of node."""
+    """Parse the metadata of the array that `document` describes. Raises `ConflictError` when that is a group."""
     if array._metadata.zarr_format == 3:
         node = formats.parse_node(3, {"zarr.json": document}).node
     else:
         rest = {name: value for name, value in document.items() if name != MEMBER}
         node = formats.parse_node(2, {_DOCUMENT: rest}).node
     if not isinstance(node, ArrayMetadata):
-        raise ConflictError("the array was replaced by a group", store=array._store.url, path=array.name)
+        raise ConflictError("a group replaced the array", store=array._store.url, path=array.name)
     if node.zarr_format == 3:
         return node
     if node.dtype != array._metadata.dtype:
@@ -152,7 +152,7 @@ def _joined(document: Document, record: Document) -> Document:
 
 def _read_both_steps(array: Array) -> Steps[Document]:
     prefix = prefix_of(array.path)
-    # The reservations first: what they say was published before is in the shape that is read behind them.
+    # The reservations first: the shape that is read after them includes every region published before them.
     (beside,) = yield [store_call(array._store, "get", prefix + BESIDE)]
     while True:
         (data,) = yield [store_call(array._store, "get", prefix + _DOCUMENT)]
@@ -167,13 +167,13 @@ def _read_both_steps(array: Array) -> Steps[Document]:
 
 
 def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -> Steps[Document]:
-    """Change the object beside the document; a shape that `change` gives is not stored, but what it has to become."""
+    """Change the object beside the document. Of a new shape only the length to reach (``stop``) is stored here."""
     store, prefix = array._store, prefix_of(array.path)
     found: list[Document] = []
 
     def rewrite(old: Buffer | None) -> bytes:
         record = _record(old, prefix + BESIDE)
-        data = store.get(prefix + _DOCUMENT)  # behind the reservations, see `_read_both_steps`
+        data = store.get(prefix + _DOCUMENT)  # after the reservations, see `_read_both_steps`
         document = _joined({} if data is None else _loads(_DOCUMENT, data, prefix + _DOCUMENT), record)
         if _is_ahead(document) and not _same(old, store.get(prefix + BESIDE)):
             raise _StaleError
@@ -199,7 +199,7 @@ def _change_beside_steps(array: Array, change: Change, attempt: Attempt) -> Step
 
 
 def _is_ahead(document: Document) -> bool:
-    """Whether the shape is one that the reservations do not know of: they were read too early, or others changed it."""
+    """Whether the shape is ahead of the reservations: they were read too early, or another library changed the shape."""
     pending = reservations.parse(document)
     return pending is not None and document["shape"][pending.axis] > pending.published()
 
@@ -209,7 +209,7 @@ def _same(a: Buffer | None, b: Buffer | None) -> bool:
 
 
 def _catch_up_steps(array: Array) -> Steps[Document]:
-    """Make the shape follow the reservations, and forget those that it has followed to their end."""
+    """Update the shape to match the reservations, then empty the reservations if none is pending."""
     store, prefix = array._store, prefix_of(array.path)
     document = yield from _read_both_steps(array)
     pending = reservations.parse(document)

@@ -1,10 +1,10 @@
-"""Changing the shape of an array: resize, and what append shares with it.
+"""Change the shape of an array: resize, and the functions that append shares with resize.
 
 Growing stores data first and the shape last; shrinking stores the shape first and deletes last. A crash in between leaves
-an array that reads as before or as after, never one whose shape promises what was not written.
+an array that reads as before or as after, never one whose shape covers data that was not written.
 
-Both hold one lock of the array's shape (`hold_shape_lock_steps`), and compare the stored shape with the one that they
-began from in the same update that replaces it.
+Resize and append hold one lock of the array's shape (`hold_shape_lock_steps`), and compare the stored shape with the shape
+that they read at first in the same update that replaces the shape.
 
 Source: Zarr v3.1 core, "Resizing" (non-normative); decisions V3-RESIZE-01…06.
 """
@@ -42,7 +42,8 @@ T = TypeVar("T")
 _FEW = 10_000
 """Up to so many chunk keys are deleted by name; for more the stored keys are listed instead."""
 _HOLDERS: dict[tuple[str, str], int] = {}
-"""Threads that hold the lock of a shape, which is not re-entrant: to wait for oneself would take for ever."""
+"""``(store URL, path)`` → thread that holds the lock of the shape. The lock is not re-entrant: a second acquisition by the
+same thread would be a deadlock, and is an error instead."""
 
 
 def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, clear: bool) -> Steps[None]:
@@ -50,10 +51,10 @@ def resize_steps(array: Array, new_shape: Shape, delete_outside_chunks: bool, cl
 
     Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are now wholly
     outside (`delete_outside_chunks`; otherwise they stay, come back if the array grows again, and a warning says so).
-    Chunks that are partly outside keep what they hold beyond the edge, unless `clear` is given: then a shrink fills
-    that part with fill value, and a grow clears whatever is stored in the area gained.
+    Chunks that are partly outside keep their values beyond the edge, unless `clear` is given: then a shrink fills
+    that part with fill value, and a grow fills the area gained.
 
-    Raises `ConflictError`, having changed nothing, when the stored shape is not the one that `array` last saw: another
+    Raises `ConflictError`, having changed nothing, when the stored shape is not the one that `array` last read: another
     writer appended or resized since then. Raises `ValueError` for another number of axes or a negative length,
     `ReadOnlyError`.
     """
@@ -112,7 +113,7 @@ def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: 
         attempt.cancelled = True
         if isinstance(error, Exception):
             yield from reopen_steps(array, closing)
-        else:  # cancelled or interrupted: nothing can be awaited any more
+        else:  # cancelled or interrupted: this task can await nothing more
             clock.CLOCK.run_detached(reopen_steps(array, closing), attempt)
         raise
     yield from array._adopt_steps(metadata, state)
@@ -120,7 +121,9 @@ def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: 
         if delete_outside_chunks:
             yield from _delete_and_reopen_steps(array, old_bound, closing)
         else:
-            message = f"chunks of /{array.path} outside the new shape are kept; growing it brings their data back"
+            message = (
+                f"chunks of /{array.path} outside the new shape are kept; their data reappears if the array grows again"
+            )
             warn(message, ZarrUserWarning)
     if not shrinks or not delete_outside_chunks:
         yield from reopen_steps(array, closing)
@@ -135,14 +138,14 @@ def _length(value: Any) -> int:
 
 
 def with_shape(metadata: ArrayMetadata, shape: Shape) -> ArrayMetadata:
-    """`metadata` for another shape; a grid that cannot cover it grows as the grid kind does."""
+    """Return `metadata` with another shape; a grid that cannot cover the shape is extended (`covering`)."""
     grid = metadata.chunk_grid
     grown = getattr(grid, "covering", None)
     return metadata.with_(shape=shape, chunk_grid=grown(shape) if grown else grid)
 
 
 def must_reserve(array: Array) -> bool:
-    """Whether writers of the array's shape share no lock, so that what they do is written in its document first."""
+    """Whether writers of the array's shape share no lock, so that they enter each change in the array's document first."""
     return notices_writes(array._store) and not isinstance(array._store, Lock)
 
 
@@ -153,9 +156,9 @@ def change_shape_steps(
     closing: tuple[str, int] | None = None,
     attempt: clock.Attempt | None = None,
 ) -> Steps[None]:
-    """Store the shape of `metadata` over `old_shape`. Raises `ConflictError` when another one is stored.
+    """Replace the stored shape `old_shape` by that of `metadata`. Raises `ConflictError` when another shape is stored.
 
-    With `closing` no writer can reserve a region to append to until the mark is removed.
+    With `closing` (owner, time in seconds since 1970) the array is closed: no append reserves a region until `reopen_steps`.
     """
     members = shape_members(metadata)
     attempts = 0
@@ -163,7 +166,7 @@ def change_shape_steps(
     def change(document: Document) -> Document:
         nonlocal attempts
         attempts += 1
-        if attempts == 1 or document.get("shape") != members["shape"]:  # else stored, though the answer was lost
+        if attempts == 1 or document.get("shape") != members["shape"]:  # else stored, though the response was lost
             _compare(array, document.get("shape"), old_shape)
         return {**document, **members}
 
@@ -184,7 +187,7 @@ def change_shape_steps(
         sent = attempt.shielded if attempt and closing else None
         yield from metadata_io.rewrite_document_steps(array._store, array.path, metadata, closed, sent=sent)
         return
-    # The reservations are in another object, which is closed first.
+    # v2 keeps the reservations in another object, which is closed first.
     yield from change_reservations_steps(
         array, lambda document: {**closed(document), "shape": document["shape"]}, attempt=attempt
     )
@@ -199,21 +202,21 @@ def _refuse_pending(array: Array, pending: Reservations | None, closing: tuple[s
             store=array._store.url,
             path=array.name,
             got="pending appends" if pending.reserved else "a resize",
-            hint="Wait until it has ended. If no process works on it any more, `tessarr repair` ends it",
+            hint="Wait until it has ended. If no process works on it any more, end it with `tessarr repair`",
         )
 
 
 def _delete_and_reopen_steps(array: Array, old: BoundArray, closing: tuple[str, int] | None) -> Steps[None]:
-    """Delete the chunks outside, and let others append again, whom `closing` made wait.
+    """Delete the chunks outside the shape, then reopen the array that `closing` closed to appends.
 
-    New rows may lie in the same chunks, and must not meet a deletion that is still on its way.
+    New rows may lie in the same chunks, so that no append may start while a deletion is in flight.
     """
     try:
         yield from _delete_outside_steps(array, old)
     except Exception:
         yield from reopen_steps(array, closing)
         raise
-    except BaseException:  # cancelled or interrupted: nothing can be awaited any more
+    except BaseException:  # cancelled or interrupted: this task can await nothing more
         attempt = clock.Attempt()
         attempt.begin()
         clock.CLOCK.run_detached(_delete_and_reopen_steps(array, old, closing), attempt)
@@ -222,7 +225,7 @@ def _delete_and_reopen_steps(array: Array, old: BoundArray, closing: tuple[str, 
 
 
 def reopen_steps(array: Array, closing: tuple[str, int] | None) -> Steps[None]:
-    """Take off what `change_shape_steps` closed the array with."""
+    """Remove the mark `closing`, by which `change_shape_steps` closed the array to appends."""
 
     def change(document: Document) -> Document | None:
         pending = reservations.parse(document)
@@ -247,16 +250,16 @@ def _compare(array: Array, stored: Any, shape: Shape) -> None:
             "another writer changed the shape of the array",
             store=array._store.url,
             path=array.name,
-            expected=f"the shape {shape} that this array last saw",
+            expected=f"the shape {shape}, as this object last read it",
             got="no array" if stored is None else tuple(stored),
-            hint="Reload the array (refresh), and resize it again if that is still right",
+            hint="Call refresh(), look at the new shape, and resize again if that is still right",
         )
 
 
 def shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
-    """The members of a document that follow from the shape."""
+    """Serialise the members of a document that change with the shape."""
     members: dict[str, Any] = {"shape": list(metadata.shape)}
-    if metadata.zarr_format != 3:  # old documents may hold a bare NaN here, which is never written
+    if metadata.zarr_format != 3:  # old documents may hold a bare NaN as fill value, which must not be written again
         fill = metadata.fill_value
         members["fill_value"] = None if fill is None else metadata.data_type.dump_fill(fill, metadata.zarr_format)
     if hasattr(metadata.chunk_grid, "covering"):
@@ -265,7 +268,7 @@ def shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
 
 
 def _delete_outside_steps(array: Array, old: BoundArray) -> Steps[None]:
-    """Delete exactly the chunks that lie wholly outside the new shape."""
+    """Delete the chunks that lie wholly outside the new shape, and no others."""
     new_grid = tuple(axis.nchunks for axis in array._bound.axes)
     old_grid = tuple(axis.nchunks for axis in old.axes)
     store = old.store
@@ -287,7 +290,7 @@ def _delete_outside_steps(array: Array, old: BoundArray) -> Steps[None]:
 
 
 def _outside(old_grid: Shape, new_grid: Shape) -> list[Coords]:
-    """Chunks of the old grid that the new one lacks, in time proportional to their number."""
+    """List the chunks of the old grid that the new grid lacks, in time proportional to their number."""
     found: list[Coords] = []
     kept: list[range] = []
     for axis, (old, new) in enumerate(zip(old_grid, new_grid, strict=True)):
@@ -305,7 +308,7 @@ def _product(ranges: list[range]) -> list[Coords]:
 
 
 def _fill_edges_steps(array: Array, kept: Shape) -> Steps[None]:
-    """Fill, in the chunks that straddle the new edge, the part that is about to fall outside."""
+    """Fill, in the chunks that straddle the new edge, the part that will be outside the shape."""
     bound = array._bound
     for axis, (length, keep) in enumerate(zip(array.shape, kept, strict=True)):
         if keep == length or keep == 0:

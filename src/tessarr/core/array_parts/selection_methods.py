@@ -1,7 +1,7 @@
-"""Reading and writing the parts of an array: what is between the brackets, and the methods that say it in words.
+"""Read and write selections of an array: indexing with brackets, and the methods for each kind of selection.
 
-Every method here turns its selection into a `Request` (pure), lets the array's engine fill or take a NumPy array, and shapes
-the result as asked. `Array` inherits them.
+Every method here turns its selection into a `Request` (pure), lets the array's engine fill or store a NumPy array, and gives
+the result the shape of the request. `Array` inherits them.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from tessarr.types import AnyArray, AnyDType
 
 Fields = str | list[str] | None
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
-"""A selection, still to be applied: to one bound array, which then serves it, whatever other threads make of the array."""
+"""Makes the request for one bound array. The bound array is read once per call, so that a concurrent resize by another thread
+changes neither the request nor the array that serves it."""
 
 
 class Selecting(Layout):
-    """Reading and writing by selection."""
+    """Read and write an array by selection. Base of `Array`."""
 
     # -- brackets --------------------------------------------------------------------------------------------------
 
     def __getitem__(self, selection: Any) -> Any:
-        """The selected elements as a new NumPy array (a scalar when every axis is dropped).
+        """Read the selected elements into a new NumPy array (a scalar when every axis is dropped).
 
-        Integers, slices with any step, Ellipsis, masks and integer arrays mean what they mean to zarr-python where it
-        defines them, and what they mean to NumPy elsewhere; field names pick fields of a structured type.
+        Integers, slices with any step, Ellipsis, masks and integer arrays are interpreted as by zarr-python where
+        zarr-python supports them, and as by NumPy elsewhere; field names select fields of a structured type.
 
         Raises `ArrayIndexError`, `CodecError`, `StoreError`.
         """
         bound = self._bound
         if selection.__class__ is tuple and selection and selection[-1].__class__ is int:
-            # Single elements are asked for in loops, where planning a request would cost several times the read.
+            # Programs read single elements in loops, where planning a request would cost several times the read.
             value = self._engine.element(bound, selection)
             if value is not None:
                 return value
@@ -53,7 +54,7 @@ class Selecting(Layout):
         return result if request.shape else result[()]
 
     def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
-        """Store `value`, broadcast as in NumPy's assignment, at the selected elements.
+        """Write `value`, broadcast as in NumPy's assignment, to the selected elements.
 
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
         """
@@ -65,22 +66,23 @@ class Selecting(Layout):
             return
         self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    def read(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
-        """`__getitem__` in words; with `out`, fill and return it (shape of the result, the array's dtype, caller's)."""
+    def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+        """Read `selection` as ``array[selection]`` does; with `out`, fill and return `out`.
+
+        `out`: of the result's shape and the array's dtype, owned by the caller.
+        """
         fields, selection = requests.pop_fields(selection)
         return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    async def read_async(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
-        """Call `read` asynchronously."""
+    async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
     def write(self, selection: Any, value: npt.ArrayLike) -> None:
-        """`__setitem__` in words."""
+        """Write `value` to `selection` as ``array[selection] = value`` does."""
         self[selection] = value
 
     async def write_async(self, selection: Any, value: npt.ArrayLike) -> None:
-        """Call `write` asynchronously."""
         fields, selection = requests.pop_fields(selection)
         await self._put_async(lambda bound: requests.getitem(selection, bound.shape), value, fields)
 
@@ -89,16 +91,15 @@ class Selecting(Layout):
     def get_basic_selection(
         self, selection: Any = Ellipsis, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
-        """Integers, slices and Ellipsis. `out` (shape of the result, the array's dtype) is filled and returned.
+        """Read by integers, slices and Ellipsis. `out` (shape of the result, the array's dtype) is filled and returned.
 
-        `prototype` is accepted for zarr-python's sake and has no effect, here and below.
+        `prototype` is accepted for compatibility with zarr-python and has no effect, here and in the methods below.
         """
         return self._get(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     async def get_basic_selection_async(
         self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None
     ) -> Any:
-        """Call `get_basic_selection` asynchronously."""
         return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     def set_basic_selection(
@@ -108,17 +109,15 @@ class Selecting(Layout):
         self._put(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     async def set_basic_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
-        """Call `set_basic_selection` asynchronously."""
         await self._put_async(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     def get_orthogonal_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
-        """One integer, slice, integer array or mask per axis; the result is their outer product."""
+        """Read the outer product of one integer, slice, integer array or mask per axis."""
         return self._get(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     async def get_orthogonal_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
-        """Call `get_orthogonal_selection` asynchronously."""
         return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     def set_orthogonal_selection(
@@ -130,17 +129,15 @@ class Selecting(Layout):
     async def set_orthogonal_selection_async(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
-        """Call `set_orthogonal_selection` asynchronously."""
         await self._put_async(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     def get_coordinate_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
-        """The points that one integer array per axis, broadcast against each other, name together."""
+        """Read points: their coordinates are one integer array per axis, broadcast against each other."""
         return self._get(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     async def get_coordinate_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
-        """Call `get_coordinate_selection` asynchronously."""
         return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     def set_coordinate_selection(
@@ -152,19 +149,17 @@ class Selecting(Layout):
     async def set_coordinate_selection_async(
         self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
-        """Call `set_coordinate_selection` asynchronously."""
         await self._put_async(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
     def get_mask_selection(
         self, mask: npt.NDArray[np.bool_], *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
-        """The elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
+        """Read the elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
         return self._get(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     async def get_mask_selection_async(
         self, mask: npt.NDArray[np.bool_], *, out: Any = None, fields: Fields = None
     ) -> Any:
-        """Call `get_mask_selection` asynchronously."""
         return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     def set_mask_selection(
@@ -176,17 +171,15 @@ class Selecting(Layout):
     async def set_mask_selection_async(
         self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
-        """Call `set_mask_selection` asynchronously."""
         await self._put_async(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
     def get_block_selection(
         self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
     ) -> Any:
-        """The elements of whole blocks (chunks; shards, where there are some), by integers and slices of their grid."""
+        """Read whole chunks (with shards: whole shards), by integers and slices of the chunk grid."""
         return self._get(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
-        """Call `get_block_selection` asynchronously."""
         return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     def set_block_selection(
@@ -196,15 +189,13 @@ class Selecting(Layout):
         self._put(lambda bound: requests.block(selection, bound.axes), value, fields)
 
     async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
-        """Call `set_block_selection` asynchronously."""
         await self._put_async(lambda bound: requests.block(selection, bound.axes), value, fields)
 
     def get_point_selection(self, selection: Any) -> Any:
-        """What `vindex` means: a mask, or coordinate arrays."""
+        """Read points by a mask or coordinate arrays, as `vindex` does."""
         return self._get(self._points(selection), None, None)
 
     async def get_point_selection_async(self, selection: Any) -> Any:
-        """Call `get_point_selection` asynchronously."""
         return await self._get_async(self._points(selection), None, None)
 
     def set_point_selection(self, selection: Any, value: npt.ArrayLike) -> None:
@@ -212,10 +203,9 @@ class Selecting(Layout):
         self._put(self._points(selection), value, None)
 
     async def set_point_selection_async(self, selection: Any, value: npt.ArrayLike) -> None:
-        """Call `set_point_selection` asynchronously."""
         await self._put_async(self._points(selection), value, None)
 
-    # -- how -----------------------------------------------------------------------------------------------------------
+    # -- steps shared by these methods -----------------------------------------------------------------------------------
 
     def _points(self, selection: Any) -> Plan:
         fields, selection = requests.pop_fields(selection)
@@ -233,8 +223,8 @@ class Selecting(Layout):
             )
         return lambda bound: requests.coordinate(selection, bound.shape)
 
-    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[AnyArray, bool]:
-        """The array for the engine to fill, and whether it is memory of `out`."""
+    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
+        """Return the array for the engine to fill, and whether that array is a view of `out`."""
         if fields:
             self._check_fields([fields] if isinstance(fields, str) else fields)
         if out is not None:
@@ -272,8 +262,8 @@ class Selecting(Layout):
         await self._engine.read_async(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    def _prepared(self, request: Request, value: Any) -> AnyArray:
-        """`value` in the array's dtype, broadcast to the selection."""
+    def _prepared(self, request: Request, value: Any) -> npt.NDArray[Any]:
+        """Convert `value` to the array's dtype, and broadcast it to the selection. Raises `ReadOnlyError`."""
         bound = self._bound
         if bound.read_only is not None:
             raise ReadOnlyError(
@@ -290,13 +280,13 @@ class Selecting(Layout):
             raise FieldNotFoundError("no such field", expected=expected, got=unknown)
 
     def _put_fields(self, bound: BoundArray, request: Request, value: Any, fields: str | list[str]) -> None:
-        """Write some fields: from an array of that field, or, for several, from one that has fields of these names."""
+        """Write fields: one field from an array of its type, several from a structured array with these fields."""
         from tessarr.engine.reference.fields import write_fields
 
         names = [fields] if isinstance(fields, str) else fields
         dtype = bound.dtype
         self._check_fields(names)
-        self._prepared(request, np.empty((), dtype))  # the checks of every write
+        self._prepared(request, np.empty((), dtype))  # runs the checks of every write
         whole = np.empty(request.full_shape, dtype)
         for name in names:
             request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
@@ -321,8 +311,8 @@ class Selecting(Layout):
             await self._engine.write_async(bound, request.selection, self._prepared(request, value))
 
 
-def as_elements(value: Any, dtype: AnyDType) -> AnyArray:
-    """`value` as an array of `dtype`, converted as NumPy's assignment would; no copy where none is needed."""
+def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert `value` to an array of `dtype` as NumPy's assignment does. Copies only where the dtype changes."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value).astype(dtype, copy=False)
     if hasattr(value, "__array__"):
@@ -330,13 +320,13 @@ def as_elements(value: Any, dtype: AnyDType) -> AnyArray:
     return np.asarray(value, dtype)
 
 
-def cells(value: Any, ndim: int) -> AnyArray:
-    """`value` as an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
+def cells(value: Any, ndim: int) -> npt.NDArray[Any]:
+    """Convert `value` to an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
     if ndim == 0 or not (hasattr(value, "__array__") or isinstance(value, list | tuple)):
         cell = np.empty((), object)
         cell[()] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
         return cell
-    if ndim == 1 and isinstance(value, list | tuple):  # rows of one length are objects all the same
+    if ndim == 1 and isinstance(value, list | tuple):  # np.asarray would make two axes of rows of equal length
         row = np.empty(len(value), object)
         for i, item in enumerate(value):
             row[i] = item

@@ -1,4 +1,4 @@
-"""The state of an array: its place, its metadata, and the bound array and engine that follow from them."""
+"""Hold the state of an array: store, path and metadata, and the bound array and engine made from them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ANY = object()
 
 
 class ArrayState(Node):
-    """What all methods of `Array` stand on."""
+    """Hold the store, path, metadata and runtime options of an array, and the engine that serves it. Base of `Array`."""
 
     _metadata: ArrayMetadata
     _options: RuntimeOptions
     _read_only: bool
     _order: Any
-    """"C" or "F": memory layout of the arrays that reading gives."""
+    """"C" or "F": memory layout of the arrays that reading returns."""
 
     @classmethod
     def _make(
@@ -43,7 +43,7 @@ class ArrayState(Node):
         read_only: bool,
         order: str | None,
     ) -> Self:
-        """An array whose metadata is known already."""
+        """Make an array from known metadata, without reading or writing."""
         self = cls.__new__(cls)
         self._store = store
         self._path = path
@@ -55,7 +55,7 @@ class ArrayState(Node):
 
     @classmethod
     def _opened(cls, store: Store, path: str, metadata: ArrayMetadata, *, read_only: bool, config: Any) -> Self:
-        """An array that was read, with the runtime options `config` of `tessarr.open_array`."""
+        """Make an array from metadata that was read, with the runtime options `config` of `tessarr.open_array`."""
         order = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
         if order is None:
             order = metadata.order if metadata.zarr_format != 3 else settings.get("array.order", "C")
@@ -69,12 +69,12 @@ class ArrayState(Node):
 
     @property
     def order(self) -> str:
-        """Memory layout of the arrays that reading gives: "C" or "F"."""
+        """Memory layout of the arrays that reading returns: "C" or "F"."""
         return str(self._order)
 
     @property
     def zarr_format(self) -> int:
-        """1, 2 or 3."""
+        """The Zarr format: 1, 2 or 3."""
         return self._metadata.zarr_format
 
     @property
@@ -101,7 +101,7 @@ class ArrayState(Node):
 
     @cached_by_state
     def engine(self) -> Choice:
-        """Which engine serves this array, and why: ``.name``, ``.reason``."""
+        """The engine that serves this array (``.name``), and the reason for the choice (``.reason``)."""
         return choose(self._bound)
 
     @cached_by_state
@@ -109,9 +109,10 @@ class ArrayState(Node):
         return self.engine.engine
 
     def _adopt(self, metadata: ArrayMetadata | None, since: object = _ANY) -> bool:
-        """Serve other metadata (``None``: the same, in another way) from now on.
+        """Replace the metadata, and drop the bound array and engine made from the old one.
 
-        ``False``: the array is not in the state `since` any more, and nothing was done.
+        ``None`` keeps the metadata (`read_only` has changed). Compares and swaps in memory: if the state is not `since` any
+        more, because another thread changed the array, nothing is done and ``False`` returned.
         """
         with STATE_LOCK:
             if since is not _ANY and self._state is not since:

@@ -1,4 +1,4 @@
-"""Filling an array from an array-like, in bounded memory."""
+"""Fill an array from an array-like, in bounded memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tessarr.core.asynchronous.sans_io import raise_if_cancelled
 from tessarr.indexing.boxes import boxes_of_chunks
 
 _PIECE_NBYTES = 64 << 20
-"""About so much is held in memory while values are copied."""
+"""Approximate bound on the memory for values while they are copied."""
 
 
 def write_values(source: Any, target: Array) -> None:
-    """Store the values of an array-like of the target's shape, a bounded piece at a time.
+    """Store the values of an array-like of the target's shape in `target`, one bounded box at a time.
 
     A NumPy array is stored in one call. Anything else that has a shape (an array in a store, an HDF5 dataset) is read in
     boxes made of whole chunks of `target`.

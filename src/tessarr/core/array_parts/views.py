@@ -1,4 +1,4 @@
-"""The accessors ``array.oindex``, ``array.vindex`` and ``array.blocks``: other meanings of the brackets."""
+"""Give ``array.oindex``, ``array.vindex`` and ``array.blocks`` their indexing semantics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OIndex:
-    """Orthogonal indexing: each axis is indexed on its own, the result is the outer product.
+    """Index orthogonally: each axis by its own index, the result is the outer product.
 
     >>> import tessarr, numpy as np
     >>> z = tessarr.array(np.arange(12).reshape(3, 4))
@@ -34,7 +34,7 @@ class OIndex:
 
 
 class VIndex:
-    """Point indexing: the index arrays name points together, or a mask of the array's shape picks them.
+    """Index points: by the coordinates in one index array per axis, or by a mask of the array's shape.
 
     >>> import tessarr, numpy as np
     >>> z = tessarr.array(np.arange(12).reshape(3, 4))
@@ -57,7 +57,7 @@ class VIndex:
 
 
 class Blocks:
-    """Block indexing: indices and slices of the grid of what is stored as one value, a chunk or a shard.
+    """Index by whole chunks (with shards: whole shards), with integers and slices of the chunk grid.
 
     >>> import tessarr, numpy as np
     >>> z = tessarr.array(np.arange(6), chunks=(2,))

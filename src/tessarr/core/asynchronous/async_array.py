@@ -1,4 +1,4 @@
-"""`AsyncArray`: the asynchronous surface of an array, under zarr-python's names."""
+"""`AsyncArray`: the coroutines of an array, under zarr-python's names."""
 
 from __future__ import annotations
 
@@ -42,14 +42,18 @@ class AsyncVIndex:
 
 
 class AsyncArray(_AsyncNode):
-    """An `Array` whose reading and writing are coroutines."""
+    """An array whose methods that read or write are coroutines.
+
+    Properties, and methods without a docstring here, are those of `Array` under the same name: the same arguments, result
+    and errors.
+    """
 
     _node: Array
     _array: ClassVar[type[Array]]
-    """`Array`, which stands above this class and enters itself here."""
+    """`Array`, which `core/array.py` assigns here: a higher module than this one."""
 
     def __init__(self, metadata: Any, store_path: Any = None, config: Any = None) -> None:
-        """`metadata`: the array to hold; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and its place."""
+        """Wrap the `Array` given as `metadata`; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
             document = metadata if isinstance(metadata, Mapping) else model_of(metadata).to_dict()
             metadata = self._array.from_dict(store_path, dict(document)).with_config(config)
@@ -64,28 +68,23 @@ class AsyncArray(_AsyncNode):
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncArray:
-        """See `Array.from_dict`."""
         return cls(cls._array.from_dict(store_path, data))
 
     def with_config(self, config: Any) -> AsyncArray:
-        """See `Array.with_config`."""
         return AsyncArray(self._node.with_config(config))
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------------
 
     @property
     def metadata(self) -> ArrayV2Metadata | ArrayV3Metadata:
-        """See `Array.metadata`."""
         return self._node.metadata
 
     @property
     def info(self) -> ArrayInfo:
-        """See `Array.info`."""
         return self._node.info
 
     @property
     def config(self) -> Any:
-        """See `Array.config`."""
         return self._node.config
 
     @property
@@ -115,22 +114,19 @@ class AsyncArray(_AsyncNode):
 
     @property
     def order(self) -> str:
-        """Memory layout of the arrays that reading gives: "C" or "F"."""
+        """Memory layout of the arrays that reading returns: "C" or "F"."""
         return self._node.order
 
     @property
     def fill_value(self) -> Any:
-        """See `Array.fill_value`."""
         return self._node.fill_value
 
     @property
     def chunks(self) -> Shape:
-        """See `Array.chunks`."""
         return self._node.chunks
 
     @property
     def shards(self) -> Shape | None:
-        """See `Array.shards`."""
         return self._node.shards
 
     @property
@@ -145,32 +141,26 @@ class AsyncArray(_AsyncNode):
 
     @property
     def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """See `Array.read_chunk_sizes`."""
         return self._node.read_chunk_sizes
 
     @property
     def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """See `Array.write_chunk_sizes`."""
         return self._node.write_chunk_sizes
 
     @property
     def filters(self) -> tuple[Any, ...]:
-        """See `Array.filters`."""
         return self._node.filters
 
     @property
     def serializer(self) -> Any:
-        """See `Array.serializer`."""
         return self._node.serializer
 
     @property
     def compressors(self) -> tuple[Any, ...]:
-        """See `Array.compressors`."""
         return self._node.compressors
 
     @property
     def compressor(self) -> Any:
-        """See `Array.compressor`."""
         return self._node.compressor
 
     # -- reading and writing -------------------------------------------------------------------------------------------
@@ -186,33 +176,29 @@ class AsyncArray(_AsyncNode):
         return AsyncVIndex(self)
 
     async def getitem(self, selection: Any, *, prototype: Any = None) -> Any:
-        """Call ``array[selection]`` asynchronously."""
+        """Read ``array[selection]``. `prototype` has no effect."""
         return await self._node.read_async(selection)
 
     async def setitem(self, selection: Any, value: npt.ArrayLike, prototype: Any = None) -> None:
-        """Call ``array[selection] = value`` asynchronously."""
+        """Write ``array[selection] = value``. `prototype` has no effect."""
         await self._node.write_async(selection, value)
 
     async def get_orthogonal_selection(
         self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
     ) -> Any:
-        """See `Array.get_orthogonal_selection`."""
         return await self._node.get_orthogonal_selection_async(selection, out=out, fields=fields)
 
     async def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
-        """See `Array.get_mask_selection`."""
         return await self._node.get_mask_selection_async(mask, out=out, fields=fields)
 
     async def get_coordinate_selection(
         self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
     ) -> Any:
-        """See `Array.get_coordinate_selection`."""
         return await self._node.get_coordinate_selection_async(selection, out=out, fields=fields)
 
-    # -- changing and asking -------------------------------------------------------------------------------------------
+    # -- changing, and what is stored ----------------------------------------------------------------------------------
 
     async def resize(self, new_shape: Any, delete_outside_chunks: bool = True) -> None:
-        """See `Array.resize`."""
         await self._node.resize_async(new_shape, delete_outside_chunks=delete_outside_chunks)
 
     async def append(
@@ -223,22 +209,17 @@ class AsyncArray(_AsyncNode):
         on_hole: Literal["wait", "void", "error"] = "wait",
         expire: float = 600,
     ) -> Shape:
-        """See `Array.append`."""
         return await self._node.append_async(data, axis, on_hole=on_hole, expire=expire)
 
     async def update_attributes(self, new_attributes: dict[str, Any]) -> AsyncArray:
-        """See `Array.update_attributes`."""
         await self._node.update_attributes_async(new_attributes)
         return self
 
     async def nbytes_stored(self) -> int:
-        """See `Array.nbytes_stored`."""
         return await self._node.nbytes_stored_async()
 
     async def nchunks_initialized(self) -> int:
-        """See `Array.nchunks_initialized`."""
         return int(await self._node.nchunks_initialized_async())
 
     async def info_complete(self) -> ArrayInfo:
-        """See `Array.info_complete`."""
         return await self._node.info_complete_async()

@@ -1,4 +1,4 @@
-"""`AsyncGroup`: the asynchronous surface of a group, under zarr-python's names."""
+"""`AsyncGroup`: the coroutines of a group, under zarr-python's names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
 
 
 class AsyncGroup(_AsyncNode):
-    """A `Group` whose access to members is asynchronous; iterators are async generators."""
+    """A group whose methods that read or write are coroutines; iterators are async generators.
+
+    Properties, and methods without a docstring here, are those of `Group` under the same name: the same arguments, result
+    and errors.
+    """
 
     _node: Group
     _group: ClassVar[type[Group]]
-    """`Group`, which stands above this class and enters itself here."""
+    """`Group`, which `core/group.py` assigns here: a higher module than this one."""
 
     def __init__(self, metadata: Any, store_path: Any = None) -> None:
-        """`metadata`: the group to hold; or, as in zarr-python, metadata (`GroupMetadata` or a document) and its place."""
+        """Wrap the `Group` given as `metadata`; or, as in zarr-python, metadata (`GroupMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
             metadata = self._group.from_dict(store_path, metadata)
         super().__init__(metadata)
@@ -45,23 +49,21 @@ class AsyncGroup(_AsyncNode):
     async def from_store(
         cls, store: Any, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False, zarr_format: int = 3
     ) -> AsyncGroup:
-        """See `Group.from_store`."""
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
         return cls(await run_steps_async(cls._group._create_steps(where, here, number, attributes, overwrite)))
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncGroup:
-        """See `Group.from_dict`."""
         return cls(data, store_path)
 
     async def getitem(self, key: str) -> AsyncArray | AsyncGroup:
-        """The member at `key`. Raises `KeyError`."""
+        """Open the member at `key`. Raises `KeyError`."""
         found: AsyncArray | AsyncGroup = wrapped(await self._node.getitem_async(key))
         return found
 
     async def get(self, key: str, default: Any = None) -> Any:
-        """The member at `key`, or `default`."""
+        """Open the member at `key`, or return `default`."""
         try:
             return await self.getitem(key)
         except KeyError:
@@ -76,79 +78,71 @@ class AsyncGroup(_AsyncNode):
         await self._node.delitem_async(key)
 
     async def contains(self, member: str) -> bool:
-        """Whether there is such a member."""
+        """Whether the group has a member `member`."""
         return bool(await self._node.contains_async(member))
 
     async def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
-        """See `Group.members`."""
         again = {"use_consolidated_for_children": use_consolidated_for_children}
         for name, node in await self._node.members_async(max_depth, **again):
             yield name, wrapped(node)
 
     def keys(self) -> AsyncIterator[str]:
-        """Names of the members."""
+        """Iterate over the names of the members."""
         return (name async for name, _ in self.members())
 
     def groups(self) -> AsyncIterator[tuple[str, AsyncGroup]]:
-        """Names and subgroups."""
+        """Iterate over ``(name, subgroup)``."""
         return ((name, node) async for name, node in self.members() if isinstance(node, AsyncGroup))
 
     def group_keys(self) -> AsyncIterator[str]:
-        """Names of the subgroups."""
+        """Iterate over the names of the subgroups."""
         return (name async for name, _ in self.groups())
 
     def group_values(self) -> AsyncIterator[AsyncGroup]:
-        """The subgroups."""
+        """Iterate over the subgroups."""
         return (node async for _, node in self.groups())
 
     def arrays(self) -> AsyncIterator[tuple[str, AsyncArray]]:
-        """Names and arrays."""
+        """Iterate over ``(name, array)``."""
         return ((name, node) async for name, node in self.members() if isinstance(node, AsyncArray))
 
     def array_keys(self) -> AsyncIterator[str]:
-        """Names of the arrays."""
+        """Iterate over the names of the arrays."""
         return (name async for name, _ in self.arrays())
 
     def array_values(self) -> AsyncIterator[AsyncArray]:
-        """The arrays."""
+        """Iterate over the arrays."""
         return (node async for _, node in self.arrays())
 
     async def create_hierarchy(
         self, nodes: Mapping[str, Any], *, overwrite: bool = False
     ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
-        """See `Group.create_hierarchy`."""
         for path, node in await self._node.create_hierarchy_async(nodes, overwrite=overwrite):
             yield path, wrapped(node)
 
     async def update_attributes(self, new_attributes: dict[str, Any]) -> AsyncGroup:
-        """See `Group.update_attributes`."""
         await self._node.update_attributes_async(new_attributes)
         return self
 
     # -- members by path -----------------------------------------------------------------------------------------------
 
     async def get_array(self, path: str) -> AsyncArray:
-        """See `Group.get_array`."""
         return AsyncArray(await self._node.get_array_async(path))
 
     async def get_group(self, path: str) -> AsyncGroup:
-        """See `Group.get_group`."""
         return AsyncGroup(await self._node.get_group_async(path))
 
     async def nmembers(self, max_depth: int | None = 0) -> int:
-        """See `Group.nmembers`."""
         return await self._node.nmembers_async(max_depth)
 
     async def tree(
         self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
     ) -> TreeView:
-        """See `Group.tree`."""
         return await self._node.tree_async(expand, level, max_nodes=max_nodes, plain=plain)
 
     async def info_complete(self) -> GroupInfo:
-        """See `Group.info_complete`."""
         return await self._node.info_complete_async()
 
     # -- creating ------------------------------------------------------------------------------------------------------
@@ -156,15 +150,12 @@ class AsyncGroup(_AsyncNode):
     async def create_group(
         self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
     ) -> AsyncGroup:
-        """See `Group.create_group`."""
         return AsyncGroup(await self._node.create_group_async(name, overwrite, attributes=attributes))
 
     async def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> AsyncGroup:
-        """See `Group.require_group`."""
         return AsyncGroup(await self._node.require_group_async(name, overwrite, **kwargs))
 
     async def require_groups(self, *names: str) -> tuple[AsyncGroup, ...]:
-        """See `Group.require_groups`."""
         return tuple(map(AsyncGroup, await self._node.require_groups_async(*names)))
 
     async def create_array(
@@ -193,7 +184,6 @@ class AsyncGroup(_AsyncNode):
         storage_transformers: Any = (),
         object_codec: Any = None,
     ) -> AsyncArray:
-        """See `Group.create_array`."""
         made = await self._node.create_array_async(
             name,
             shape=shape,
@@ -223,49 +213,39 @@ class AsyncGroup(_AsyncNode):
     async def require_array(
         self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, config: Any = None, **kwargs: Any
     ) -> AsyncArray:
-        """See `Group.require_array`."""
         found = await self._node.require_array_async(
             name, shape=shape, dtype=dtype, exact=exact, config=config, **kwargs
         )
         return AsyncArray(found)
 
     async def empty(self, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.empty`."""
         return AsyncArray(await self._node.empty_async(name, shape, **kwargs))
 
     async def zeros(self, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.zeros`."""
         return AsyncArray(await self._node.zeros_async(name, shape, **kwargs))
 
     async def ones(self, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.ones`."""
         return AsyncArray(await self._node.ones_async(name, shape, **kwargs))
 
     async def full(self, name: str, fill_value: Any, *, shape: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.full`."""
         return AsyncArray(await self._node.full_async(name, fill_value, shape=shape, **kwargs))
 
     async def empty_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.empty_like`."""
         return AsyncArray(await self._node.empty_like_async(name, data, **kwargs))
 
     async def zeros_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.zeros_like`."""
         return AsyncArray(await self._node.zeros_like_async(name, data, **kwargs))
 
     async def ones_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.ones_like`."""
         return AsyncArray(await self._node.ones_like_async(name, data, **kwargs))
 
     async def full_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
-        """See `Group.full_like`."""
         return AsyncArray(await self._node.full_like_async(name, data, **kwargs))
 
     async def move(self, source: str, dest: str) -> None:
-        """See `Group.move`."""
         await self._node.move_async(source, dest)
 
-    # -- what it is ----------------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------------
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -274,10 +254,10 @@ class AsyncGroup(_AsyncNode):
 
     @property
     def info(self) -> GroupInfo:
-        """A readable summary, without looking at members."""
+        """A readable summary, without reading members."""
         return self._node.info
 
     @property
     def synchronizer(self) -> None:
-        """``None``: the store's locks are used. Here for code that asks."""
+        """Always ``None``: the store locks. Kept for code written for zarr-python 2."""
         return self._node.synchronizer

@@ -1,4 +1,4 @@
-"""What `AsyncArray` and `AsyncGroup` have in common: the node that they hold, and what is no coroutine."""
+"""Base class of `AsyncArray` and `AsyncGroup`: the wrapped node, and its attributes that are no coroutines."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def wrapped(value: Any) -> Any:
-    """Arrays and groups in their asynchronous form, also within a tuple; anything else as it is."""
+    """Wrap arrays and groups in `AsyncArray` and `AsyncGroup`, also within a tuple; return any other value unchanged."""
     if isinstance(value, tuple) and value and all(isinstance(item, Node) for item in value):
         return tuple(map(wrapped, value))
     return value._asynchronous() if isinstance(value, Node) else value
 
 
 class _AsyncNode:
-    """Holds an `Array` or a `Group`; what is not defined here is the same attribute of that node."""
+    """Wrap an `Array` or a `Group`, and forward every attribute not defined here to that node."""
 
     def __init__(self, node: Any) -> None:
         self._node = node
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_node":  # while it is being unpickled
+        if name == "_node":  # not set yet during unpickling
             raise AttributeError(name)
         return getattr(self._node, name)
 

@@ -1,4 +1,4 @@
-"""Time, pauses and random names, in one place, so that tests may put others there."""
+"""Time, pauses and random names, in one place, so that tests can replace them."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ async def _sleep(seconds: float) -> None:
 
 
 class AttemptCancelledError(Exception):
-    """The operation was cancelled before it stored anything more."""
+    """The attempt was cancelled, so that nothing more may be stored for it."""
 
 
 class Attempt:
-    """Calls that must be known to have ended before what they did is undone."""
+    """Track the calls of one operation, so that its rollback starts only when none of them is in flight."""
 
     def __init__(self) -> None:
         self.cancelled = False
-        """Whether the operation was cancelled: requests that were not sent yet must not be sent."""
+        """The caller was cancelled: no further request may be sent."""
         self.begun = False
-        """Something may have been stored."""
+        """A call that stores was sent, so that there may be something to roll back."""
         self.ended = threading.Event()
         """Set while no call is in flight."""
         self.ended.set()
 
     def begin(self) -> None:
-        """Record that something is about to be stored. Raises `AttemptCancelledError` when the operation was cancelled."""
+        """Record that the next call stores something. Raises `AttemptCancelledError` when the attempt was cancelled."""
         if self.cancelled:
             raise AttemptCancelledError
         self.begun = True
 
     def shielded(self, call: Call) -> Call:
-        """Return a call that runs to its end, in a thread, when the task that awaits it is cancelled."""
+        """Shield `call` from cancellation: it runs in a thread, to its end even when the awaiting task is cancelled."""
 
         async def awaited() -> Any:
             import asyncio
@@ -61,7 +61,7 @@ class Attempt:
                 error = raised
             finally:
                 self.ended.set()
-            with suppress(RuntimeError):  # the loop was closed meanwhile
+            with suppress(RuntimeError):  # the event loop was closed meanwhile
                 loop.call_soon_threadsafe(_set_outcome, answer, result, error)
 
         return call._replace(awaited=awaited) if call.waits else call
@@ -80,14 +80,14 @@ class Clock:
         return int(time.time())
 
     def pause(self, seconds: float) -> Call:
-        """The call that waits for `seconds`."""
+        """Make the call that waits for `seconds`."""
         return Call(lambda: time.sleep(seconds), lambda: _sleep(seconds), waits=True)
 
     def run_detached(self, steps: Steps[Any], attempt: Attempt) -> None:
-        """Carry out `steps` in a thread, for a caller that was cancelled or interrupted and may wait for nothing.
+        """Run `steps` in a thread that outlives the caller, which was cancelled or interrupted and cannot wait.
 
-        They begin when the call of `attempt` that was in flight has ended, so that they see what came of it; if nothing
-        was stored, there is nothing to do.
+        The steps start when the call of `attempt` in flight has ended, so that they see its effect; if no call was sent,
+        the steps are closed without running.
         """
 
         def run() -> None:
@@ -98,10 +98,10 @@ class Clock:
             with suppress(TessarrError):
                 run_steps(steps)
 
-        threading.Thread(target=run, name="tessarr-outlive").start()
+        threading.Thread(target=run, name="tessarr-detached").start()
 
     def owner(self) -> str:
-        """Return a unique name."""
+        """Make a name for one writer that is unique: 64 random bits in hexadecimal."""
         return os.urandom(8).hex()
 
 

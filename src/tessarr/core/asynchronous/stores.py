@@ -1,7 +1,7 @@
-"""Stores that were written for zarr-python on top of `tessarr.abc.store.Store`: their methods are coroutines.
+"""Call stores written for zarr-python on top of `tessarr.abc.store.Store`, whose methods are coroutines.
 
-Their coroutines run in one background loop, so that a store may keep what belongs to a loop (a client, a lock) from one call
-to the next. Values reach them as buffers of `tessarr.buffer.cpu`, ranges as the classes of `tessarr.abc.store`.
+The coroutines run in one background event loop, so that a store may keep objects bound to a loop (a client, a lock) between
+calls. Such a store gets values as buffers of `tessarr.buffer.cpu`, byte ranges as the classes of `tessarr.abc.store`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tessarr.types import Buffer, ByteRange
 T = TypeVar("T")
 _lock = threading.Lock()
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Process id → the loop; threads do not survive a fork."""
+"""Process id → event loop: threads do not survive a fork, so that a forked process starts another one."""
 
 
 def synchronous_store(store: Store) -> Store:
-    """The store that calls the coroutines of `store`; the same one every time."""
+    """Return the synchronous store that runs the coroutines of `store`; the same object for every call."""
     known: Store | None = store.__dict__.get("_tessarr_caller")
     return known if known is not None else store.__dict__.setdefault("_tessarr_caller", CoroutineStore(store))
 
 
 class CoroutineStore(ZarrPythonStore):
-    """The store `store`, whose methods are coroutines."""
+    """A synchronous store over `store`, whose methods are coroutines."""
 
     def __init__(self, store: Any, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)

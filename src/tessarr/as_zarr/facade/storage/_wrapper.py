@@ -69,36 +69,29 @@ class WrapperStore(Store):
         return f"{type(self).__name__}({type(self._store).__name__}, '{self._store}')"
 
     async def is_empty(self, prefix: str) -> bool:
-        """See `Store.is_empty`."""
         return bool(await self._store.is_empty(prefix))
 
     async def clear(self) -> None:
-        """See `Store.clear`."""
         await self._store.clear()
 
     def _check_writable(self) -> None:
         self._store._check_writable()
 
     async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
-        """See `Store.get`."""
         return await self._store.get(key, prototype, byte_range)
 
     async def get_partial_values(
         self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Any]:
-        """See `Store.get_partial_values`."""
         return list(await self._store.get_partial_values(prototype, key_ranges))
 
     async def exists(self, key: str) -> bool:
-        """See `Store.exists`."""
         return bool(await self._store.exists(key))
 
     async def set(self, key: str, value: Any) -> None:
-        """See `Store.set`."""
         await self._store.set(key, value)
 
     async def set_if_not_exists(self, key: str, value: Any) -> None:
-        """See `Store.set_if_not_exists`."""
         await self._store.set_if_not_exists(key, value)
 
     async def _set_many(self, values: Iterable[tuple[str, Any]]) -> None:
@@ -125,31 +118,24 @@ class WrapperStore(Store):
         return bool(self._store.supports_consolidated_metadata)
 
     async def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         await self._store.delete(key)
 
     async def delete_dir(self, prefix: str) -> None:
-        """See `Store.delete_dir`."""
         await self._store.delete_dir(prefix)
 
     def list(self) -> AsyncIterator[str]:
-        """See `Store.list`."""
         return self._store.list()  # type: ignore[no-any-return]
 
     def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """See `Store.list_prefix`."""
         return self._store.list_prefix(prefix)  # type: ignore[no-any-return]
 
     def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """See `Store.list_dir`."""
         return self._store.list_dir(prefix)  # type: ignore[no-any-return]
 
     async def getsize(self, key: str) -> int:
-        """See `Store.getsize`."""
         return int(await self._store.getsize(key))
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """See `Store.getsize_prefix`."""
         return int(await self._store.getsize_prefix(prefix))
 
     def close(self) -> None:
