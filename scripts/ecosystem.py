@@ -2,13 +2,17 @@
 
     python scripts/ecosystem.py                       # every project of scripts/ecosystem.toml
     python scripts/ecosystem.py xarray dask           # some of them
+    python scripts/ecosystem.py --supported oldest    # with the oldest releases that are supported; or newest
     python scripts/ecosystem.py xarray --only tessarr --args "-x --lf" --causes 15
+    python scripts/ecosystem.py zarr-python --tests "tests/test_store tests/test_api.py"     # a part; the rest is kept
+    python scripts/ecosystem.py xarray --seconds 480  # stop then; exits 75 while tests are left; goes on when run again
     python scripts/ecosystem.py --report              # compare the results that are there, without running anything
-    python scripts/ecosystem.py --write               # docs/ecosystem.md from them
+    python scripts/ecosystem.py --report --write      # docs/ecosystem.md from them
 
-Each project gets an environment of its own under build/ecosystem; its tests come out of its released archive, or out of the
-installed package. A test counts that passes with zarr-python. One that then does not pass with tessarr is a difference, and
-must be explained by an entry of scripts/ecosystem_differences.toml. Exits 1 when one is not, or a project is below its floor.
+Each project gets an environment of its own under build/ecosystem, of the Python that ECOSYSTEM_PYTHON names, made by uv, whose
+cache they share. Its tests come out of its released archive, or out of the installed package. A test counts that passes with
+zarr-python. One that then does not pass with tessarr is a difference, and must be explained by an entry of
+scripts/ecosystem_differences.toml. Exits 1 when one is not, or a project is below its floor.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import shlex
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -35,6 +40,8 @@ RESULTS = ROOT / "scripts" / "ecosystem_results.json"
 PAGE = ROOT / "docs" / "ecosystem.md"
 MODES = ("zarr-python", "tessarr")
 PASSED = ("passed", "xpassed")
+UNFINISHED = 75
+"""The exit status while tests are left: EX_TEMPFAIL of sysexits.h."""
 
 
 class Project(NamedTuple):
@@ -47,6 +54,10 @@ class Project(NamedTuple):
     floor: float
     """Percent of the tests that pass with zarr-python."""
     env: dict[str, str]
+    zarr: int = 3
+    """Whose names tessarr shows: those of zarr-python 3, or 2."""
+    supported: str | None = None
+    """``"oldest"`` where the entry pins the oldest supported releases."""
 
     @property
     def place(self) -> Path:
@@ -58,32 +69,39 @@ class Project(NamedTuple):
         """The interpreter of its environment."""
         return self.place / "venv" / "bin" / "python"
 
-    def result(self, mode: str) -> Path:
-        """Where the outcomes of its tests are kept."""
-        return BUILD / "results" / f"{self.name}.{mode}.json"
+    def journal(self, mode: str) -> Path:
+        """Where the outcomes of its tests are kept, one JSON value per line."""
+        return BUILD / "results" / f"{self.name}.{mode}.jsonl"
 
 
-def common() -> list[str]:
-    """What every environment has."""
-    requires: list[str] = tomllib.loads(PROJECTS.read_text(encoding="utf-8"))["common"]["requires"]
-    return requires
+def tables() -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, str]]:
+    """What all environments have; the entries of projects; and project → why it is not run."""
+    entries = tomllib.loads(PROJECTS.read_text(encoding="utf-8"))
+    common, left_out = entries.pop("common"), entries.pop("left-out", {})
+    return common, entries, left_out
 
 
 def projects() -> dict[str, Project]:
     """All projects, in their order."""
-    table = tomllib.loads(PROJECTS.read_text(encoding="utf-8"))
-    table.pop("common")
+    common, entries, _ = tables()
     return {
         name: Project(
             name,
-            common() + entry["requires"],
+            entry["requires"] + common["requires"] + ([] if names_zarr(entry) else [common["zarr"]]),
             entry.get("sdist"),
             entry["suite"],
-            entry.get("floor", 0),
+            entry.get("floor", 97),
             entry.get("env", {}),
+            entry.get("zarr", 3),
+            entry.get("supported"),
         )
-        for name, entry in table.items()
+        for name, entry in entries.items()
     }
+
+
+def names_zarr(entry: dict[str, Any]) -> bool:
+    """Whether a project says itself which zarr-python it is run with."""
+    return any(re.match(r"zarr\b(?!-)", requirement) for requirement in entry["requires"])
 
 
 # -- setting up ------------------------------------------------------------------------------------------------------
@@ -95,18 +113,39 @@ def set_up(project: Project) -> Path:
     wanted = "\n".join([*project.requires, project.sdist or ""])
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
         print(f"{project.name}: setting up {project.place}", flush=True)
+        project.place.mkdir(parents=True, exist_ok=True)
         if not project.python.exists():
-            subprocess.run([sys.executable, "-m", "venv", project.place / "venv"], check=True)
-        subprocess.run([project.python, "-m", "pip", "install", "--quiet", *project.requires], check=True)
+            uv("venv", "--python", os.environ.get("ECOSYSTEM_PYTHON", sys.executable), str(project.place / "venv"))
+        uv("pip", "install", "--python", str(project.python), *project.requires)
         if project.sdist is not None:
             fetch(project)
         stamp.write_text(wanted, encoding="utf-8")
-    sources = sorted(path for path in (project.place / "source").glob("*") if path.is_dir())
     if project.sdist is not None:
-        return sources[-1]
+        return max(path for path in (project.place / "source").glob("*") if path.is_dir())
     empty = project.place / "run"
     empty.mkdir(exist_ok=True)
     return empty
+
+
+def uv(*arguments: str) -> None:
+    """Run uv, which links what several environments have into each, from one cache."""
+    place = BUILD / "uv"
+    program = place / "bin" / "uv"
+    if not program.exists():
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+            str(place),
+            "uv",
+        ]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    environment = {**os.environ, "UV_CACHE_DIR": str(BUILD / "uv-cache"), "UV_NO_PROGRESS": "1"}
+    subprocess.run(["nice", program, "--quiet", *arguments], check=True, env=environment, stdin=subprocess.DEVNULL)
 
 
 def fetch(project: Project) -> None:
@@ -116,7 +155,7 @@ def fetch(project: Project) -> None:
     version = output(project, "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))", name)
     archives = project.place / "archive"
     command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(archives)]
-    subprocess.run([project.python, *command, f"{name}=={version}"], check=True)
+    subprocess.run(["nice", sys.executable, *command, f"{name}=={version}"], check=True, stdin=subprocess.DEVNULL)
     for archive in archives.glob("*.tar.gz"):
         with tarfile.open(archive) as tar:
             tar.extractall(project.place / "source", filter="data")
@@ -132,52 +171,90 @@ def output(project: Project, code: str, *arguments: str) -> str:
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
-def run(project: Project, mode: str, extra: list[str], timeout_s: int, again: list[str]) -> None:
-    """Run the project's tests with `mode` answering ``import zarr``, and keep the outcomes.
+class Options(NamedTuple):
+    """How tests are run."""
 
-    When `again` names tests, only those are run, and their outcomes replace those that are kept.
+    pytest: list[str]
+    """More arguments for pytest."""
+    timeout_s: int
+    """Of one test."""
+    until: float | None
+    """When to stop, on the monotonic clock; ``None``: when all are done."""
+
+
+def run(project: Project, mode: str, options: Options, again: list[str]) -> bool:
+    """Run the project's tests with `mode` answering ``import zarr``, and keep the outcomes; say whether all were run.
+
+    Goes on where a run was stopped or ended by itself. When `again` names tests, files or folders, those are run, and their
+    outcomes replace those that are kept.
     """
     where = set_up(project)
-    report = project.result(mode)
-    report.parent.mkdir(parents=True, exist_ok=True)
-    kept = outcomes(project, mode) if again else {}
-    kept_report = report.read_text(encoding="utf-8") if again else ""
-    report.unlink(missing_ok=True)
+    journal = project.journal(mode)
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    if not again and finished(journal):
+        journal.unlink()
     suite = project.suite
     if again:
-        names = report.with_suffix(".again")
+        names = journal.with_suffix(".again")
         names.write_text("\n".join(again), encoding="utf-8")
         suite = [f"@{names}"]
+    for _ in range(20):  # a test that ends the process is a failure, and the others are run all the same
+        known = len(outcomes(project, mode))
+        _pytest(project, mode, options, where, journal, suite, all_of_them=bool(again))
+        if again or finished(journal):
+            break
+        if options.until is not None and time.monotonic() > options.until:
+            return False
+        if len(outcomes(project, mode)) == known:
+            raise SystemExit(f"{project.name}: pytest ran no test; see {journal.with_suffix('.log')}")
+    answered = {entry["answered_by"] for entry in lines(journal) if "answered_by" in entry}
+    if answered - {mode, "nobody"}:
+        raise SystemExit(f"{project.name}: {answered} answered `import zarr`, not {mode}; see {journal}")
+    return True
+
+
+def _pytest(
+    project: Project, mode: str, options: Options, where: Path, journal: Path, suite: list[str], *, all_of_them: bool
+) -> None:
+    """Run pytest once."""
     paths = [str(ROOT / "scripts"), str(ROOT / "src")]
-    environment = {**os.environ, **project.env, "ECOSYSTEM_REPORT": str(report), "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, **project.env, "ECOSYSTEM_JOURNAL": str(journal), "PYTHONPATH": os.pathsep.join(paths)}
+    if options.until is not None:
+        environment["ECOSYSTEM_SECONDS"] = str(max(1, int(options.until - time.monotonic())))
+    environment["ECOSYSTEM_ALL"] = "1" if all_of_them else ""
     environment.pop("TESSARR_AS_ZARR", None)
-    start = ["-m", "tessarr.as_zarr", "-m", "pytest"] if mode == "tessarr" else ["-m", "pytest"]
-    options = ["-p", "ecosystem_report", "-q", "--no-header", "--tb=short", f"--timeout={timeout_s}"]
+    start = ["-m", "pytest"]
+    arguments = ["-p", "ecosystem_report", "-q", "--no-header", "--tb=short", f"--timeout={options.timeout_s}"]
+    arguments += ["-p", "no:cacheprovider", "--continue-on-collection-errors", "-o", "faulthandler_timeout=0"]
     if mode == "tessarr":  # zarr-python, installed but hidden, has a plugin that pytest would want to load
-        options += ["-p", "no:zarr", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    log = report.with_suffix(".log")
-    with log.open("w", encoding="utf-8") as file:
+        start = ["-m", "tessarr.as_zarr", *(["--v2"] if project.zarr == 2 else []), "-m", "pytest"]
+        arguments += ["-p", "no:zarr", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    with journal.with_suffix(".log").open("w", encoding="utf-8") as log:
         subprocess.run(
-            ["nice", project.python, *start, *options, *suite, *extra],
-            cwd=where, env=environment, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
+            ["nice", project.python, *start, *arguments, *suite, *options.pytest],
+            cwd=where, env=environment, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
-    if not report.exists():
-        if again:
-            report.write_text(kept_report, encoding="utf-8")
-        raise SystemExit(f"{project.name}: pytest wrote no report; see {log}")
-    found = json.loads(report.read_text(encoding="utf-8"))
-    if kept:
-        found["tests"] = {**kept, **found["tests"]}
-        report.write_text(json.dumps(found, indent=0), encoding="utf-8")
-    answered = found["answered_by"]
-    if answered not in (mode, "nobody"):
-        raise SystemExit(f"{project.name}: {answered} answered `import zarr`, not {mode}; see {log}")
+
+
+def lines(journal: Path) -> list[dict[str, Any]]:
+    """What is in a journal."""
+    return [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()] if journal.exists() else []
+
+
+def finished(journal: Path) -> bool:
+    """Whether the tests of a journal were run to their end."""
+    return any(entry.get("finished") for entry in lines(journal))
 
 
 def outcomes(project: Project, mode: str) -> dict[str, list[str]]:
     """Test → outcome and cause; empty when the project was not run."""
-    path = project.result(mode)
-    return json.loads(path.read_text(encoding="utf-8"))["tests"] if path.exists() else {}
+    found = {}
+    for entry in lines(project.journal(mode)):
+        if "start" in entry:
+            found[entry["start"]] = ["error", "the process ended in this test"]
+        elif "test" in entry:
+            found[entry["test"]] = [entry["outcome"], entry["cause"]]
+    return found
 
 
 # -- comparing -------------------------------------------------------------------------------------------------------
@@ -253,7 +330,7 @@ def print_table(chosen: list[Project], count: int) -> dict[str, dict[str, Any]]:
     entries, numbers = ledger(), {}
     print(f"{'project':14}{'passed':>8}{'of':>7}{'%':>8}{'floor':>7}  unexplained")
     for project in chosen:
-        if not all(project.result(mode).exists() for mode in MODES):
+        if not all(finished(project.journal(mode)) for mode in MODES):
             continue
         comparison = compare(project, entries)
         numbers[project.name] = {
@@ -274,7 +351,7 @@ def print_table(chosen: list[Project], count: int) -> dict[str, dict[str, Any]]:
 
 def versions(project: Project) -> str:
     """The releases that were run, as the environment has them."""
-    names = [re.split(r"[=<>\[]", name)[0] for name in project.requires[len(common()) :][:1]]
+    names = [re.split(r"[=<>!\[]", name)[0] for name in project.requires[:1]]
     code = "import importlib.metadata as m, sys; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
     return output(project, code, *dict.fromkeys([*names, "zarr"]))
 
@@ -284,13 +361,13 @@ def keep(numbers: dict[str, dict[str, Any]], chosen: list[Project]) -> None:
     kept: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for project in chosen:
         if project.name in numbers:
-            suite = " ".join(project.suite)
+            suite = shlex.join(project.suite)
             kept[project.name] = {"releases": versions(project), "suite": suite, **numbers[project.name]}
     RESULTS.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    PAGE.write_text(page(kept), encoding="utf-8")
+    PAGE.write_text(page(kept, tables()[2]), encoding="utf-8")
 
 
-def page(kept: dict[str, Any]) -> str:
+def page(kept: dict[str, Any], left_out: dict[str, str]) -> str:
     """docs/ecosystem.md."""
     rows = [
         f"| {name} | {entry['releases']} | `{entry['suite']}` "
@@ -315,7 +392,8 @@ def page(kept: dict[str, Any]) -> str:
             *rows,
             "",
             "`make ecosystem` prints these numbers; `.venv/bin/python scripts/ecosystem.py --report --write` writes this",
-            "page from its results.",
+            "page from its results. `…/ecosystem.py --supported oldest` runs what is named `…-oldest`: the oldest releases",
+            "that are supported. The others are the newest that the Python at hand can run; a newer Python may run newer ones.",
             "",
             "## Differences, explained",
             "",
@@ -324,39 +402,59 @@ def page(kept: dict[str, Any]) -> str:
             *reasons,
             *(["", "## Not explained yet", "", *unexplained] if unexplained else []),
             "",
+            "## Projects that are not run",
+            "",
+            "| project | why |",
+            "|---|---|",
+            *(f"| {name} | {why} |" for name, why in sorted(left_out.items())),
+            "",
         ]
     )
 
 
 def main() -> int:
     """Run what the arguments name."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("projects", nargs="*", help="all when none is named")
-    parser.add_argument("--only", choices=MODES, help="run with one of the two alone")
-    parser.add_argument("--failed", action="store_true", help="with tessarr, run only the differences again")
-    parser.add_argument("--report", action="store_true", help="run nothing")
-    parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md")
-    parser.add_argument("--args", default="", help="more arguments for pytest")
-    parser.add_argument("--causes", type=int, default=0, help="print that many causes of differences per project")
-    parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")
-    arguments = parser.parse_args()
+    arguments = _parsed()
     known = projects()
     chosen = [known[name] for name in arguments.projects] if arguments.projects else [*known.values()]
+    if arguments.supported:
+        chosen = [project for project in chosen if (project.supported == "oldest") == (arguments.supported == "oldest")]
+    until = None if arguments.seconds is None else time.monotonic() + arguments.seconds
+    options = Options(shlex.split(arguments.args), arguments.timeout, until)
     for project in () if arguments.report else chosen:
         if arguments.failed:
             again = [*compare(project, []).differences]
             if again:
                 print(f"{project.name}: {len(again)} tests again", flush=True)
-                run(project, MODES[1], shlex.split(arguments.args), arguments.timeout, again)
+                run(project, MODES[1], options, again)
             continue
         for mode in (arguments.only,) if arguments.only else MODES:
+            if until is not None and not arguments.tests and finished(project.journal(mode)):
+                continue
             print(f"{project.name}: with {mode}", flush=True)
-            run(project, mode, shlex.split(arguments.args), arguments.timeout, [])
+            if not run(project, mode, options, shlex.split(arguments.tests)):
+                return UNFINISHED
     numbers = print_table(chosen, arguments.causes)
     if arguments.write:
         keep(numbers, chosen)
     good = all(entry["unexplained"] == 0 and _percent(entry) >= entry["floor"] for entry in numbers.values())
     return 0 if good and numbers else 1
+
+
+def _parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("projects", nargs="*", help="all when none is named")
+    parser.add_argument("--supported", choices=("oldest", "newest"), help="the projects with such releases")
+    parser.add_argument("--only", choices=MODES, help="run with one of the two alone")
+    parser.add_argument("--failed", action="store_true", help="with tessarr, run only the differences again")
+    parser.add_argument("--tests", default="", help="run only these files, folders or tests, and keep other outcomes")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    parser.add_argument("--write", action="store_true", help="write docs/ecosystem.md")
+    parser.add_argument("--args", default="", help="more arguments for pytest")
+    parser.add_argument("--causes", type=int, default=0, help="print that many causes of differences per project")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds for one test")
+    parser.add_argument("--seconds", type=int, help="stop then; run again to go on (what is finished is not run again)")
+    return parser.parse_args()
 
 
 def _percent(entry: dict[str, Any]) -> float:

@@ -1,6 +1,9 @@
-"""A pytest plugin for `scripts/ecosystem.py`: what came of each test, and which package answered ``import zarr``, as JSON.
+"""A pytest plugin for `scripts/ecosystem.py`: enters what came of each test into a journal, one JSON value per line.
 
-ECOSYSTEM_REPORT=out.json python -m pytest -p ecosystem_report …
+ECOSYSTEM_JOURNAL=out.jsonl ECOSYSTEM_SECONDS=480 python -m pytest -p ecosystem_report …
+
+Tests that the journal has are not run again, unless ECOSYSTEM_ALL is set. After ECOSYSTEM_SECONDS the run stops; the rest is
+for the next.
 """
 
 from __future__ import annotations
@@ -8,12 +11,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 import pytest
 
+_JOURNAL = os.environ["ECOSYSTEM_JOURNAL"]
+_SECONDS = float(os.environ.get("ECOSYSTEM_SECONDS") or "inf")
 _RANK = {"passed": 0, "xpassed": 1, "xfailed": 2, "skipped": 3, "failed": 4, "error": 5}
-_found: dict[str, list[str]] = {}
+_started = time.monotonic()
+_current: dict[str, tuple[str, str]] = {}
+
+
+def _write(**entry: Any) -> None:
+    with open(_JOURNAL, "a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
 
 
 def _outcome(report: Any) -> str:
@@ -36,30 +48,59 @@ def _cause(report: Any) -> str:
     return f"{message[:600]}\n  at {' < '.join(reversed(places[-3:]))}" if places else message[:600]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the tests that the journal has."""
+    if os.environ.get("ECOSYSTEM_ALL") or not os.path.exists(_JOURNAL):
+        return
+    with open(_JOURNAL, encoding="utf-8") as file:
+        entries = [json.loads(line) for line in file]
+    known = {entry.get("test") or entry.get("start") for entry in entries}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
+    items[:] = [item for item in items if item.nodeid not in known]
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Say that the test is run, for when the process ends in it."""
+    _current.clear()
+    _write(start=nodeid)
+
+
 def pytest_runtest_logreport(report: Any) -> None:
     """Keep the worst outcome of a test's phases."""
     if report.when != "call" and report.outcome == "passed":
         return
     outcome = _outcome(report)
     cause = _cause(report) if outcome in ("failed", "error") else ""
-    known = _found.get(report.nodeid)
+    known = _current.get(report.nodeid)
     if known is None or _RANK[outcome] > _RANK[known[0]]:
-        _found[report.nodeid] = [outcome, cause]
+        _current[report.nodeid] = (outcome, cause)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """Enter the outcome."""
+    outcome, cause = _current.get(nodeid, ("error", "pytest gave no report"))
+    _write(test=nodeid, outcome=outcome, cause=cause)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: Any) -> Any:
+    """Stop between two tests when the time is over."""
+    yield
+    if time.monotonic() - _started > _SECONDS:
+        item.session.shouldstop = "the time is over"
 
 
 def pytest_collectreport(report: Any) -> None:
     """Keep what could not be collected."""
     if report.failed:
-        _found[report.nodeid] = ["error", str(report.longrepr)[-600:]]
+        _write(test=report.nodeid, outcome="error", cause=str(report.longrepr)[-600:])
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: Any) -> None:
-    """Write the report; the process of pytest-xdist that controls the others has all of it."""
-    if hasattr(session.config, "workerinput"):
-        return
+    """Say who answered ``import zarr``, and whether all tests were run."""
     zarr = sys.modules.get("zarr")
     answered = "nobody" if zarr is None else "tessarr" if "tessarr" in repr(zarr) else "zarr-python"
-    report = {"answered_by": answered, "version": getattr(zarr, "__version__", None), "tests": _found}
-    with open(os.environ["ECOSYSTEM_REPORT"], "w", encoding="utf-8") as file:
-        json.dump(report, file, indent=0)
+    done = not session.shouldstop
+    _write(finished=done, answered_by=answered, version=getattr(zarr, "__version__", None))

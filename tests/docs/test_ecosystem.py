@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ def script() -> Any:
 def test_the_page_is_written_from_the_kept_results() -> None:
     ecosystem = script()
     kept = json.loads((ROOT / "scripts" / "ecosystem_results.json").read_text(encoding="utf-8"))
-    assert (ROOT / "docs" / "ecosystem.md").read_text(encoding="utf-8") == ecosystem.page(kept)
+    assert (ROOT / "docs" / "ecosystem.md").read_text(encoding="utf-8") == ecosystem.page(kept, ecosystem.tables()[2])
     assert set(kept) <= set(ecosystem.projects())
 
 
@@ -39,19 +42,63 @@ def test_a_difference_is_a_test_that_passes_with_zarr_python_alone(tmp_path: Pat
     project = ecosystem.Project("x", [], None, [], 100.0, {})
     (tmp_path / "results").mkdir()
     outcomes = {
-        "zarr-python": {
-            "a": ["passed", ""],
-            "b": ["passed", ""],
-            "c": ["failed", "e"],
-            "d": ["passed", ""],
-            "e": ["skipped", ""],
-        },
-        "tessarr": {"a": ["passed", ""], "b": ["failed", "no such name"], "c": ["failed", "e"]},
+        "zarr-python": {"a": "passed", "b": "passed", "c": "failed", "d": "passed", "e": "skipped"},
+        "tessarr": {"a": "passed", "b": "failed", "c": "failed"},
     }
     for mode, tests in outcomes.items():
-        report = {"answered_by": mode, "version": "1", "tests": tests}
-        project.result(mode).write_text(json.dumps(report), encoding="utf-8")
+        entries = [{"test": test, "outcome": outcome, "cause": "no such name"} for test, outcome in tests.items()]
+        project.journal(mode).write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
     found = ecosystem.compare(project, [{"projects": ["x"], "cause": "no such", "why": "a private name"}])
     assert (found.counted, found.passed) == (3, 1)
     assert found.explained == {"a private name": ["b"]}
     assert found.unexplained == ["d"]
+
+
+TESTS = """
+import os
+
+def test_first():
+    pass
+
+def test_that_ends_the_process():
+    os._exit(3)
+
+def test_last():
+    assert os.environ.get("WORD") == "passes"
+"""
+
+
+def run(place: Path, **environment: str) -> dict[str, str]:
+    """Run `TESTS` with the plugin; give test → outcome, ``finished`` → whether all were run."""
+    (place / "test_theirs.py").write_text(TESTS, encoding="utf-8")
+    (place / "pytest.ini").write_text("[pytest]", encoding="utf-8")
+    journal = place / "journal.jsonl"
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "ecosystem_report", "-p", "no:cacheprovider", "test_theirs.py"],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "ECOSYSTEM_JOURNAL": str(journal), **environment},
+        capture_output=True,
+        check=False,
+    )
+    found: dict[str, str] = {}
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        test = entry.get("test") or entry.get("start") or "finished"
+        found[test.rpartition("::")[2]] = str(entry.get("outcome") or entry.get("finished", "started"))
+    return found
+
+
+def test_a_run_goes_on_after_a_test_that_ended_the_process(tmp_path: Path) -> None:
+    assert run(tmp_path) == {"test_first": "passed", "test_that_ends_the_process": "started"}
+    found = run(tmp_path, WORD="passes")
+    assert found == {
+        "test_first": "passed",
+        "test_that_ends_the_process": "started",
+        "test_last": "passed",
+        "finished": "True",
+    }
+
+
+def test_a_run_stops_between_two_tests_when_its_time_is_over(tmp_path: Path) -> None:
+    found = run(tmp_path, ECOSYSTEM_SECONDS="-1")
+    assert found == {"test_first": "passed", "finished": "False"}
