@@ -147,7 +147,7 @@ def test_a_resize_of_an_array_that_is_gone_is_an_error(store: Any) -> None:
 
 def test_the_warning_of_kept_chunks_names_the_line_that_resized(store: Any) -> None:
     a, _ = two(store)
-    with pytest.warns(ZarrUserWarning, match="brings their data back") as caught:
+    with pytest.warns(ZarrUserWarning, match="their data reappears") as caught:
         a.resize((50,), delete_outside_chunks=False)
     assert caught[0].filename == __file__
 

@@ -122,12 +122,12 @@ class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
         return chunk_spec(self.resolve_metadata(array_spec(spec)))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
-        made: npt.NDArray[Any] = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
+        made: AnyArray = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
         return made
 
-    def decode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> npt.NDArray[Any]:
-        made: npt.NDArray[Any] = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
+        made: AnyArray = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
         return made
 
 
@@ -139,10 +139,10 @@ class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
     def encoded_size(self, spec: ChunkSpec) -> int | None:
         return self._size(spec.nbytes, array_spec(spec))
 
-    def encode(self, chunk: npt.NDArray[Any], spec: ChunkSpec) -> PlainBuffer:
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> PlainBuffer:
         return _bytes_of(self, self._run("encode", NDBuffer(chunk), array_spec(spec)))
 
-    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> npt.NDArray[Any]:
+    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> AnyArray:
         made = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
         if made.shape != spec.shape:
             raise CodecError("a chunk has another shape", codec=self.name, expected=spec.shape, got=made.shape)

@@ -115,9 +115,7 @@ def _append_locked_steps(array: Array, data: npt.ArrayLike, axis: int, holes: Ho
     return new_shape
 
 
-def fit_elements(
-    array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: np.dtype[Any]
-) -> tuple[npt.NDArray[Any], int]:
+def fit_elements(array: Array, data: npt.ArrayLike, axis: int, shape: Shape, dtype: AnyDType) -> tuple[AnyArray, int]:
     """Convert `data` to elements that fit behind `shape`. Returns the elements, and `axis` counted from the front.
 
     Raises `BaseZarrError` when the number of axes or another length than that of `axis` differs.
@@ -258,7 +256,7 @@ def _foreign_writer_error(array: Array, expected: str, got: object) -> ConflictE
     )
 
 
-def _check_fit(array: Array, document: Document, values: npt.NDArray[Any], axis: int) -> None:
+def _check_fit(array: Array, document: Document, values: AnyArray, axis: int) -> None:
     """Raise `ConflictError` or `BaseZarrError` unless `values` still fit the stored array."""
     metadata = metadata_of(array, document)
     if metadata.dtype != values.dtype or metadata.not_writable:

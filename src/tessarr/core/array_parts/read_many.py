@@ -27,7 +27,7 @@ class _Read(NamedTuple):
     def result(self) -> Any:
         return self.array._finish(self.request, self.out, False, None, self.fields)
 
-    def target(self) -> tuple[BoundArray, Selection, npt.NDArray[Any]]:
+    def target(self) -> tuple[BoundArray, Selection, AnyArray]:
         """Return the arguments of `Engine.read`: bound array, selection, output."""
         return self.bound, self.request.selection, self.out
 

@@ -66,7 +66,7 @@ class Selecting(Layout):
             return
         self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    def read(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+    def read(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
         """Read `selection` as ``array[selection]`` does; with `out`, fill and return `out`.
 
         `out`: of the result's shape and the array's dtype, owned by the caller.
@@ -74,7 +74,7 @@ class Selecting(Layout):
         fields, selection = requests.pop_fields(selection)
         return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    async def read_async(self, selection: Any = Ellipsis, *, out: npt.NDArray[Any] | None = None) -> Any:
+    async def read_async(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
@@ -223,7 +223,7 @@ class Selecting(Layout):
             )
         return lambda bound: requests.coordinate(selection, bound.shape)
 
-    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[npt.NDArray[Any], bool]:
+    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[AnyArray, bool]:
         """Return the array for the engine to fill, and whether that array is a view of `out`."""
         if fields:
             self._check_fields([fields] if isinstance(fields, str) else fields)
@@ -262,7 +262,7 @@ class Selecting(Layout):
         await self._engine.read_async(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    def _prepared(self, request: Request, value: Any) -> npt.NDArray[Any]:
+    def _prepared(self, request: Request, value: Any) -> AnyArray:
         """Convert `value` to the array's dtype, and broadcast it to the selection. Raises `ReadOnlyError`."""
         bound = self._bound
         if bound.read_only is not None:
@@ -311,7 +311,7 @@ class Selecting(Layout):
             await self._engine.write_async(bound, request.selection, self._prepared(request, value))
 
 
-def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def as_elements(value: Any, dtype: AnyDType) -> AnyArray:
     """Convert `value` to an array of `dtype` as NumPy's assignment does. Copies only where the dtype changes."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value).astype(dtype, copy=False)
@@ -320,7 +320,7 @@ def as_elements(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.asarray(value, dtype)
 
 
-def cells(value: Any, ndim: int) -> npt.NDArray[Any]:
+def cells(value: Any, ndim: int) -> AnyArray:
     """Convert `value` to an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
     if ndim == 0 or not (hasattr(value, "__array__") or isinstance(value, list | tuple)):
         cell = np.empty((), object)
