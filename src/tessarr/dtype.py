@@ -64,7 +64,7 @@ class DataTypeRegistry:
         return {name: self.get(name) for name in registry.names("data_type")}
 
     def get(self, key: str) -> type[DataType]:
-        """The class of `key`. Raises `KeyError`."""
+        """Return the class of `key`. Raises `KeyError`."""
         found: type[DataType] | None = registry.get("data_type", key)
         if found is None:
             raise KeyError(key)
@@ -75,11 +75,11 @@ class DataTypeRegistry:
         registry.register("data_type", key, cls)
 
     def match_dtype(self, dtype: DTypeLike) -> DataType:
-        """The type for a NumPy dtype. Raises `DataTypeValidationError`."""
+        """Return the type for a NumPy dtype. Raises `DataTypeValidationError`."""
         return parse_dtype(dtype)
 
     def match_json(self, data: JSON, *, zarr_format: ZarrFormat) -> DataType:
-        """The type that a document of `zarr_format` names. Raises `DataTypeValidationError`."""
+        """Return the type that a document of `zarr_format` names. Raises `DataTypeValidationError`."""
         return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
 
 
@@ -89,7 +89,8 @@ data_type_registry = DataTypeRegistry()
 def parse_dtype(
     dtype_spec: DTypeLike | JSON, *, zarr_format: ZarrFormat = 3, object_codec: str | None = None
 ) -> DataType:
-    """The `DataType` for whatever describes one: a `DataType`, a v3 name or object, or anything that NumPy takes.
+    """Return the `DataType` for whatever describes one: a `DataType`, a v3 name or object, or anything that NumPy
+    takes.
 
     zarr-python's v2 object ``{"name": "|O", "object_codec_id": "vlen-utf8"}`` is understood too, and with
     `zarr_format` 2 the v2 list of a structured dtype. `object_codec` tells what ``object`` holds.

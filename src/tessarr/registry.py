@@ -179,7 +179,7 @@ _URI = re.compile(r"(?:https?://|urn:)[\x21-\x7e]+")
 
 
 def is_extension_name(name: str) -> bool:
-    """Whether a new extension may be called `name`. Source: Zarr v3.1 core, "Extension naming".
+    """Return whether a new extension may be called `name`. Source: Zarr v3.1 core, "Extension naming".
 
     >>> [is_extension_name(name) for name in ("zstd", "numcodecs.adler32", "https://example.org/x", "foo/bar", "Zstd", "a")]
     [True, True, True, False, False, False]
@@ -222,7 +222,7 @@ def _read_entry_points(point: str) -> None:
 
 
 def get(point: Point, name: str) -> Any | None:
-    """The class registered under `name`, or ``None``."""
+    """Return the class registered under `name`, or ``None``."""
     found = _resolve(point, name)
     if found is None and point not in _entry_points_read:
         _read_entry_points(point)
@@ -231,12 +231,12 @@ def get(point: Point, name: str) -> Any | None:
 
 
 def is_extended() -> bool:
-    """Whether anything is registered that is not tessarr's own."""
+    """Return whether anything is registered that is not tessarr's own."""
     return bool(_extended)
 
 
 def names(point: Point) -> Iterator[str]:
-    """Every name known at `point`, entry points included, sorted."""
+    """Return every name known at `point`, entry points included, sorted."""
     if point not in _entry_points_read:
         _read_entry_points(point)
     return iter(sorted(_TABLE[point]))
@@ -256,7 +256,7 @@ def register_codec(key: str, codec_cls: type[Any], *, qualname: str | None = Non
 
 
 def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
-    """The codec class registered under `key`. Raises `UnknownCodecError`. `reload_config` has no effect."""
+    """Return the codec class registered under `key`. Raises `UnknownCodecError`. `reload_config` has no effect."""
     found: type[Any] | None = get("codec", key)
     if found is None:
         from tessarr.errors import UnknownCodecError
@@ -266,7 +266,7 @@ def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa
 
 
 def get_numcodec(data: Mapping[str, Any]) -> Any:
-    """The numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
+    """Return the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
 
     Raises `UnknownCodecError` for an id that numcodecs does not know, `PickleCodecDisabledError` for pickle.
     """
@@ -289,7 +289,7 @@ def register_chunk_key_encoding(key: str, cls: type[Any]) -> None:
 
 
 def get_chunk_key_encoding_class(key: str) -> type[Any]:
-    """The chunk key encoding registered under `key`. Raises `KeyError`."""
+    """Return the chunk key encoding registered under `key`. Raises `KeyError`."""
     found: type[Any] | None = get("chunk_key_encoding", key)
     if found is None:
         raise KeyError(f"no chunk key encoding is registered as {key!r}")

@@ -101,7 +101,7 @@ class Config:
         return f"Config({self._tree})"
 
     def get(self, name: str, default: Any = _ABSENT) -> Any:
-        """The value of `name`, or `default` when nothing sets it; a branch is given as a dictionary of its own.
+        """Return the value of `name`, or `default` when nothing sets it; a branch is given as a dictionary of its own.
 
         Raises `KeyError`, with near matches, when nothing sets `name` and no `default` is given.
         """
@@ -186,7 +186,7 @@ class Config:
         self.set(values)
 
     def to_dict(self) -> dict[str, Any]:
-        """A copy of the whole tree."""
+        """Return a copy of the whole tree."""
         return _copy(self._tree)
 
     def pprint(self) -> None:
@@ -235,7 +235,7 @@ def _spelled(tree: Mapping[str, Any], name: str) -> str:
 
 
 def _lookup(tree: Any, parts: list[str]) -> Any:
-    """The value at `parts`, or `_ABSENT`."""
+    """Return the value at `parts`, or `_ABSENT`."""
     for part in parts:
         if not isinstance(tree, dict):
             return _ABSENT
@@ -256,7 +256,7 @@ def _replaced(tree: Mapping[str, Any], parts: list[str], value: Any) -> dict[str
 
 
 def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[list[str], Any]]:
-    """Every value in `values`, nested or not, with the parts of its name."""
+    """Yield every value in `values`, nested or not, with the parts of its name."""
     for name, value in values.items():
         parts = (*above, *name.split("."))
         if isinstance(value, Mapping) and value:
@@ -266,7 +266,7 @@ def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[
 
 
 def _literal(text: str) -> Any:
-    """An environment variable's text as the Python literal it spells, else as it is."""
+    """Return an environment variable's text as the Python literal it spells, else as it is."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -277,7 +277,7 @@ def _literal(text: str) -> Any:
 
 
 def _unknown(name: str, tree: Mapping[str, Any]) -> str:
-    """A message for a `name` that `tree` does not hold."""
+    """Return a message for a `name` that `tree` does not hold."""
     from difflib import get_close_matches
 
     known = [*tree, *(f"{branch}.{leaf}" for branch in tree if isinstance(tree[branch], dict) for leaf in tree[branch])]
@@ -290,7 +290,7 @@ config = Config(DEFAULTS)
 
 
 def is_strict() -> bool:
-    """Whether documents and chunks that break their specification in a way that real writers do are errors.
+    """Return whether documents and chunks that break their specification in a way that real writers do are errors.
 
     Otherwise they are read in the one sensible way, with a `ZarrRuntimeWarning`.
     """

@@ -121,7 +121,7 @@ def __dir__() -> list[str]:
 def FSStore(  # noqa: N802 - the name in zarr-python 2
     url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: Any
 ) -> Store:
-    """The store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
+    """Return the store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
 
     ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
     ``create`` and ``auto_mkdir`` change nothing; ``normalize_keys``, ``key_separator``, ``exceptions`` and
@@ -149,7 +149,7 @@ def ABSStore(  # noqa: N802 - the name in zarr-python 2
     read_only: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Store:
-    """The store in an Azure container, called as zarr-python 2's ``ABSStore``."""
+    """Return the store in an Azure container, called as zarr-python 2's ``ABSStore``."""
     from tessarr.stores.remote.open import open_url
 
     options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}

@@ -44,7 +44,7 @@ class ByteRange(NamedTuple):
     stop: int | None = None
 
     def bounds(self, nbytes: int) -> tuple[int, int]:
-        """The range as ``(start, stop)`` within a value of `nbytes` bytes."""
+        """Return the range as ``(start, stop)`` within a value of `nbytes` bytes."""
         if self.start < 0:
             return max(0, nbytes + self.start), nbytes
         stop = nbytes if self.stop is None else min(self.stop, nbytes)

@@ -187,7 +187,7 @@ def test_encodings_within_each_other_without_end_are_refused_calmly() -> None:
     nested: dict[str, Any] = {"name": "v2"}
     for _ in range(400):
         nested = {"name": "suffix", "configuration": {"suffix": "x", "base_encoding": nested}}
-    with pytest.raises(MetadataValidationError, match="within each other"):
+    with pytest.raises(MetadataValidationError, match="nested encodings"):
         SuffixKeyEncoding.from_json(nested["configuration"])
 
 

@@ -66,7 +66,7 @@ def test_messages_on_fill_values_name_what_the_format_takes():
     assert "hexadecimal" in text_of(V3, fill_value="nan")
     assert "hexadecimal" not in text_of(V2, fill_value="0x7fc00001")
     assert "float32: beyond the range of float32, whose largest value is 3.4" in text_of(V3, fill_value=1e39)
-    assert "it has 4 characters, and at most 3 fit" in text_of(V2, dtype="<U3", fill_value="abcd")
+    assert "it has 4 characters; at most 3 fit" in text_of(V2, dtype="<U3", fill_value="abcd")
 
 
 @pytest.mark.parametrize(("fill", "count"), [(0.0, 0), (-9223372036854775808.0, -(2**63)), ("NaT", -(2**63))])

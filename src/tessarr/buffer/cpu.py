@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.buffer.cpu``: the objects that its codecs and stores hand to one another, over NumPy arrays.
+"""zarr-python's ``zarr.buffer.cpu``: the buffers that its codecs and stores exchange, over NumPy arrays.
 
 tessarr itself passes plain Python buffers and NumPy arrays. These classes are for codecs and stores that were written for
 zarr-python (`tessarr.abc.codec`, `tessarr.abc.store`); where tessarr's own functions take a ``prototype`` it has no effect.
@@ -16,53 +16,53 @@ from tessarr.types import AnyArray, AnyDType
 
 
 class Buffer:
-    """A row of bytes."""
+    """Hold a sequence of bytes."""
 
     def __init__(self, array_like: Any) -> None:
-        """`array_like` is 1-d, of one byte per element; its memory is shared."""
+        """Wrap `array_like`, which is 1-d, of one byte per element; its memory is shared."""
         data = np.asarray(array_like)
         if data.ndim != 1 or data.dtype.itemsize != 1:
-            raise ValueError(f"a buffer is one-dimensional, of bytes; got {data.ndim} dimensions of {data.dtype}")
+            raise ValueError(f"a buffer is a 1-d array of bytes; got {data.ndim} dimensions of {data.dtype}")
         self._data = data
 
     @classmethod
     def create_zero_length(cls) -> Self:
-        """Without bytes."""
+        """Make a buffer without bytes."""
         return cls(np.empty(0, "u1"))
 
     @classmethod
     def from_array_like(cls, array_like: Any) -> Self:
-        """Over the memory of a 1-d array of bytes."""
+        """Make a buffer over the memory of a 1-d array of bytes."""
         return cls(array_like)
 
     @classmethod
     def from_buffer(cls, buffer: Buffer) -> Self:
-        """Over the memory of another buffer."""
+        """Make a buffer over the memory of another buffer."""
         return cls(buffer.as_numpy_array())
 
     @classmethod
     def from_bytes(cls, bytes_like: Any) -> Self:
-        """Over the memory of bytes, or of anything that exports them."""
+        """Make a buffer over the memory of bytes, or of any object that exports bytes."""
         return cls(np.frombuffer(bytes_like, "u1"))
 
     def as_array_like(self) -> Any:
-        """The bytes as an array; shares memory."""
+        """Return the bytes as an array; shares memory."""
         return self._data
 
     def as_numpy_array(self) -> AnyArray:
-        """The bytes as a NumPy array; shares memory."""
+        """Return the bytes as a NumPy array; shares memory."""
         return self._data
 
     def as_buffer_like(self) -> Any:
-        """The bytes as a `memoryview`; shares memory."""
+        """Return the bytes as a `memoryview`; shares memory."""
         return self._data.data
 
     def to_bytes(self) -> bytes:
-        """A copy of the bytes."""
+        """Return a copy of the bytes."""
         return self._data.tobytes()
 
     def combine(self, others: Iterable[Buffer]) -> Self:
-        """These bytes and those of others, one after another."""
+        """Concatenate these bytes and those of others."""
         return type(self)(np.concatenate([self._data.view("u1"), *(b.as_numpy_array().view("u1") for b in others)]))
 
     def __add__(self, other: Buffer) -> Self:
@@ -87,17 +87,17 @@ class Buffer:
 
 
 class NDBuffer:
-    """An array of elements."""
+    """Hold an array of elements."""
 
     def __init__(self, array: Any) -> None:
-        """The memory of `array` is shared."""
+        """Wrap `array`, whose memory is shared."""
         self._data: AnyArray = np.asarray(array)
 
     @classmethod
     def create(
         cls, *, shape: Iterable[int], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C", fill_value: Any = None
     ) -> Self:
-        """New memory, zeros or `fill_value` in it."""
+        """Allocate an array filled with zeros or `fill_value`."""
         data = np.zeros(tuple(shape), dtype, order)
         if fill_value is not None:
             data.fill(fill_value)
@@ -105,31 +105,31 @@ class NDBuffer:
 
     @classmethod
     def empty(cls, shape: Iterable[int], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C") -> Self:
-        """New memory, anything in it."""
+        """Allocate an uninitialised array."""
         return cls(np.empty(tuple(shape), dtype, order))
 
     @classmethod
     def from_ndarray_like(cls, ndarray_like: Any) -> Self:
-        """Over the memory of an array."""
+        """Make a buffer over the memory of an array."""
         return cls(ndarray_like)
 
     @classmethod
     def from_numpy_array(cls, array_like: npt.ArrayLike) -> Self:
-        """Over the memory of an array; of something else, over a new array."""
+        """Make a buffer over the memory of an array, or over a new array made from another object."""
         return cls(array_like)
 
     def as_ndarray_like(self) -> Any:
-        """The array; shares memory."""
+        """Return the array; shares memory."""
         return self._data
 
     def as_numpy_array(self) -> AnyArray:
-        """The array; shares memory."""
+        """Return the array; shares memory."""
         return self._data
 
     def as_scalar(self) -> Any:
-        """The only element. Raises `ValueError` when there are several."""
+        """Return the only element. Raises `ValueError` when there are several."""
         if self._data.size != 1:
-            raise ValueError(f"an array of {self._data.size} elements is no scalar")
+            raise ValueError(f"an array of {self._data.size} elements is not a scalar")
         return self._data.reshape(())[()]
 
     @property
@@ -148,23 +148,23 @@ class NDBuffer:
         return "big" if self._data.dtype.str.startswith(">") else "little"
 
     def reshape(self, newshape: Any) -> Self:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         return type(self)(self._data.reshape(newshape))
 
     def squeeze(self, axis: tuple[int, ...]) -> Self:
-        """Without axes of length 1."""
+        """Remove axes of length 1."""
         return type(self)(self._data.squeeze(axis))
 
     def astype(self, dtype: npt.DTypeLike, order: Literal["K", "A", "C", "F"] = "K") -> Self:
-        """A copy in another dtype."""
+        """Return a copy in another dtype."""
         return type(self)(self._data.astype(dtype, order))
 
     def transpose(self, axes: Any) -> Self:
-        """The same elements with the axes in another order."""
+        """Permute the axes."""
         return type(self)(self._data.transpose(axes))
 
     def copy(self) -> Self:
-        """A copy."""
+        """Return a copy."""
         return type(self)(self._data.copy())
 
     def fill(self, value: Any) -> None:
@@ -172,7 +172,7 @@ class NDBuffer:
         self._data.fill(value)
 
     def all_equal(self, other: Any, equal_nan: bool = True) -> bool:
-        """Whether every element equals `other`; −0.0 is not 0.0."""
+        """Return whether every element equals `other`; −0.0 is not 0.0."""
         same = (self._data == other) & (
             np.signbit(self._data) == np.signbit(other) if self._data.dtype.kind == "f" else True
         )
@@ -194,7 +194,7 @@ class NDBuffer:
 
 
 class BufferPrototype(NamedTuple):
-    """The classes to make buffers of."""
+    """Pair the classes of which buffers are made."""
 
     buffer: type[Buffer]
     nd_buffer: type[NDBuffer]
@@ -204,7 +204,7 @@ buffer_prototype = numpy_buffer_prototype = BufferPrototype(Buffer, NDBuffer)
 
 
 def as_numpy_array_wrapper(func: Callable[[AnyArray], bytes], buf: Buffer, prototype: BufferPrototype) -> Buffer:
-    """What `func`, which takes and gives plain bytes, makes of a buffer."""
+    """Apply `func`, which takes and returns plain bytes, to a buffer."""
     return prototype.buffer.from_bytes(func(buf.as_numpy_array()))
 
 

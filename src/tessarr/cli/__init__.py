@@ -36,7 +36,7 @@ Places are paths, zip files (data.zip) and URLs (https://…, s3://…). "tessar
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     import tessarr
 
     top = argparse.ArgumentParser(
@@ -130,7 +130,7 @@ def explain(error: BaseException) -> str:
 
 
 def _facts(error: BaseException) -> dict[str, object]:
-    """The error as JSON: its kind, its words, and the facts that a `TessarrError` carries."""
+    """Return the error as JSON: its kind, its words, and the facts that a `TessarrError` carries."""
     names = ("store", "path", "chunk", "key", "codec", "expected", "got", "hint")
     known = {name: getattr(error, name, None) for name in names}
     plain = {

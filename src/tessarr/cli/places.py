@@ -26,7 +26,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """A place and a path in it: a path that leads into a zip file is divided there, all else is left whole."""
+    """Return a place and a path in it: a path that leads into a zip file is divided there, all else is left whole."""
     if is_url(place) or os.path.exists(place):
         return place, ""
     above, below = os.path.split(place.rstrip(os.sep))
@@ -41,7 +41,7 @@ def split_place(place: str) -> tuple[str, str]:
 
 
 def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writable: bool = False) -> tuple[Store, str]:
-    """The store at a place, and the path of the node in it; whether a node is there is not asked.
+    """Return the store at a place, and the path of the node in it; whether a node is there is not asked.
 
     Raises `NodeNotFoundError` when a local place does not exist.
     """
@@ -55,7 +55,7 @@ def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writa
 def open_node(
     place: str, path: str = "", *, storage: Sequence[str] = (), zarr_format: int | None = None
 ) -> Array | Group:
-    """The array or group at a place, read-only.
+    """Return the array or group at a place, read-only.
 
     Raises `NodeNotFoundError`, which says what is missing: the place, or the node in it.
     """
@@ -81,7 +81,7 @@ def open_node(
 
 
 def _near(root: str, path: str, storage: Sequence[str]) -> str:
-    """What there is instead, one level up."""
+    """Return what there is instead, one level up."""
     from difflib import get_close_matches
 
     above, _, name = path.rpartition("/")

@@ -16,7 +16,7 @@ OK, PROBLEMS, ERROR = 0, 1, 2
 
 
 def add_verb(verbs: Any, name: str, *, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
-    """A subcommand with the options that every verb has."""
+    """Return a subcommand with the options that every verb has."""
     verb: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
@@ -30,14 +30,14 @@ def add_verb(verbs: Any, name: str, *, summary: str, text: str, examples: str) -
 
 
 def add_place(verb: argparse.ArgumentParser) -> None:
-    """The arguments that name a node."""
+    """Return the arguments that name a node."""
     verb.add_argument("place", metavar="PLACE", help="a directory, a zip file or a URL")
     verb.add_argument("path", metavar="PATH", nargs="?", default="", help="the node in it (default: its root)")
     add_storage(verb)
 
 
 def add_storage(verb: argparse.ArgumentParser) -> None:
-    """The option for what remote stores need."""
+    """Return the option for what remote stores need."""
     verb.add_argument(
         "--storage",
         metavar="NAME=VALUE",
@@ -48,12 +48,12 @@ def add_storage(verb: argparse.ArgumentParser) -> None:
 
 
 def note(text: str) -> None:
-    """A line on standard error."""
+    """Return a line on standard error."""
     print(f"tessarr: {text}" if text.startswith(("error:", "warning:")) else text, file=sys.stderr, flush=True)
 
 
 def print_json(document: object) -> None:
-    """The one JSON document of a verb."""
+    """Return the one JSON document of a verb."""
     print(json.dumps(jsonable(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -98,7 +98,7 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def human(nbytes: float) -> str:
-    """A size as a person reads it.
+    """Return a size as a person reads it.
 
     >>> human(512), human(3_500_000)
     ('512 B', '3.3 MiB')
@@ -111,7 +111,7 @@ def human(nbytes: float) -> str:
 
 
 def lengths(shape: Sequence[int], names: Sequence[str | None] | None = None) -> str:
-    """A shape, with the names of its dimensions where they are known.
+    """Return a shape, with the names of its dimensions where they are known.
 
     >>> lengths((124, 11), ("time", None)), lengths((5,))
     ('(time: 124, 11)', '(5)')
@@ -121,7 +121,7 @@ def lengths(shape: Sequence[int], names: Sequence[str | None] | None = None) -> 
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun.
+    """Return a number and its noun.
 
     >>> counted(1, "array"), counted(2, "array")
     ('1 array', '2 arrays')

@@ -50,7 +50,7 @@ class Bar:
 
 
 def bar(*, nbytes: bool = True) -> Bar | RichBar:
-    """A progress bar to be used in ``with``."""
+    """Return a progress bar to be used in ``with``."""
     if sys.stderr.isatty():
         from tessarr.cli.rich import RichBar
 

@@ -1,8 +1,8 @@
 """Codecs: how a chunk becomes stored bytes and back. One file per name of the specification, in a folder per kind.
 
-`blosc`, `bytes`, `gzip`, `transpose` and `zstd` are doors under the module names of zarr-python.
+`blosc`, `bytes`, `gzip`, `transpose` and `zstd` re-export codecs under the module names of zarr-python.
 
-The classes are imported on first use, so that looking at this package costs nothing.
+The classes are imported on first use, so that importing this package costs nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The contract of a codec, and the description of a chunk that codecs work on.
 
 Three kinds: array → array, array → bytes, bytes → bytes. A codec is an immutable value made from its JSON
-(`from_json`), completed once for the chunk it will see (`fit`), checked once (`encoded_spec`, `encoded_size`), and then
-only encodes and decodes. Codecs see no store, key, event loop or thread; every method may be called from several
+(`from_json`), completed once for the chunks of an array (`fit`), checked once (`encoded_spec`, `encoded_size`), and then
+only encodes and decodes. Codecs know no store, key, event loop or thread; every method may be called from several
 threads at once.
 
 Source: Zarr v3.1 core, "Codecs"; the kinds and the order of a chain are described in `tessarr.codecs.chain`.
@@ -24,7 +24,7 @@ Kind = Literal["array_to_array", "array_to_bytes", "bytes_to_bytes"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpec:
-    """What a codec needs to know of a chunk: its shape, element type and fill value."""
+    """Describe a chunk to codecs: its shape, element type and fill value."""
 
     shape: Shape
     data_type: DataType
@@ -43,31 +43,31 @@ class ChunkSpec:
         return None if itemsize is None else itemsize * prod(self.shape)
 
     def with_(self, **changes: Any) -> ChunkSpec:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
 
 class Codec(ABC):
-    """What the three kinds share. Subclasses are frozen dataclasses, equal by value."""
+    """Base class of the three kinds. Subclasses are frozen dataclasses, equal by value."""
 
     name: ClassVar[str]
-    """The v3 name that is written."""
+    """The v3 name in written documents."""
     kind: ClassVar[Kind]
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """What is unusual about the document that this codec was parsed from, and is read all the same."""
+        """Describe what is unusual about the document that this codec was parsed from, although it can be read."""
         return ()
 
     @property
     def is_foreign(self) -> bool:
-        """Whether what this codec does rests on what other packages have registered outside of `tessarr.registry`."""
+        """Return whether this codec depends on registrations of other packages outside of `tessarr.registry`."""
         return False
 
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From the ``configuration`` of a v3 codec object ({} when absent).
+        """Parse the ``configuration`` of a v3 codec object ({} when absent).
 
         Raises `MetadataValidationError` listing every problem, unknown members included (V3-EXT-12); each ``loc`` is
         relative to the configuration.
@@ -75,63 +75,68 @@ class Codec(ABC):
 
     @abstractmethod
     def to_json(self) -> JSONObject:
-        """The v3 codec object, always in object form: ``{"name": …}`` or ``{"name": …, "configuration": …}``."""
+        """Return the v3 codec object, always in object form: ``{"name": …}`` or ``{"name": …, "configuration": …}``."""
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """The codec with everything that was left automatic decided for `spec` (such as blosc's typesize)."""
+        """Return the codec with every automatic option (such as blosc's typesize) decided for `spec`."""
         return self
 
     def to_dict(self) -> JSONObject:
-        """`to_json`, under the name that zarr-python uses."""
+        """Return `to_json`, under zarr-python's name."""
         return self.to_json()
 
     @classmethod
     def from_dict(cls, data: Mapping[str, JSON]) -> Self:
-        """From a whole codec object, under the name that zarr-python uses."""
+        """Parse a whole codec object, under zarr-python's name."""
         configuration = data.get("configuration", {})
         return cls.from_json(configuration if isinstance(configuration, Mapping) else {})
 
 
 class ArrayToArray(Codec):
-    """Array in, array out."""
+    """Turn an array into another array."""
 
     kind = "array_to_array"
 
     @abstractmethod
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """What comes out of `encode` for a chunk of `spec`: shape, data type and fill value.
+        """Describe the output of `encode` for a chunk of `spec`: shape, data type and fill value.
 
         Raises `CodecError` when the codec cannot apply to such chunks.
         """
 
     @abstractmethod
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """`chunk` has ``spec.shape`` and any strides; the result has the encoded spec's shape and may be a view."""
+        """Encode a chunk of ``spec.shape`` and any strides; the result has the encoded spec's shape and may be a
+        view.
+        """
 
     @abstractmethod
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """The inverse; `spec` is the same *decoded* spec as for `encode`. `chunk` is not written; may return a view."""
+        """Undo `encode`; `spec` is the same *decoded* spec as for `encode`. `chunk` is not written; may return a
+        view.
+        """
 
 
 class ArrayToBytes(Codec):
-    """Array in, bytes out: exactly one in a chain."""
+    """Turn an array into bytes: exactly one in a chain."""
 
     kind = "array_to_bytes"
 
     @abstractmethod
     def encoded_size(self, spec: ChunkSpec) -> int | None:
-        """Exact encoded size of a chunk of `spec`; ``None`` when it depends on the data.
+        """Return the exact encoded size of a chunk of `spec`; ``None`` when it depends on the data.
 
         Raises `CodecError` when the codec cannot apply to such chunks. Called once, when the chain is bound.
         """
 
     @abstractmethod
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """`chunk` has ``spec.shape``, any strides. The result may alias `chunk`'s memory."""
+        """Encode a chunk of ``spec.shape`` and any strides. The result may alias `chunk`'s memory."""
 
     @abstractmethod
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """The chunk, of ``spec.shape``, in any byte order (assigning it to ``spec.dtype`` gives the right values).
+        """Decode to an array of ``spec.shape``, in any byte order (assigning it to ``spec.dtype`` gives the right
+        values).
 
         The result may alias `data`. Raises `CodecError` when `data` is shorter or longer than it must be.
         """
@@ -139,41 +144,43 @@ class ArrayToBytes(Codec):
     def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
         """Decode into `out`, of ``spec.shape``, any strides and a dtype to which ``spec.dtype`` casts. Raises as `decode`.
 
-        `out` may hold anything when it raises.
+        The content of `out` is undefined after an error.
         """
         out[...] = self.decode(data, spec)
 
     def layout(self, spec: ChunkSpec) -> Any:
-        """Where the inner chunks of a stored chunk are (`tessarr.codecs.sharding.ShardLayout`); ``None`` when it has none."""
+        """Describe where the inner chunks of a stored chunk are (`tessarr.codecs.sharding.ShardLayout`); ``None``
+        without inner chunks.
+        """
         return None
 
 
 class BytesToBytes(Codec):
-    """Bytes in, bytes out: compressors and checksums."""
+    """Turn bytes into bytes: compressors and checksums."""
 
     kind = "bytes_to_bytes"
 
     @abstractmethod
     def encoded_size(self, nbytes: int) -> int | None:
-        """Exact encoded size of `nbytes` input bytes; ``None`` when it depends on the data."""
+        """Return the exact encoded size of `nbytes` input bytes; ``None`` when it depends on the data."""
 
     @abstractmethod
     def encode(self, data: Buffer) -> Buffer:
-        """Encodes one buffer; `data` may be a C-contiguous array of any dtype, taken as its bytes."""
+        """Encode one buffer; a C-contiguous array of any dtype is taken as its bytes."""
 
     @abstractmethod
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """Decodes one buffer. `nbytes` is the exact decoded size where the chain knows it, and is checked *before*
+        """Decode one buffer. `nbytes` is the exact decoded size where the chain knows it, and is checked *before*
         memory of another size is allocated; ``None`` for variable-length data.
 
-        Raises `CodecError` for data that is corrupt, truncated, over-long or not of `nbytes`; `ChecksumError` for a
+        Raises `CodecError` for data that is corrupt, truncated, too long or does not decode to `nbytes`; `ChecksumError` for a
         checksum that does not match.
         """
 
     def decode_into(self, data: Buffer, out: memoryview) -> bool:
         """Decode straight into `out` (writable, contiguous, unsigned bytes, exactly the decoded size).
 
-        Returns ``False``, having written nothing, when the codec has no better way than `decode` and a copy.
+        Returns ``False``, having written nothing, when the codec cannot do better than `decode` and a copy.
         Raises as `decode`.
         """
         return False

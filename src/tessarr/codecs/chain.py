@@ -1,8 +1,8 @@
 """A codec chain bound to the chunks it will see.
 
 array → array codecs, then exactly one array → bytes codec, then bytes → bytes codecs; encoded in that order, decoded in
-reverse. Binding resolves, once, what every codec in the chain receives (shape, type, fill value, exact size), so that
-nothing has to be worked out per chunk and every decoded size is known before memory is allocated for it.
+reverse. Binding computes once what every codec in the chain receives (shape, type, fill value, exact size), so that no
+chunk repeats that work and every decoded size is known before memory is allocated for it.
 
 Source: Zarr v3.1 core, "Codecs" and "Determination of encoded representations".
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def split(codecs: Sequence[Codec]) -> tuple[list[ArrayToArray], ArrayToBytes, list[BytesToBytes]]:
-    """The three parts of a chain. Raises `CodecError` naming the position of the first codec that is out of place."""
+    """Split a chain by kind. Raises `CodecError` naming the position of the first codec that is out of place."""
     before: list[ArrayToArray] = []
     middle: ArrayToBytes | None = None
     after: list[BytesToBytes] = []
@@ -53,7 +53,7 @@ def split(codecs: Sequence[Codec]) -> tuple[list[ArrayToArray], ArrayToBytes, li
 
 
 class BoundChain:
-    """A chain for chunks of one `spec`. Immutable and safe to use from several threads.
+    """Encode and decode chunks of one `spec`. Immutable and safe to use from several threads.
 
     Raises `CodecError` on construction when a codec cannot apply to such chunks.
     """
@@ -72,12 +72,12 @@ class BoundChain:
     )
 
     spec: ChunkSpec
-    """What `encode` takes and `decode` gives."""
+    """Describes the chunks that `encode` takes and `decode` returns."""
     middle: ArrayToBytes
     middle_spec: ChunkSpec
-    """What the array → bytes codec sees."""
+    """Describes the chunks that the array → bytes codec gets."""
     shard: ShardLayout | None
-    """The layout, when the array → bytes codec is sharding_indexed."""
+    """The shard layout, if the array → bytes codec is sharding_indexed."""
     encoded_size: int | None
     """Exact size of an encoded chunk; ``None`` when it depends on the data."""
 
@@ -120,7 +120,7 @@ class BoundChain:
 
     @property
     def partial(self) -> bool:
-        """Whether parts of a stored chunk can be decoded alone: a shard with nothing but transposes around it."""
+        """Whether parts of a stored chunk can be decoded without the rest: a shard with only transposes around it."""
         return (
             self.shard is not None
             and not self._after
@@ -141,7 +141,7 @@ class BoundChain:
 
     @property
     def direct(self) -> bool:
-        """Whether the last decompressor, or the codec of varying elements, can write into memory laid out as the chunk's."""
+        """Whether the last codec can decode into memory laid out like the chunk."""
         return self._direct or self._varying
 
     def decode(self, data: Buffer) -> AnyArray:
@@ -161,7 +161,7 @@ class BoundChain:
     def decode_into(self, data: Buffer, out: AnyArray) -> None:
         """Decode one stored chunk into `out` (shape ``spec.shape``, dtype ``spec.dtype``, any strides).
 
-        Decompresses straight into `out` when its memory is laid out as the chunk's.
+        Decompresses straight into `out` where its memory layout is that of the chunk.
         """
         if self._varying:
             for step, size in self._undo:

@@ -1,7 +1,7 @@
-"""Whether a chunk holds nothing but the fill value, bit for bit.
+"""Find out whether a chunk holds only the fill value, bit for bit.
 
-The comparison is of bits, not of numbers: −0.0 is not 0.0, and a NaN is only equal to a NaN with the same payload. The
-first element decides nearly always, the rest is compared in blocks so that a difference ends the work early.
+Bits are compared, not numbers: −0.0 is not 0.0, and a NaN is only equal to a NaN with the same payload. The first element
+nearly always decides; the others are compared in blocks, so that the comparison stops soon after a difference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OBJECTS = 1 << 8
 
 
 def is_fill(chunk: AnyArray, fill: AnyArray) -> bool:
-    """Whether every element of `chunk` has the bits of `fill` (0-d, of the same dtype)."""
+    """Return whether every element of `chunk` has the bits of `fill` (0-d, of the same dtype)."""
     if chunk.size == 0:
         return True
     if chunk.dtype.kind in "OT":
@@ -38,7 +38,7 @@ def is_fill(chunk: AnyArray, fill: AnyArray) -> bool:
 
 
 def _equal(item: Any, value: Any) -> bool:
-    """Equality of two objects of one type, ragged rows (arrays) included."""
+    """Return whether two objects of one type are equal, ragged rows (arrays) included."""
     if isinstance(item, np.ndarray):
         return item.dtype == value.dtype and np.array_equal(item, value)
     return bool(item == value)

@@ -1,4 +1,4 @@
-"""Completing a chain for the chunks it will see: automatic options are decided once, when an array is created."""
+"""Complete a chain for the chunks it will encode: automatic options are decided once, when an array is created."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tessarr.codecs.base import ArrayToArray, ArrayToBytes, ChunkSpec, Codec
 
 
 def fit_chain(codecs: Sequence[Codec], spec: ChunkSpec) -> tuple[Codec, ...]:
-    """`codecs` with every automatic option decided for chunks of `spec`, looking through the chain (V3-BLOSC-06).
+    """Fit every codec to the chunks that reach it in a chain for chunks of `spec` (V3-BLOSC-06).
 
-    Bytes → bytes codecs see the spec that reaches the array → bytes codec; behind sharding that of the shard.
+    Bytes → bytes codecs get the spec of the array → bytes codec; behind sharding, that of the shard.
     """
     fitted: list[Codec] = []
     for codec in codecs:
@@ -24,7 +24,7 @@ def fit_chain(codecs: Sequence[Codec], spec: ChunkSpec) -> tuple[Codec, ...]:
 
 
 def _bytes_spec(spec: ChunkSpec) -> ChunkSpec:
-    """What a compressor sees behind a codec that writes no plain elements: single bytes."""
+    """Return the spec for a compressor behind a codec whose output has no plain elements: single bytes."""
     from tessarr.dtypes.numeric import UInt8
 
     element = UInt8()

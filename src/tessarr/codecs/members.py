@@ -1,4 +1,4 @@
-"""Checking the members of a codec's configuration, with every problem reported rather than the first."""
+"""Check the members of a codec's configuration, and report every problem rather than the first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tessarr.errors import MetadataValidationError, Problem
 from tessarr.types import JSON
 
 Check = Callable[[Any], str | None]
-"""Tells what is wrong with a value; ``None`` when nothing is."""
+"""Describes what is wrong with a value; ``None`` for a valid value."""
 
 
 def integer(low: int, high: int | None = None) -> Check:
-    """An integer within `low` … `high` inclusive; booleans and floats such as ``5.0`` are not integers."""
+    """Accept integers within `low` … `high` inclusive; booleans and floats such as ``5.0`` are not integers."""
 
     def check(value: Any) -> str | None:
         if type(value) is not int:
@@ -27,7 +27,7 @@ def integer(low: int, high: int | None = None) -> Check:
 
 
 def choice(*words: str) -> Check:
-    """One of `words`."""
+    """Accept one of `words`."""
 
     def check(value: Any) -> str | None:
         known = isinstance(value, str) and value in words
@@ -37,12 +37,12 @@ def choice(*words: str) -> Check:
 
 
 def boolean(value: Any) -> str | None:
-    """``true`` or ``false``, not 0 or 1."""
+    """Accept ``true`` and ``false``, not 0 or 1."""
     return None if isinstance(value, bool) else f"must be true or false, got {value!r}"
 
 
 def optional(check: Check) -> Check:
-    """`check`, or null."""
+    """Accept what `check` accepts, or null."""
     return lambda value: None if value is None else check(value)
 
 
@@ -53,7 +53,7 @@ def read_members(
     *,
     required: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The members of `configuration`, each one known and valid.
+    """Validate and return the members of `configuration`.
 
     Raises `MetadataValidationError` listing unknown, missing and wrong members.
     """
@@ -83,5 +83,5 @@ def _wrong(values: Mapping[str, Any], checks: Mapping[str, Check]) -> list[Probl
 
 
 def plain_value(value: Any) -> Any:
-    """The value of an enumeration member (zarr-python's ``BloscShuffle.shuffle``), or `value` itself."""
+    """Return the value of an enumeration member (zarr-python's ``BloscShuffle.shuffle``), or `value` itself."""
     return value.value if isinstance(value, Enum) else value

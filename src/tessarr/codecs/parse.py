@@ -1,4 +1,4 @@
-"""From the JSON of a codec list to codecs, with every problem found rather than the first.
+"""Parse the JSON of a codec list into codecs, and report every problem rather than the first.
 
 Source: Zarr v3.1 core, "Codecs" and "Extension definition" (names, short-hand strings, must_understand).
 """
@@ -20,7 +20,7 @@ _EMPTY: dict[str, Any] = {}
 
 
 def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, Any], bool] | None:
-    """An extension definition as ``(name, configuration, must_understand)``; ``None`` when it is malformed.
+    """Parse an extension definition to ``(name, configuration, must_understand)``; ``None`` when it is malformed.
 
     A plain string is the short-hand for an object with only a name.
     """
@@ -50,9 +50,9 @@ def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Ma
 
 
 def parse_codecs(value: Any, loc: Loc, problems: list[Problem]) -> tuple[tuple[Codec, ...], list[str]]:
-    """The codecs of a list, and the names of those that are unknown and may be ignored (must_understand false).
+    """Parse a list of codecs; return also the names of unknown codecs that may be ignored (must_understand false).
 
-    The names include those of inner codecs, which a codec tells as its ``ignored``.
+    The names include those of inner codecs, the ``ignored`` attribute of a codec.
     """
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         problems.append(Problem(loc, "type", f"must be a list of codecs, got {value!r}"))
@@ -93,7 +93,7 @@ def unknown_codec_message(name: str) -> str:
 
 
 def codec_from(value: Any) -> Codec:
-    """A codec from whatever a user passes for one: a codec, its JSON (object or name), or a numcodecs codec.
+    """Make a codec from any value that users pass for one: a codec, its JSON (object or name), or a numcodecs codec.
 
     Raises `UnknownCodecError`, `MetadataValidationError`, or `TypeError` for something else.
     """
@@ -112,7 +112,7 @@ def codec_from(value: Any) -> Codec:
         if problems and all(problem.kind == "missing" for problem in problems):
             given: Mapping[str, Any] = {"name": value} if isinstance(value, str) else value
             implementation: Any = registry.get("codec", given["name"])
-            try:  # a user may leave out what has a default; a document may not
+            try:  # users may leave out members with a default; documents may not
                 made: Codec = implementation(**given.get("configuration", {}))
                 return made
             except TypeError as error:
@@ -125,12 +125,12 @@ def codec_from(value: Any) -> Codec:
 
         return as_codec(value)
     if hasattr(value, "to_dict"):
-        return codec_from(_told_by(value))
+        return codec_from(_json_of(value))
     raise TypeError(f"a codec, its JSON or a numcodecs codec is needed, got {type(value).__name__}: {value!r}")
 
 
-def _told_by(codec: Any) -> Any:
-    """The JSON of a codec object of zarr-python, without what that has left open (blosc's typesize)."""
+def _json_of(codec: Any) -> Any:
+    """Return the JSON of a codec object of zarr-python, without what that has left open (blosc's typesize)."""
     told = strict_json.plain(codec.to_dict())
     for name in getattr(codec, "_tunable_attrs", ()):
         told.get("configuration", {}).pop(name, None)
@@ -138,9 +138,9 @@ def _told_by(codec: Any) -> Any:
 
 
 def codecs_member(name: str, configuration: Mapping[str, JSON]) -> tuple[Codec, ...]:
-    """The codecs in a configuration whose only member is ``codecs``, that of the codec `name`.
+    """Parse the ``codecs`` of the codec `name`, the only member of its `configuration`.
 
-    Raises `MetadataValidationError` with all that is wrong, a codec that is not known included.
+    Raises `MetadataValidationError` with all problems, unknown codecs included.
     """
     problems = [
         Problem((member,), "unknown", f"unknown member of the {name} codec")

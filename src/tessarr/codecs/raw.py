@@ -1,4 +1,4 @@
-"""Buffers as plain unsigned bytes, and decompressors of the standard library with their output bounded."""
+"""View buffers as unsigned bytes, and run decompressors of the standard library with bounded output."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tessarr.errors import ChecksumError, CodecError
 from tessarr.types import Buffer
 
 UNKNOWN_SIZE_LIMIT = 1 << 31
-"""Most bytes that one buffer of unknown decoded size (variable-length data) may decode to.
+"""Largest decoded size, in bytes, of a buffer whose size is not known (variable-length data).
 
-Blosc, the default of v2, cannot hold more either; a chunk of more than 2 GiB of text is in practice a bomb.
+Blosc, the default of v2, has the same limit; a chunk of more than 2 GiB of text is in practice a decompression bomb.
 """
 
 MAX_RATIO = 1 << 15
-"""No byte of zstd, lz4, blosclz or deflate decodes to more: a run of 128 KiB takes zstd four bytes."""
+"""Largest ratio of decoded to encoded bytes of zstd, lz4, blosclz and deflate: a run of 128 KiB takes zstd four bytes."""
 
 _PIECE = 1 << 16
 
 
 def flat_bytes(data: Buffer) -> npt.NDArray[np.uint8]:
-    """The bytes of a C-contiguous buffer as a one-dimensional array over the same memory."""
+    """View the bytes of a C-contiguous buffer as a one-dimensional array over the same memory."""
     if isinstance(data, np.ndarray):
         return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
     return np.frombuffer(data, np.uint8)
 
 
 class Decompressor(Protocol):
-    """What decompressor objects of zlib, bz2 and lzma have in common."""
+    """Common methods of the decompressor objects of zlib, bz2 and lzma."""
 
     @property
     def eof(self) -> bool:
@@ -40,20 +40,20 @@ class Decompressor(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """What follows the stream."""
+        """Bytes behind the stream."""
 
     def decompress(self, data: Any, max_length: int, /) -> bytes:
-        """At most `max_length` further bytes."""
+        """Decode at most `max_length` further bytes."""
 
 
 def size_error(codec: str, expected: int | None, got: str) -> CodecError:
-    """The error for data that decodes to another size than the chunk has."""
+    """Make the error for data that decodes to another size than the chunk has."""
     limit = f"{expected} bytes" if expected is not None else f"at most {UNKNOWN_SIZE_LIMIT} bytes"
     return CodecError(f"{codec} data decodes to the wrong size", codec=codec, expected=limit, got=got)
 
 
 def corrupt(codec: str, why: object) -> CodecError:
-    """The error for data that cannot be decoded."""
+    """Make the error for data that cannot be decoded."""
     return CodecError(
         f"{codec} data is corrupt: {why}",
         codec=codec,
@@ -62,7 +62,7 @@ def corrupt(codec: str, why: object) -> CodecError:
 
 
 def checksum_error(codec: str, stored: int, computed: int) -> ChecksumError:
-    """The error for data that is not what its checksum was computed of."""
+    """Make the error for data that does not match its checksum."""
     return ChecksumError(
         "a checksum does not match",
         codec=codec,
@@ -86,14 +86,14 @@ def decompress(
     Never produces more than one byte over the limit. Raises `CodecError` for corrupt, truncated or trailing data and
     for any other decoded size.
     """
-    # Documents may tell of chunks larger than any number that a decoder takes.
+    # Documents may state chunk sizes beyond the range of a decoder's argument.
     limit = UNKNOWN_SIZE_LIMIT if nbytes is None else min(nbytes, sys.maxsize - 1)
     view = flat_bytes(data).data
     parts: list[bytes] = []
     total = at = 0
     while True:
         stream = make()
-        # Later streams are fed in pieces: each leaves its unused input as a copy, which over the whole rest would make
+        # Later streams are fed in pieces: each copies its unused input, and copying all remaining bytes would make
         # the time quadratic in the number of streams.
         piece = len(view) if at == 0 else _PIECE
         while True:

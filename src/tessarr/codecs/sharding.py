@@ -11,8 +11,8 @@ The index is a uint64 array of shape ``chunks per shard + (2,)``: offset from th
 each inner chunk in C order; 2⁶⁴−1 in both means the inner chunk is not stored (fill value). The order of inner chunks
 within the shard and unused bytes between them carry no meaning.
 
-Everything here is pure: `ShardLayout` says which bytes to fetch, parses and checks the index, and packs shards. Engines
-fetch. Where others differ: a shard shorter than its index, a half-set sentinel, entries that reach past the
+All functions here are pure: `ShardLayout` says which bytes to fetch, parses and checks the index, and packs shards. Engines
+fetch the bytes. Where others differ: a shard shorter than its index, a half-set sentinel, entries that reach past the
 shard or into the index are errors here (zarr-python < 3.4.1 read some of them as fill value).
 """
 
@@ -44,7 +44,9 @@ ShardIndex = npt.NDArray[np.uint64]
 
 
 class ShardingCodecIndexLocation(StrEnum):
-    """``index_location`` of `ShardingCodec`, as zarr-python enumerates it. Each member is the string that documents hold."""
+    """Values of ``index_location`` of `ShardingCodec`, as zarr-python enumerates them. Each member is the string in
+    documents.
+    """
 
     start = "start"
     end = "end"
@@ -58,7 +60,7 @@ def _default_index_codecs() -> tuple[Codec, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ShardingCodec(ArrayToBytes):
-    """Inner chunks of `chunk_shape`, each encoded by `codecs`, and an index encoded by `index_codecs`."""
+    """Store inner chunks of `chunk_shape`, encoded by `codecs`, and an index encoded by `index_codecs`."""
 
     name = "sharding_indexed"
     chunk_shape: Shape
@@ -68,18 +70,16 @@ class ShardingCodec(ArrayToBytes):
     """Empty on construction means little-endian bytes and a crc32c."""
     index_location: Literal["start", "end"] = "end"
     subchunk_write_order: str = "lexicographic"
-    """Physical order of inner chunks in new shards; a matter of taste that is never stored."""
+    """Physical order of inner chunks in new shards; never stored."""
     ignored: tuple[str, ...] = ()
-    """Unknown inner codecs that need not be understood: shards can be read without them, and not be written back."""
+    """Unknown inner codecs that need not be understood: such shards can be read, and not written."""
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """See `Codec.diagnostics`."""
         return tuple(message for codec in (*self.codecs, *self.index_codecs) for message in codec.diagnostics)
 
     @property
     def is_foreign(self) -> bool:
-        """See `Codec.is_foreign`."""
         return any(codec.is_foreign for codec in (*self.codecs, *self.index_codecs))
 
     def __post_init__(self) -> None:
@@ -94,7 +94,6 @@ class ShardingCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         problems: list[Problem] = []
         known = ("chunk_shape", "codecs", "index_codecs", "index_location")
         for name in configuration:
@@ -116,7 +115,6 @@ class ShardingCodec(ArrayToBytes):
         return cls(tuple(shape), lists[0], lists[1], location, ignored=tuple(ignored))  # type: ignore[arg-type]
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         configuration: JSONObject = {
             "chunk_shape": list(self.chunk_shape),
             "codecs": [codec.to_json() for codec in self.codecs],
@@ -126,7 +124,7 @@ class ShardingCodec(ArrayToBytes):
         return {"name": "sharding_indexed", "configuration": configuration}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With the inner codecs fitted to inner chunks."""
+        """Fit the inner codecs to inner chunks."""
         from dataclasses import replace
 
         from tessarr.codecs.fitting import fit_chain
@@ -135,19 +133,17 @@ class ShardingCodec(ArrayToBytes):
         return replace(self, codecs=fit_chain(self.codecs, inner))
 
     def layout(self, spec: ChunkSpec) -> ShardLayout:
-        """The inner chunks of shards of `spec`."""
+        """Bind the codec to shards of `spec`."""
         return ShardLayout(self, spec)
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
-        """Always ``None``: inner chunks may be left out. Checks that the inner chunks fit."""
+        """Check that the inner chunks fit, and return ``None``: inner chunks may be left out."""
         return ShardLayout(self, spec).encoded_size
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         return ShardLayout(self, spec).encode(chunk)
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         return ShardLayout(self, spec).decode(data)
 
 
@@ -174,7 +170,7 @@ def _parse_chain(
 
 
 class ShardLayout:
-    """A sharding codec bound to shards of one spec. Immutable."""
+    """Locate, read and pack the inner chunks of shards of one spec. Immutable."""
 
     __slots__ = ("_index_chain", "codec", "grid", "index_nbytes", "inner", "spec")
 
@@ -218,7 +214,7 @@ class ShardLayout:
 
     @property
     def index_range(self) -> ByteRange:
-        """Where the index is within a stored shard."""
+        """The byte range of the index in a stored shard."""
         return (
             ByteRange(0, self.index_nbytes) if self.codec.index_location == "start" else ByteRange(-self.index_nbytes)
         )
@@ -241,7 +237,7 @@ class ShardLayout:
             raise ShardIndexError(f"a shard's index cannot be decoded: {error}", codec="sharding_indexed") from error
 
     def entry(self, index: ShardIndex, coords: Coords, shard_nbytes: int | None = None) -> ByteRange | None:
-        """Where inner chunk `coords` is; ``None`` when it is not stored.
+        """Return the byte range of inner chunk `coords`; ``None`` when it is not stored.
 
         `shard_nbytes` is the size of the shard, where known. Raises `ShardIndexError` for an impossible entry.
         """
@@ -271,15 +267,15 @@ class ShardLayout:
         return ByteRange(offset, stop)
 
     def last_byte(self, entries: Sequence[ByteRange]) -> ByteRange:
-        """A byte that the shard must have if none of these inner chunks reaches past its end or into its index.
+        """Return a byte that must exist if none of these inner chunks reaches past the shard's end or into its index.
 
-        Read with them it shows what `entry` cannot know without the size of the shard.
+        Reading it with them checks what `entry` cannot check without the size of the shard.
         """
         stop = max(entry.stop or 0 for entry in entries) + (self.codec.index_location == "end") * self.index_nbytes
         return ByteRange(stop - 1, stop)
 
     def check(self, index: ShardIndex, shard_nbytes: int) -> None:
-        """Raises `ShardIndexError` for the first entry that is impossible in a shard of that size."""
+        """Raise `ShardIndexError` for the first entry that is impossible in a shard of that size."""
         offset, nbytes = index[..., 0], index[..., 1]
         at_start = self.codec.index_location == "start"
         body = self.index_nbytes if at_start else 0, shard_nbytes - (0 if at_start else self.index_nbytes)
@@ -292,7 +288,9 @@ class ShardLayout:
             self.entry(index, tuple(np.argwhere(~good)[0].tolist()), shard_nbytes)
 
     def split(self, data: Buffer, wanted: Iterable[Coords] | None = None) -> dict[Coords, memoryview]:
-        """The encoded inner chunks of a whole stored shard, or those `wanted`, as views; those not stored are left out."""
+        """Return the encoded inner chunks of a whole stored shard, or those `wanted`, as views; missing ones are left
+        out.
+        """
         view = flat(data)
         if view.nbytes < self.index_nbytes:
             self.parse_index(view.data)
@@ -306,11 +304,11 @@ class ShardLayout:
         return found
 
     def pack(self, index: ShardIndex | None, chunks: Mapping[Coords, Buffer | None]) -> list[Piece] | None:
-        """The pieces of a shard that is the one of `index` (``None``: no shard) with other inner chunks.
+        """Return the pieces of a shard made from the one of `index` (``None``: no shard) by replacing inner chunks.
 
-        `chunks` are the encoded inner chunks that are new (``None``: to be left out). All others stay, and so does the
-        order: a new inner chunk lies where the old one did, one that was not stored before comes after all that were,
-        in write order. ``None`` when the shard is empty then and need not be stored.
+        `chunks` are the new encoded inner chunks (``None``: to be left out). All others stay, in their order: a new
+        inner chunk takes the place of the old one, and one that was not stored before follows all that were, in write
+        order. Returns ``None`` when the new shard is empty and need not be stored.
         """
         entries = np.full((prod(self.grid), 2), MISSING, np.uint64) if index is None else index.reshape(-1, 2).copy()
         numbers = {coords: self._number(coords) for coords in chunks}
@@ -343,7 +341,7 @@ class ShardLayout:
         return number
 
     def encode(self, shard: AnyArray, *, keep_empty: bool = False) -> bytes:
-        """A stored shard of the values `shard`; inner chunks of nothing but fill are left out unless `keep_empty`."""
+        """Encode the values of a shard; inner chunks that hold only the fill value are left out unless `keep_empty`."""
         chunks = {}
         for coords in self.coords():
             chunk = shard[self.box(coords)]
@@ -355,7 +353,7 @@ class ShardLayout:
         return bytes(memoryview(self._index_chain.encode(index)).cast("B"))
 
     def decode(self, data: Buffer) -> AnyArray:
-        """The values of a whole stored shard, as a new array."""
+        """Decode a whole stored shard to a new array."""
         chunks = self.split(data)
         out = np.empty(self.spec.shape, self.spec.dtype)
         if len(chunks) < prod(self.grid):
@@ -365,16 +363,16 @@ class ShardLayout:
         return out
 
     def box(self, coords: Coords) -> Any:
-        """Where inner chunk `coords` lies in the shard, as an index that gives a view (for 0-d, too)."""
+        """Return the index of inner chunk `coords` in the array of a shard; indexing gives a view (for 0-d, too)."""
         return (*(slice(i * n, (i + 1) * n) for i, n in zip(coords, self.codec.chunk_shape, strict=True)), ...)
 
     def coords(self) -> Iterator[Coords]:
-        """Every inner chunk's grid index, in C order."""
+        """Yield the coords of every inner chunk, in C order."""
         return product(*map(range, self.grid))
 
 
 class _Kept:
-    """The inner chunks of a stored shard that stay, in the order in which they lie there, as they move to a new one."""
+    """Move the inner chunks of a stored shard that stay, in their stored order, to a new shard."""
 
     def __init__(self, entries: ShardIndex) -> None:
         self._entries = entries
@@ -385,9 +383,9 @@ class _Kept:
         self._done = 0
 
     def move(self, before: int, offset: int, pieces: list[Piece]) -> int:
-        """Moves those that lie before byte `before` to `offset`; returns the offset after them.
+        """Move the inner chunks before byte `before` to `offset`; return the offset after them.
 
-        Their new places are entered, and their old ranges, as few as possible, added to `pieces`.
+        Updates their index entries, and adds their old byte ranges, merged where adjacent, to `pieces`.
         """
         first, last = self._done, int(np.searchsorted(self._starts, np.uint64(before)))
         if last <= first:
@@ -403,7 +401,7 @@ class _Kept:
 
 
 def _morton(coords: Coords) -> int:
-    """The bits of all coordinates interleaved: neighbours in space become neighbours in the file."""
+    """Interleave the bits of all coordinates: neighbours in space become neighbours in the file."""
     ndim = len(coords)
     return sum(
         (index >> bit & 1) << (bit * ndim + axis) for axis, index in enumerate(reversed(coords)) for bit in range(32)

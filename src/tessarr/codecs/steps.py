@@ -1,4 +1,4 @@
-"""Codecs that the Rust module encodes and decodes, where it is built: their step in the native engine, used by itself."""
+"""Run single codecs in the Rust module, where it is built: one step of the native engine without the others."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from tessarr.errors import ChecksumError, CodecError
 from tessarr.types import Buffer, JSONObject
 
 _GIVEN_UP = ("unsupported", "reference")
-"""Kinds of errors that mean: Python can do what Rust does not."""
+"""Kinds of errors for which the Python implementation runs instead."""
 
 
 def encode(name: str, configuration: JSONObject, data: Buffer) -> bytes | None:
-    """What the step `name` makes of `data`; ``None`` where there is no Rust module, or it does not know the step.
+    """Encode `data` with the step `name`; ``None`` where there is no Rust module, or it does not know the
+    step.
 
-    `configuration` is that of the native engine (rust/src/codecs). Raises `CodecError` for data that has no encoded form.
+    `configuration` is that of the native engine (rust/src/codecs). Raises `CodecError` for data that cannot be encoded.
     """
     return _run("encode_step", name, configuration, flat_bytes(data))
 
 
 def decode(name: str, configuration: JSONObject, data: Buffer, nbytes: int) -> bytes | None:
-    """The `nbytes` bytes that `data` was made of; ``None`` as in `encode`.
+    """Decode `data` to `nbytes` bytes; ``None`` as in `encode`.
 
     Raises `CodecError` for data that is corrupt or decodes to another size, `ChecksumError` for a checksum that does not
     match.
@@ -35,7 +36,7 @@ def decode(name: str, configuration: JSONObject, data: Buffer, nbytes: int) -> b
 
 def _run(function: str, name: str, configuration: JSONObject, *arguments: Any) -> bytes | None:
     rust = extension.module()
-    if not hasattr(rust, function):  # none, or one of an older tessarr
+    if not hasattr(rust, function):  # no Rust module, or that of an older tessarr
         return None
     assert rust is not None  # hasattr(None, …) is false
     source, *rest = arguments
@@ -52,26 +53,24 @@ def _run(function: str, name: str, configuration: JSONObject, *arguments: Any) -
 
 
 class StepCodec(BytesToBytes):
-    """A bytes → bytes codec that is one step of the native engine; subclasses do the same in Python."""
+    """Run a bytes → bytes codec as one step of the native engine; subclasses implement the same in Python."""
 
     @abstractmethod
     def step(self) -> tuple[str, JSONObject]:
-        """Name and configuration of the step."""
+        """Return name and configuration of the step."""
 
     @abstractmethod
     def _encode(self, data: Buffer) -> Buffer:
-        """`encode` in Python."""
+        """Encode in Python."""
 
     @abstractmethod
     def _decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """`decode` in Python."""
+        """Decode in Python."""
 
     def encode(self, data: Buffer) -> Buffer:
-        """See `BytesToBytes.encode`."""
         made = encode(*self.step(), data)
         return self._encode(data) if made is None else made
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         made = None if nbytes is None else decode(*self.step(), data, nbytes)
         return self._decode(data, nbytes) if made is None else made

@@ -1,1 +1,1 @@
-"""What every floor needs: JSON, the Rust extension module, segments of a value."""
+"""Modules that every floor needs: JSON, the Rust extension module, segments of a value."""

@@ -1,16 +1,16 @@
-"""The Rust module, for those below the engines that are faster with it and do without it."""
+"""Import the Rust module for packages below the engines, which also work without it."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
 NOT_LOADED = (ImportError, SystemError)
-"""What importing the Rust module raises where it is not there, or is one for another build of Python: free-threaded
-interpreters find the module of the others beside their own."""
+"""Errors of importing the Rust module where it is missing or was built for another Python: a free-threaded interpreter
+also finds the module of other interpreters."""
 
 
 def module() -> ModuleType | None:
-    """The Rust module; ``None`` where it is not built, or cannot be loaded."""
+    """Return the Rust module; ``None`` where it is not built, or cannot be loaded."""
     try:
         from tessarr import _native
     except NOT_LOADED:

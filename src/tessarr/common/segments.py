@@ -1,7 +1,7 @@
-"""A new value made of pieces: bytes, and ranges of the value before it that stay as they are.
+"""Describe a new value by pieces: new bytes, and ranges of the old value that are kept.
 
-So a shard can be changed without reading, joining or decoding the inner chunks that are not touched. Codecs make pieces,
-stores write them (`Store.splice`).
+An update of a shard need not read, join or decode the inner chunks that it keeps. Codecs make pieces, stores write them
+(`Store.splice`).
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy.typing as npt
 from tessarr.types import Buffer, ByteRange
 
 Piece: TypeAlias = Buffer | ByteRange
-"""A piece of a new value: bytes, or a range of the value before it that stays as it is."""
+"""A piece of a new value: bytes, or a range of the old value that is kept."""
 
 
 class Stored(Protocol):
-    """A stored value, for who reads parts of it."""
+    """Read parts of a stored value."""
 
     nbytes: int
 
     def read(self, byte_range: ByteRange) -> Buffer:
-        """The bytes of a range; like `ByteRange.bounds`, it gives what is there."""
+        """Read the bytes of a range; a range beyond the end is cut there, as by `ByteRange.bounds`."""
         ...
 
 
 def flat(value: Buffer) -> npt.NDArray[np.uint8]:
-    """The bytes of contiguous memory, to be cut into views for several threads: ``flat(value)[start:stop].data``.
+    """View contiguous memory as bytes that several threads may slice: ``flat(value)[start:stop].data``.
 
-    Cuts of one memoryview are not for several threads: free-threaded CPython 3.14 counts their users without a lock, and
-    takes the memory away from under the last ones when it has miscounted.
+    Slices of one memoryview must not be shared between threads: free-threaded CPython 3.14 counts references to a
+    memoryview's buffer without a lock, and may free memory that is still in use.
 
     >>> bytes(flat(b"0123")[1:3].data)
     b'12'
@@ -42,20 +42,20 @@ def flat(value: Buffer) -> npt.NDArray[np.uint8]:
 
 
 class StoredBytes:
-    """A stored value that is in memory."""
+    """Read parts of a value in memory."""
 
     def __init__(self, value: Buffer) -> None:
         self._flat = flat(value)
         self.nbytes = self._flat.nbytes
 
     def read(self, byte_range: ByteRange) -> Buffer:
-        """See `Stored.read`; a view."""
+        """Return a view of a range."""
         start, stop = byte_range.bounds(self.nbytes)
         return self._flat[start:stop].data
 
 
 def join(pieces: Sequence[Piece], stored: Stored | None) -> bytes:
-    """The value that `pieces` make.
+    """Concatenate `pieces` to the new value.
 
     >>> join([ByteRange(0, 2), b"-", ByteRange(-1)], StoredBytes(b"abcd"))
     b'ab-d'
@@ -63,7 +63,7 @@ def join(pieces: Sequence[Piece], stored: Stored | None) -> bytes:
     parts: list[Buffer] = []
     for piece in pieces:
         if isinstance(piece, ByteRange):
-            assert stored is not None, "a range of a value that is not there"
+            assert stored is not None, "a range of a missing value"
             parts.append(stored.read(piece))
         else:
             parts.append(piece)
@@ -71,7 +71,7 @@ def join(pieces: Sequence[Piece], stored: Stored | None) -> bytes:
 
 
 def pieces_nbytes(pieces: Sequence[Piece]) -> int:
-    """The size of the value that `pieces`, whose ranges have both ends, make."""
+    """Return the size of the new value of `pieces`, whose ranges have both ends."""
     return sum(
         (piece.stop or 0) - piece.start if isinstance(piece, ByteRange) else memoryview(piece).nbytes
         for piece in pieces

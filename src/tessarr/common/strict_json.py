@@ -1,8 +1,8 @@
-"""JSON as Zarr documents need it: strict on the way out, exact on the way in.
+"""Read and write JSON as Zarr documents need it: strict on writing, exact on reading.
 
 Reading keeps integers exact and float literals as their decimal text (`FloatLiteral`), so that a fill value is rounded
-once, from the text, to the data type it belongs to (v3 core, "Fill value"). Duplicate keys are an error where they decide
-what a node is (readers differ in which one they take); in user attributes the last one wins. Bare
+once, from the text, to its data type (v3 core, "Fill value"). Duplicate keys are an error in metadata, where readers
+differ in which one they use; in user attributes the last one wins. Bare
 ``NaN``/``Infinity`` tokens are not JSON; `loads` refuses them unless asked.
 """
 
@@ -18,7 +18,7 @@ from tessarr.errors import MetadataValidationError, Problem
 
 
 class FloatLiteral(float):
-    """A float that remembers the decimal text it was read from."""
+    """A float that keeps the decimal text from which it was read."""
 
     text: str
 
@@ -38,7 +38,7 @@ def _refuse(token: str) -> NoReturn:
 
 
 Loc: TypeAlias = tuple[str | int, ...]
-"""Where in a document: names of members and positions in lists."""
+"""A location in a document: member names and list positions."""
 
 
 class _Ambiguous(dict[str, Any]):
@@ -106,7 +106,7 @@ def loads(data: Any, *, key: str, allow_nan: bool = False, duplicates: list[Loc]
         raise MetadataValidationError("invalid JSON", key=key, got=str(error), hint=hint) from error
     except RecursionError as error:
         raise MetadataValidationError("invalid JSON: nested too deeply", key=key) from error
-    except ValueError as error:  # an integer of more digits than Python converts
+    except ValueError as error:  # an integer with more digits than Python's limit
         raise MetadataValidationError("invalid JSON", key=key, got=str(error)) from error
     if duplicates is not None:
         duplicates += repeated
@@ -148,18 +148,18 @@ def in_attributes(key: str, loc: Loc) -> bool:
 
 
 def _default(value: Any) -> Any:
-    """NumPy scalars and arrays as the plain values they hold."""
+    """Convert NumPy scalars and arrays to plain values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON serialisable")
 
 
 def dumps(document: Any, *, indent: int | None = 2, sort_keys: bool = False, allow_nan: bool = False) -> bytes:
-    """Serialise to UTF-8 JSON that any parser accepts: no NaN or Infinity tokens, no byte-order mark.
+    """Serialise to UTF-8 JSON that any parser accepts: without NaN and Infinity tokens and byte-order mark.
 
-    NumPy scalars and arrays are written as the plain values they hold. `allow_nan` writes the tokens, which are no JSON.
+    NumPy scalars and arrays are written as the plain values they hold. `allow_nan` writes the tokens, which are not JSON.
 
-    Raises `ValueError` for NaN or infinity, `TypeError` for what JSON cannot hold.
+    Raises `ValueError` for NaN or infinity, `TypeError` for values without a JSON form.
     """
     text = json.dumps(
         document, indent=indent, sort_keys=sort_keys, ensure_ascii=False, allow_nan=allow_nan, default=_default
@@ -168,7 +168,7 @@ def dumps(document: Any, *, indent: int | None = 2, sort_keys: bool = False, all
 
 
 def plain(value: Any) -> Any:
-    """`value` as a JSON document would give it back: tuples as lists, NumPy values as plain ones, own containers."""
+    """Return `value` as reading its JSON would: tuples as lists, NumPy values as plain ones, new containers."""
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,9 +1,9 @@
 """Warn at the line that called the package.
 
-The warnings of this package name the file and line of the first frame outside of it, however deep the call is that
-found something to warn of. So the ``default`` filter shows each warning once per line of the user's program, and
-Python's own filters show deprecations to scripts. ``stacklevel`` cannot say that: the depth differs from call to call,
-and a worker thread has no frame of the caller at all. `context_with_caller` carries the location to such threads.
+The warnings of this package name the file and line of the first frame outside of it, at any call depth. So the ``default``
+filter shows each warning once per line of the user's program, and Python's own filters show deprecations to scripts. A
+``stacklevel`` would not do: the depth differs from call to call, and a worker thread has no frame of the caller at all.
+`context_with_caller` carries the location to such threads.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from tessarr.errors import ZarrRuntimeWarning
 
 
 class Diagnostic(NamedTuple):
-    """Something unusual about a stored document that is read all the same."""
+    """Something unusual about a stored document that was read nevertheless."""
 
     message: str
     category: type[Warning] = ZarrRuntimeWarning
 
 
 class Location(NamedTuple):
-    """A line of Python code, as `warnings.warn_explicit` wants it."""
+    """A line of Python code, for `warnings.warn_explicit`."""
 
     filename: str
     lineno: int
     module: str
     registry: dict[Any, Any]
-    """What the module has already been warned of: its ``__warningregistry__``, which `warnings` fills."""
+    """The module's ``__warningregistry__``, in which `warnings` records what it has shown."""
 
 
 _caller: ContextVar[Location | None] = ContextVar("tessarr_caller", default=None)
@@ -40,11 +40,11 @@ _caller: ContextVar[Location | None] = ContextVar("tessarr_caller", default=None
 
 _OURS = __name__.partition(".")[0]
 _DRIVERS = frozenset(("asyncio", "concurrent", "contextlib", "functools", "threading"))
-"""Modules of the standard library that call functions on behalf of someone else, whose line is the one of interest."""
+"""Modules of the standard library that call functions on behalf of other code, whose line the warning names."""
 
 
 def warn(message: str, category: type[Warning], *, through: frozenset[str] = frozenset()) -> None:
-    """Issue a warning at the caller's line. `through` names packages that called on behalf of someone else."""
+    """Issue a warning at the caller's line. `through` names packages that called on behalf of other code."""
     place = caller(through)
     warnings.warn_explicit(
         message, category, place.filename, place.lineno, module=place.module, registry=place.registry
@@ -60,9 +60,9 @@ def report(diagnostics: Iterable[Diagnostic]) -> None:
 def caller(through: frozenset[str] = frozenset()) -> Location:
     """Find the line that called the package.
 
-    That is the innermost frame outside of the package and of the standard library's event loops and thread pools, or
-    what `context_with_caller` carried here. In a task that the user's program did not await on this stack it is the line
-    that runs the event loop; without any such frame, the innermost one outside of the package.
+    It is the innermost frame outside of the package and of the standard library's event loops and thread pools, or the
+    location that `context_with_caller` carried here. In a task that no frame of the user's program awaits on this stack it
+    is the line that runs the event loop; without any such frame, the innermost one outside of the package.
     """
     carried = _caller.get()
     if carried is not None:
@@ -70,7 +70,7 @@ def caller(through: frozenset[str] = frozenset()) -> Location:
     frame: FrameType | None = sys._getframe(1)
     fallback: FrameType | None = None
     while frame is not None:
-        # Not by file: methods that `dataclasses` makes have none.
+        # Not by file: methods that `dataclasses` generates have no file.
         root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if root != _OURS:
             if root not in _DRIVERS and root not in through:
@@ -87,7 +87,7 @@ def _location(frame: FrameType) -> Location:
 
 
 def context_with_caller() -> Context:
-    """Copy the present context for another thread, in which `warn` then names the line that `caller` finds here."""
+    """Copy the present context for another thread, where `warn` then names the line that `caller` finds here."""
     context = copy_context()
     if _caller.get() is None:
         context.run(_caller.set, caller())

@@ -61,7 +61,7 @@ class Tree(dict[str, Node]):
         """What conventions found out about a group and will ask again: (convention, path) → anything."""
 
     def children(self, group: str) -> Mapping[str, Node]:
-        """The nodes directly in a group, by path."""
+        """Return the nodes directly in a group, by path."""
         if self._children is None:
             found: dict[str, dict[str, Node]] = {}
             for path, node in self.items():
@@ -72,7 +72,7 @@ class Tree(dict[str, Node]):
 
 
 def children(group: str, hierarchy: Hierarchy) -> Mapping[str, Node]:
-    """The nodes directly in a group, by path."""
+    """Return the nodes directly in a group, by path."""
     tree = hierarchy if isinstance(hierarchy, Tree) else Tree(hierarchy)
     return tree.children(group)
 
@@ -109,7 +109,7 @@ class Problem(_Fields):
         severity: Severity | None = None,
         fix: str | None = None,
     ) -> Self:
-        """A problem; what is not given is the rule's."""
+        """Return a problem; what is not given is the rule's."""
         known = RULES.get(rule, RULES["CONV"])
         return super().__new__(
             cls, convention, loc, message, rule, severity or known.severity, known.fix if fix is None else fix
@@ -155,7 +155,7 @@ _TABLES: dict[Literal["the one"], _Table] = {}
 
 
 def _table() -> _Table:
-    """The table, made when first wanted. Of two threads that make it at the same time both use the first's."""
+    """Return the table, made when first wanted. Of two threads that make it at the same time both use the first's."""
     table = _TABLES.get("the one")
     return table if table is not None else _TABLES.setdefault("the one", _made_table())
 
@@ -194,12 +194,12 @@ def unregister(name: str) -> None:
 
 
 def conventions() -> dict[str, Convention]:
-    """Every convention that is known: name → convention."""
+    """Return every convention that is known: name → convention."""
     return dict(_table().found)
 
 
 def _offered() -> Iterator[Convention]:
-    """What installed packages offer; built-in conventions keep precedence."""
+    """Yield what installed packages offer; built-in conventions keep precedence."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="tessarr.convention"):
@@ -216,7 +216,7 @@ def _offered() -> Iterator[Convention]:
 
 
 def node_of(node: Any) -> Node:
-    """The view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
+    """Return the view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
     if isinstance(node, Node):
         return node
     metadata = model_of(getattr(node, "metadata", node))
@@ -250,7 +250,7 @@ def _attributes(spec: Any) -> Attributes:
 
 
 def hierarchy_of(nodes: Any) -> Tree:
-    """The view of a hierarchy from a model, or from a mapping of paths to nodes of any kind."""
+    """Return the view of a hierarchy from a model, or from a mapping of paths to nodes of any kind."""
     if isinstance(nodes, Tree):
         return nodes
     if isinstance(nodes, Mapping):
@@ -261,13 +261,13 @@ def hierarchy_of(nodes: Any) -> Tree:
 
 
 def detect(node: Any) -> tuple[str, ...]:
-    """The names of the conventions that a node follows."""
+    """Return the names of the conventions that a node follows."""
     view = node_of(node)
     return tuple(name for name, convention in conventions().items() if _follows(convention, view) is True)
 
 
 def check_node(node: Any, path: str = "", hierarchy: Any = None) -> list[Problem]:
-    """What is wrong with a node's attributes by the conventions that it follows."""
+    """Return what is wrong with a node's attributes by the conventions that it follows."""
     view = node_of(node)
     around = hierarchy_of(hierarchy) if hierarchy is not None else {path: view}
     return [problem for convention in conventions().values() for problem in _checked(convention, view, path, around)]
@@ -295,7 +295,7 @@ def _follows(convention: Convention, node: Node) -> bool | Exception:
 
 
 def _checked(convention: Convention, node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """The problems of a node by one convention; the failure of one that is not built in is a problem too."""
+    """Yield the problems of a node by one convention; the failure of one that is not built in is a problem too."""
     followed = _follows(convention, node)
     if followed is False:
         return
@@ -312,12 +312,12 @@ def _checked(convention: Convention, node: Node, path: str, hierarchy: Hierarchy
 
 
 def parent(path: str) -> str:
-    """The path of the group that holds the node at `path`."""
+    """Return the path of the group that holds the node at `path`."""
     return path.rpartition("/")[0]
 
 
 def join(group: str, relative: str) -> str:
-    """The path of what a group calls `relative`; ``..`` steps up, as in OME-Zarr's ``../../``.
+    """Return the path of what a group calls `relative`; ``..`` steps up, as in OME-Zarr's ``../../``.
 
     >>> join("a/b", "c"), join("a/b", "../../"), join("", "0")
     ('a/b/c', '', '0')
@@ -332,15 +332,15 @@ def join(group: str, relative: str) -> str:
 
 
 def is_number(value: object) -> bool:
-    """A JSON number; booleans are none."""
+    """Return a JSON number; booleans are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def numbers(value: object, length: int | None = None) -> bool:
-    """A list of JSON numbers, of `length` where given."""
+    """Return a list of JSON numbers, of `length` where given."""
     return isinstance(value, list | tuple) and all(map(is_number, value)) and (length is None or len(value) == length)
 
 
 def items(value: object) -> Sequence[Any]:
-    """What a JSON list holds; nothing where something else stands."""
+    """Return what a JSON list holds; nothing where something else stands."""
     return value if isinstance(value, list | tuple) else ()

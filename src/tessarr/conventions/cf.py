@@ -43,7 +43,7 @@ _VERSION = re.compile(r"CF-(\d+\.\d+)")
 
 
 def version(attributes: Attributes) -> str | None:
-    """The version in ``Conventions`` (or ``conventions``): ``"1.11"``; ``None`` without."""
+    """Return the version in ``Conventions`` (or ``conventions``): ``"1.11"``; ``None`` without."""
     for name in ("Conventions", "conventions"):
         found = _VERSION.search(str(attributes.get(name, "")))
         if found:
@@ -52,7 +52,7 @@ def version(attributes: Attributes) -> str | None:
 
 
 def write_version(attributes: Attributes, number: str = "1.11", *, entry: bool = False) -> JSONObject:
-    """The attributes of a root group that follows CF; with `entry` also in the ``zarr_conventions`` framework."""
+    """Return the attributes of a root group that follows CF; with `entry` also in the ``zarr_conventions`` framework."""
     result = {**attributes, "Conventions": f"CF-{number}"}
     return framework.write(result, framework.CF) if entry else result
 
@@ -75,7 +75,7 @@ class Packing:
 
     @classmethod
     def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2, fill_value: Any = None) -> Packing:
-        """What the attributes of an array of NumPy kind `kind` say.
+        """Return what the attributes of an array of NumPy kind `kind` say.
 
         `fill_value` is the array's own: where v2 files state no ``_FillValue``, xarray and netCDF take it for one. Without
         it (the default) only attributes count.
@@ -104,7 +104,7 @@ class Packing:
         )
 
     def write(self, attributes: Attributes | None = None, *, kind: str = "i", zarr_format: int = 2) -> JSONObject:
-        """The attributes of an array of NumPy kind `kind` that say so; others that are given stay.
+        """Return the attributes of an array of NumPy kind `kind` that say so; others that are given stay.
 
         >>> Packing(scale=0.5, missing=(-1,), packed=True).write({"units": "K"})
         {'units': 'K', '_FillValue': -1, 'scale_factor': 0.5, 'add_offset': 0.0}
@@ -125,7 +125,7 @@ class Packing:
         return result
 
     def mask(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Where stored values mean "missing"."""
+        """Return where stored values mean "missing"."""
         stored = self._signed(np.asarray(values))
         found = np.zeros(stored.shape, bool)
         for item in self.missing:
@@ -140,13 +140,13 @@ class Packing:
         return found
 
     def _limit(self, value: float, dtype: AnyDType) -> float:
-        """A limit; with ``_Unsigned`` a negative one is stated as it is stored."""
+        """Return a limit; with ``_Unsigned`` a negative one is stated as it is stored."""
         if self.unsigned and dtype.kind == "u" and -(1 << (8 * dtype.itemsize - 1)) <= value < 0:
             return value + (1 << (8 * dtype.itemsize))
         return value
 
     def decode(self, values: npt.ArrayLike) -> AnyArray:
-        """The numbers that are meant, NaN where missing.
+        """Return the numbers that are meant, NaN where missing.
 
         Packed numbers, and integers that may be missing, become float64 whatever the values are, so that every part of
         an array has the same dtype; all else keeps its own. What is no number (text, dates) is returned as it is stored:
@@ -187,7 +187,7 @@ class Packing:
         return result.view(dtype)
 
     def _missing_as(self, dtype: AnyDType) -> Any:
-        """The first missing value as it is stored: with ``_Unsigned`` it may be stated as meant."""
+        """Return the first missing value as it is stored: with ``_Unsigned`` it may be stated as meant."""
         fill = self.missing[0] if self.missing else np.nan
         counted = self._meant(dtype)
         if counted != dtype and not np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max:
@@ -195,7 +195,7 @@ class Packing:
         return fill
 
     def _meant(self, dtype: AnyDType) -> AnyDType:
-        """The dtype that stored integers are to be taken as."""
+        """Return the dtype that stored integers are to be taken as."""
         if self.unsigned is None or dtype.kind not in "iu":
             return dtype
         return np.dtype(dtype.str.replace("i", "u") if self.unsigned else dtype.str.replace("u", "i"))
@@ -206,7 +206,7 @@ class Packing:
 
 
 def _number(attributes: Attributes, name: str, value: Any = None) -> float | None:
-    """The number of an attribute, `value` without it; a list of one (as netCDF attributes are) is that one."""
+    """Return the number of an attribute, `value` without it; a list of one (as netCDF attributes are) is that one."""
     value = attributes.get(name, value)
     if isinstance(value, list | tuple) and len(value) == 1:
         (value,) = value
@@ -220,7 +220,7 @@ def _number(attributes: Attributes, name: str, value: Any = None) -> float | Non
 
 
 def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None]]:
-    """The flags of an array: meaning → (mask, value). {} when it has none or they do not fit together.
+    """Return the flags of an array: meaning → (mask, value). {} when it has none or they do not fit together.
 
     >>> read_flags({"flag_values": [0, 1], "flag_meanings": "good bad"})
     {'good': (None, 0), 'bad': (None, 1)}
@@ -244,7 +244,7 @@ def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None
 def write_flags(
     meanings: Mapping[str, tuple[int | None, int | None]], attributes: Attributes | None = None
 ) -> JSONObject:
-    """The attributes of an array of flags: meaning → (mask, value), as `read_flags` gives them.
+    """Return the attributes of an array of flags: meaning → (mask, value), as `read_flags` gives them.
 
     >>> write_flags({"good": (None, 0), "bad": (None, 1)})
     {'flag_meanings': 'good bad', 'flag_values': [0, 1]}

@@ -106,12 +106,12 @@ def _zone(text: str | None) -> int:
 
 
 def is_time(units: object) -> bool:
-    """Whether a ``units`` attribute counts time since a moment."""
+    """Return whether a ``units`` attribute counts time since a moment."""
     return isinstance(units, str) and re.match(r"\s*[A-Za-zµ]+\s+since\s", units) is not None
 
 
 def write(units: str, calendar: str | None = None, attributes: Mapping[str, Any] | None = None) -> JSONObject:
-    """The attributes of an array of times: ``units``, and ``calendar`` where it is given; others stay.
+    """Return the attributes of an array of times: ``units``, and ``calendar`` where it is given; others stay.
 
     >>> write("days since 2000-01-01", "noleap")
     {'units': 'days since 2000-01-01', 'calendar': 'noleap'}
@@ -124,7 +124,7 @@ def write(units: str, calendar: str | None = None, attributes: Mapping[str, Any]
 
 
 def calendar_of(name: str | None) -> str:
-    """The calendar meant by the attribute ``calendar``. Raises `ValueError` for an unknown one."""
+    """Return the calendar meant by the attribute ``calendar``. Raises `ValueError` for an unknown one."""
     found = CALENDARS.get((name or "standard").lower())
     if found is None and str(name).lower() == "utc":
         raise ValueError("the calendar 'utc' counts leap seconds, of which there is no list here; use cftime")
@@ -264,7 +264,7 @@ def day_of(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
 
 
 def date_of(days: _Ints, calendar: str) -> tuple[_Ints, _Ints, _Ints]:
-    """The inverse of `day_of`: year, month, day."""
+    """Return the inverse of `day_of`: year, month, day."""
     if calendar == "360_day":
         year, rest = np.divmod(days, 360)
         month, day = np.divmod(rest, 30)

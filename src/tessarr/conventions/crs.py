@@ -94,7 +94,7 @@ class CRS:
         return told if told is not None else len(stated) > 1 or self._texts_differ()
 
     def _texts_differ(self) -> bool:
-        """Whether two statements of one form, that have no code to tell them apart by, are not the same."""
+        """Return whether two statements of one form, that have no code to tell them apart by, are not the same."""
         for form in ("wkt", "projjson"):
             values = [_bare(reference.value) for reference in self.all if reference.form == form]
             if any(value != values[0] for value in values):
@@ -107,7 +107,9 @@ def _bare(value: Any) -> Any:
 
 
 def _contradict_by_pyproj(references: tuple[Reference, ...]) -> bool | None:
-    """Whether pyproj finds two statements different; ``None`` where it is not installed or cannot read all of them."""
+    """Return whether pyproj finds two statements different; ``None`` where it is not installed or cannot read all of
+    them.
+    """
     from tessarr.conventions import pyproj
     from tessarr.errors import MissingDependencyError
 
@@ -118,7 +120,7 @@ def _contradict_by_pyproj(references: tuple[Reference, ...]) -> bool | None:
 
 
 def read(path: str, hierarchy: Hierarchy) -> CRS | None:
-    """The coordinate reference system of the array at `path`; ``None`` when nothing says it."""
+    """Return the coordinate reference system of the array at `path`; ``None`` when nothing says it."""
     node = hierarchy[path]
     found = [*_gdal(node), *_cf(path, hierarchy), *_framework(path, hierarchy)]
     return CRS(tuple(found)) if found else None
@@ -144,7 +146,7 @@ class GridMapping(NamedTuple):
 
 
 def read_grid_mapping(text: object) -> tuple[GridMapping, ...]:
-    """What the attribute ``grid_mapping`` says, in CF's short form or the extended one; () when it says nothing.
+    """Return what the attribute ``grid_mapping`` says, in CF's short form or the extended one; () when it says nothing.
 
     >>> read_grid_mapping("crs"), read_grid_mapping("utm: x y geo: lat lon")[1]
     ((GridMapping(name='crs', coordinates=()),), GridMapping(name='geo', coordinates=('lat', 'lon')))
@@ -162,7 +164,8 @@ def read_grid_mapping(text: object) -> tuple[GridMapping, ...]:
 
 
 def write_grid_mapping(mappings: Sequence[GridMapping]) -> str:
-    """The attribute ``grid_mapping``: the short form for one variable without coordinates, else the extended one.
+    """Return the attribute ``grid_mapping``: the short form for one variable without coordinates, else the extended
+    one.
 
     Raises `ValueError` without any, and for several of which one has no coordinates.
     """
@@ -174,7 +177,7 @@ def write_grid_mapping(mappings: Sequence[GridMapping]) -> str:
 
 
 def grid_mapping(path: str, hierarchy: Hierarchy) -> str | None:
-    """The path of the grid mapping variable of an array; ``None`` when it names none or it is not there.
+    """Return the path of the grid mapping variable of an array; ``None`` when it names none or it is not there.
 
     Of several (CF's extended form) the one whose coordinates are dimensions of the array, else the first.
     """
@@ -210,7 +213,7 @@ def _framework(path: str, hierarchy: Hierarchy) -> Iterator[Reference]:
 def write_gdal(
     *, wkt: str | None = None, projjson: Mapping[str, JSON] | None = None, url: str | None = None
 ) -> JSONObject:
-    """The attribute ``_CRS`` of an array; text is kept as given. Raises `ValueError` without any."""
+    """Return the attribute ``_CRS`` of an array; text is kept as given. Raises `ValueError` without any."""
     given: dict[str, Any] = {"wkt": wkt, "projjson": projjson, "url": url}
     stated = {name: value for name, value in given.items() if value}
     if not stated:
@@ -219,7 +222,7 @@ def write_gdal(
 
 
 def write_cf(name: str, wkt: str, parameters: Mapping[str, JSON] | None = None) -> tuple[JSONObject, JSONObject]:
-    """The CF way: attributes of the array, and attributes of the grid mapping variable called `name`.
+    """Return the CF way: attributes of the array, and attributes of the grid mapping variable called `name`.
 
     `parameters` are the grid mapping's own (``grid_mapping_name`` and so on), which CF wants besides the WKT.
     """

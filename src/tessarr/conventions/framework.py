@@ -50,13 +50,13 @@ _URL = re.compile(r"zarr-(?:conventions|experimental)/(?:geo-)?([A-Za-z0-9]+)/")
 
 
 def entries(attributes: Attributes) -> list[Mapping[str, Any]]:
-    """The entries of a node, those that are objects."""
+    """Return the entries of a node, those that are objects."""
     value = attributes.get(KEY)
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def identify(entry: Mapping[str, Any]) -> str | None:
-    """The name of the known convention that an entry means; ``None`` for others.
+    """Return the name of the known convention that an entry means; ``None`` for others.
 
     >>> identify({"schema_url": "https://raw.githubusercontent.com/zarr-experimental/geo-proj/refs/tags/v1/schema.json"})
     'proj'
@@ -74,7 +74,7 @@ def identify(entry: Mapping[str, Any]) -> str | None:
 
 
 def uses(attributes: Attributes, uuid: str) -> bool:
-    """Whether a node follows the convention with this uuid, whichever way it says so."""
+    """Return whether a node follows the convention with this uuid, whichever way it says so."""
     name = KNOWN.get(uuid, (None,))[0]
     return any(
         entry.get("uuid") == uuid or ("uuid" not in entry and name is not None and identify(entry) == name)
@@ -83,7 +83,7 @@ def uses(attributes: Attributes, uuid: str) -> bool:
 
 
 def write(attributes: Attributes, *uuids: str) -> JSONObject:
-    """The attributes with entries for these conventions, which are not repeated; others stay."""
+    """Return the attributes with entries for these conventions, which are not repeated; others stay."""
     kept = list(attributes.get(KEY, []))
     for uuid in uuids:
         if not uses({KEY: kept}, uuid):

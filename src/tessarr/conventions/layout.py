@@ -47,7 +47,7 @@ class Level:
 
 
 def read(attributes: Attributes) -> tuple[Level, ...]:
-    """The levels of a group in their order; () when the attributes hold no layout."""
+    """Return the levels of a group in their order; () when the attributes hold no layout."""
     value = attributes.get(KEY)
     layout = value.get("layout") if isinstance(value, Mapping) else None
     if not isinstance(layout, list | tuple):
@@ -74,7 +74,7 @@ def _level(item: Mapping[str, Any], default: Any) -> Level:
 def write(
     levels: Sequence[Level], attributes: Attributes | None = None, *, resampling_method: str | None = None
 ) -> JSONObject:
-    """The attributes of a group with these levels; those given stay.
+    """Return the attributes of a group with these levels; those given stay.
 
     Raises `ValueError` for an asset that is no relative path, and for a derived level without a scale.
     """

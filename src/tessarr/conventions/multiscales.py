@@ -39,7 +39,7 @@ class Multiscale:
 
 
 def read(attributes: Attributes) -> tuple[Multiscale, ...]:
-    """The pyramids of a group; () when it has none. Entries without ``datasets`` and ``path`` are not detected."""
+    """Return the pyramids of a group; () when it has none. Entries without ``datasets`` and ``path`` are not detected."""
     found = []
     for entry in _entries(attributes):
         paths = _paths(entry)
@@ -58,7 +58,9 @@ def read(attributes: Attributes) -> tuple[Multiscale, ...]:
 
 
 def levels(attributes: Attributes, name: str | None = None) -> tuple[str, ...]:
-    """The paths of the levels, the highest resolution first: of the pyramid called `name`, else of the first one."""
+    """Return the paths of the levels, the highest resolution first: of the pyramid called `name`, else of the first
+    one.
+    """
     found = read(attributes)
     chosen = next((item for item in found if name is not None and item.name == name), None)
     if chosen is None and (name is not None or not found):
@@ -73,7 +75,7 @@ def write(
     type: str | None = None,  # noqa: A002 - the convention's name
     metadata: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
-    """The attributes of a group with one pyramid of these levels."""
+    """Return the attributes of a group with one pyramid of these levels."""
     entry: JSONObject = {"datasets": [{"path": path} for path in paths], "version": "0.1"}
     if name is not None:
         entry["name"] = name

@@ -42,7 +42,7 @@ class Proj(NamedTuple):
 
 
 def read(attributes: Attributes) -> Proj | None:
-    """What a node says itself; ``None`` when it says nothing."""
+    """Return what a node says itself; ``None`` when it says nothing."""
     code, wkt2, projjson = (attributes.get(f"proj:{name}") for name in Proj._fields)
     found = Proj(
         code if isinstance(code, str) else None,
@@ -53,7 +53,7 @@ def read(attributes: Attributes) -> Proj | None:
 
 
 def inherited(path: str, hierarchy: Hierarchy) -> Proj | None:
-    """What a node says, else what the group directly above it says."""
+    """Return what a node says, else what the group directly above it says."""
     own = read(hierarchy[path].attributes)
     above = hierarchy.get(parent(path)) if path else None
     return own or (read(above.attributes) if above is not None and hierarchy[path].kind == "array" else None)
@@ -66,7 +66,7 @@ def write(
     wkt2: str | None = None,
     projjson: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
-    """The attributes that say so; those given stay. Raises `ValueError` without any, or for a malformed code."""
+    """Return the attributes that say so; those given stay. Raises `ValueError` without any, or for a malformed code."""
     given: dict[str, Any] = {"proj:code": code, "proj:wkt2": wkt2, "proj:projjson": projjson}
     given = {name: value for name, value in given.items() if value is not None}
     if not given:

@@ -10,7 +10,7 @@ from tessarr.errors import MissingDependencyError
 
 
 def parse(value: Any) -> Any:
-    """A ``pyproj.CRS`` from WKT (1 or 2), PROJJSON, an authority code, an OGC URL, or CF parameters.
+    """Return a ``pyproj.CRS`` from WKT (1 or 2), PROJJSON, an authority code, an OGC URL, or CF parameters.
 
     Raises `ValueError` when pyproj cannot read it, `MissingDependencyError` when pyproj is not installed.
     """
@@ -29,13 +29,13 @@ def parse(value: Any) -> Any:
 
 
 def equivalent(values: Sequence[Any]) -> bool:
-    """Whether all values mean the same system. Raises as `parse`."""
+    """Return whether all values mean the same system. Raises as `parse`."""
     first, *others = (parse(value) for value in values)
     return all(first.equals(other, ignore_axis_order=True) for other in others)
 
 
 def contradict(values: Sequence[Any]) -> bool:
-    """Whether two of the values cannot mean one system. Raises as `parse`.
+    """Return whether two of the values cannot mean one system. Raises as `parse`.
 
     The parameters of a CF grid mapping, which seldom say everything, contradict a system only where both say something.
     """
@@ -48,7 +48,7 @@ def contradict(values: Sequence[Any]) -> bool:
 
 
 def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two grid mappings have different names, or numbers that are not the same."""
+    """Return whether two grid mappings have different names, or numbers that are not the same."""
     names = [item.get("grid_mapping_name") for item in (one, other)]
     if None not in names and names[0] != names[1]:
         return True
@@ -62,7 +62,7 @@ def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def forms(value: Any) -> dict[str, Any]:
-    """A system in every form that an array can hold: wkt (WKT2:2019), projjson, code and url where there is one."""
+    """Return a system in every form that an array can hold: wkt (WKT2:2019), projjson, code and url where there is one."""
     crs = parse(value)
     authority = crs.to_authority()
     found: dict[str, Any] = {"wkt": crs.to_wkt("WKT2_2019"), "projjson": crs.to_json_dict()}

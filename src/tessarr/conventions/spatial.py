@@ -80,7 +80,7 @@ class Spatial:
 
 
 def read(attributes: Attributes) -> Spatial | None:
-    """What the attributes say; ``None`` when nothing. Malformed members are left out."""
+    """Return what the attributes say; ``None`` when nothing. Malformed members are left out."""
     values = {name: _value(attributes, name) for name in ("dimensions", "transform", "bbox", "shape", "registration")}
     if not any(value is not None for value in values.values()):
         return None
@@ -100,7 +100,7 @@ def _value(attributes: Attributes, name: str) -> Any:
 
 
 def write(spatial: Spatial, attributes: Attributes | None = None) -> JSONObject:
-    """The attributes that say so; those given stay."""
+    """Return the attributes that say so; those given stay."""
     result = framework.write(attributes or {}, framework.SPATIAL)
     for name in ("dimensions", "transform", "bbox", "shape"):
         value = getattr(spatial, name)
@@ -112,7 +112,7 @@ def write(spatial: Spatial, attributes: Attributes | None = None) -> JSONObject:
 
 
 def scaled(spatial: Spatial, factors: tuple[float, float], shape: tuple[int, int]) -> Spatial:
-    """The same place at a coarser resolution: cells `factors` (rows, columns) times as large, `shape` of them."""
+    """Return the same place at a coarser resolution: cells `factors` (rows, columns) times as large, `shape` of them."""
     transform = spatial.transform
     if transform is not None:
         a, b, c, d, e, f = transform

@@ -35,7 +35,7 @@ DIMENSIONS = "_ARRAY_DIMENSIONS"
 def read_dimensions(
     attributes: Attributes, ndim: int, dimension_names: Sequence[str | None] | None = None
 ) -> tuple[str | None, ...] | None:
-    """The names of an array's dimensions; ``None`` when there are none, or what is there does not fit."""
+    """Return the names of an array's dimensions; ``None`` when there are none, or what is there does not fit."""
     if dimension_names is not None:
         return tuple(dimension_names)
     names = attributes.get(DIMENSIONS)
@@ -47,7 +47,7 @@ def read_dimensions(
 def write_dimensions(
     names: Sequence[str | None], attributes: Attributes | None = None, *, zarr_format: int = 3
 ) -> tuple[JSONObject, tuple[str | None, ...] | None]:
-    """The attributes and ``dimension_names`` of an array with these dimensions.
+    """Return the attributes and ``dimension_names`` of an array with these dimensions.
 
     Raises `ValueError` for a dimension without a name in v2, whose attribute has no word for it.
     """
@@ -60,13 +60,16 @@ def write_dimensions(
 
 
 def read_coordinates(attributes: Attributes) -> tuple[str, ...]:
-    """The names of the coordinate arrays that an array (or a group, for all of them) names: CF's ``coordinates``."""
+    """Return the names of the coordinate arrays that an array (or a group, for all of them) names: CF's
+    ``coordinates``.
+    """
     text = attributes.get("coordinates")
     return tuple(text.split()) if isinstance(text, str) else ()
 
 
 def write_coordinates(names: Sequence[str], attributes: Attributes | None = None) -> JSONObject:
-    """The attributes of an array (or a group, for all of them) that name its coordinates besides those of dimensions.
+    """Return the attributes of an array (or a group, for all of them) that name its coordinates besides those of
+    dimensions.
 
     Raises `ValueError` for a name that is empty or holds a space, which the attribute cannot say.
     """
@@ -77,8 +80,9 @@ def write_coordinates(names: Sequence[str], attributes: Attributes | None = None
 
 
 def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
-    """The coordinates of the array at `path`: name → path. Dimension coordinates (a 1-d array called like its
-    dimension) first, then those that it or its group names; beside the array, or in the nearest group above (CF 2.7)."""
+    """Return the coordinates of the array at `path`: name → path. Dimension coordinates (a 1-d array called like its
+    dimension) first, then those that it or its group names; beside the array, or in the nearest group above (CF 2.7).
+    """
     node = hierarchy[path]
     group = parent(path)
     names = read_dimensions(node.attributes, node.ndim, node.dimension_names) or ()
@@ -94,7 +98,7 @@ def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
 
 
 def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
-    """The path of the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
+    """Return the path of the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
     if name.startswith("/"):
         place = name.strip("/")
         return place if place in hierarchy else None
@@ -109,12 +113,12 @@ def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
 
 
 def is_dimension_coordinate(path: str, node: Node) -> bool:
-    """Whether a 1-d array is the coordinate of the dimension it is named after."""
+    """Return whether a 1-d array is the coordinate of the dimension it is named after."""
     return node.ndim == 1 and read_dimensions(node.attributes, 1, node.dimension_names) == (path.rpartition("/")[2],)
 
 
 def sizes(group: str, hierarchy: Hierarchy) -> Mapping[str, int]:
-    """The lengths of the dimensions of the arrays directly in a group; the first array to name one decides.
+    """Return the lengths of the dimensions of the arrays directly in a group; the first array to name one decides.
 
     The levels of a pyramid do not count: they share the names of dimensions and not their lengths.
     """
@@ -133,7 +137,7 @@ def sizes(group: str, hierarchy: Hierarchy) -> Mapping[str, int]:
 
 
 def _levels(group: str, hierarchy: Hierarchy) -> set[str]:
-    """The paths of the arrays that the group lists as levels of a pyramid, in whichever convention."""
+    """Return the paths of the arrays that the group lists as levels of a pyramid, in whichever convention."""
     from tessarr.conventions import layout, multiscales, ome
 
     node = hierarchy.get(group)
@@ -146,7 +150,7 @@ def _levels(group: str, hierarchy: Hierarchy) -> set[str]:
 
 
 def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
-    """The value of the attribute ``_FillValue`` of an array whose NumPy kind is `kind` ("f", "i", "S", …).
+    """Return the value of the attribute ``_FillValue`` of an array whose NumPy kind is `kind` ("f", "i", "S", …).
 
     Raises `ValueError` for what is no such value.
     """
@@ -169,7 +173,7 @@ def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
 
 
 def write_fill(value: Any, kind: str, zarr_format: int) -> JSON:
-    """The attribute ``_FillValue`` for a value."""
+    """Return the attribute ``_FillValue`` for a value."""
     value = value.item() if hasattr(value, "item") else value
     if kind == "S" and isinstance(value, bytes):
         return base64.b64encode(value).decode() if zarr_format == 3 else value.decode("latin-1")
@@ -183,7 +187,7 @@ def write_fill(value: Any, kind: str, zarr_format: int) -> JSON:
 
 
 def netcdf_type(name: str) -> str:
-    """The NumPy name of a netCDF type.
+    """Return the NumPy name of a netCDF type.
 
     >>> netcdf_type("ushort"), netcdf_type("string")
     ('uint16', 'str')

@@ -45,7 +45,7 @@ def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inl
 
 
 def blocks_of(z: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
-    """The sizes of blocks along each axis that `chunks` means for `z`; see `from_array`."""
+    """Return the sizes of blocks along each axis that `chunks` means for `z`; see `from_array`."""
     if chunks == "shards":
         return z.write_chunk_sizes
     if chunks == "chunks":
@@ -58,7 +58,7 @@ def blocks_of(z: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
 def aligned(
     blocks: Sequence[Sequence[int]], z: Array, region: Sequence[slice] | None = None
 ) -> tuple[tuple[int, ...], ...]:
-    """The blocks next to `blocks` that begin and end where stored values of `z` do, or where the region does.
+    """Return the blocks next to `blocks` that begin and end where stored values of `z` do, or where the region does.
 
     Each end that lies within a stored value moves to that value's end, so that blocks grow by less than one such value.
 

@@ -1,7 +1,7 @@
 """The contract of a data type: how NumPy holds an element, and how each format spells the type and its fill value.
 
-A fill value is carried as a 0-d NumPy array of the type's `dtype` wherever it goes, so that its bits (NaN payloads,
-−0.0, structured padding) are never touched by Python floats.
+A fill value is always held as a 0-d NumPy array of the type's `dtype`, so that Python floats never change its bits (NaN
+payloads, −0.0, structured padding).
 
 Source: Zarr v3.1 core, "Data types" and "Fill value"; Zarr v2, "Data type encoding" and "Fill value encoding".
 """
@@ -42,48 +42,48 @@ class DataType(ABC):
     @classmethod
     @abstractmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """From a v3 ``data_type``: its name and, in the object form, its configuration.
+        """Parse a v3 ``data_type``: its name and, in the object form, its configuration.
 
         Raises `DataTypeValidationError` listing what is wrong.
         """
 
     @abstractmethod
     def to_json(self) -> JSON:
-        """The v3 ``data_type`` value. Raises `DataTypeValidationError` when v3 cannot express the type."""
+        """Return the v3 ``data_type`` value. Raises `DataTypeValidationError` when v3 cannot express the type."""
 
     @abstractmethod
     def to_v2(self) -> JSON:
-        """The v2 ``dtype`` value. Raises `DataTypeValidationError` when v2 cannot express the type."""
+        """Return the v2 ``dtype`` value. Raises `DataTypeValidationError` when v2 cannot express the type."""
 
     # -- fill values -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def default_fill(self) -> Scalar:
-        """The fill value when the user names none: 0, False, empty, NaT, or all fields their defaults."""
+        """Return the fill value for users who give none: 0, False, empty, NaT, or the defaults of all fields."""
 
     @abstractmethod
     def cast_fill(self, value: Any) -> Scalar:
-        """From a user's Python or NumPy value. Raises `ValueError`/`TypeError` when it is not a value of this type."""
+        """Convert a user's Python or NumPy value. Raises `ValueError`/`TypeError` for values of other types."""
 
     @abstractmethod
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """From a document's ``fill_value`` (not null). Floats may be `FloatLiteral` and round once, from their text.
+        """Parse a document's ``fill_value`` (not null). Floats may be `FloatLiteral` and round once, from their text.
 
         Raises `MetadataValidationError` when the JSON is not a permitted form.
         """
 
     def fill_diagnostics(self, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
-        """Say what is unusual about a document's ``fill_value`` that `parse_fill` takes all the same."""
+        """Describe what is unusual about a document's ``fill_value`` that `parse_fill` accepts."""
         return ()
 
     @abstractmethod
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """To a document's ``fill_value``; `parse_fill` of the result gives the same bits."""
+        """Write a document's ``fill_value``; `parse_fill` of the result gives the same bits."""
 
     # -- the byte order --------------------------------------------------------------------------------------
 
     def with_byteorder(self, order: str) -> DataType:
-        """The same type in memory order ``"<"``, ``">"`` or ``"="``; itself where order has no meaning."""
+        """Return the same type in memory order ``"<"``, ``">"`` or ``"="``; itself where the order has no meaning."""
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""What the data types of tessarr share beyond the contract: value semantics, byte order, exact bits, Base64.
+"""Implement what tessarr's data types share beyond the contract: value semantics, byte order, exact bits, Base64.
 
 `Element` also offers zarr-python's method names (``to_native_dtype``, ``cast_scalar`` …) as thin conveniences.
 """
@@ -22,7 +22,7 @@ from tessarr.types import JSON, AnyDType, ZarrFormat
 Endianness: TypeAlias = Literal["little", "big"]
 
 MAX_ITEMSIZE = 2**31 - 1
-"""NumPy holds the size of an element in a C int."""
+"""Largest element size in bytes: NumPy holds it in a C int."""
 
 _NATIVE: Endianness = "little" if sys.byteorder == "little" else "big"
 
@@ -31,14 +31,14 @@ class Element(DataType):
     """A data type with value semantics: immutable, equal and hashed by class and `_key`."""
 
     of_numpy: ClassVar[Callable[..., DataType]]
-    """`tessarr.dtypes.parse.from_numpy`, which stands above all classes and enters itself here."""
+    """`tessarr.dtypes.parse.from_numpy`, a module above this one, which registers the function here."""
 
     def _key(self) -> tuple[object, ...]:
-        """What makes two types of this class equal."""
+        """Return the values by which two types of this class are compared."""
         return ()
 
     def _arguments(self) -> Mapping[str, object]:
-        """The constructor's keywords, for `repr`."""
+        """Return the constructor's keywords, for `repr`."""
         return {}
 
     def __eq__(self, other: object) -> bool:
@@ -57,31 +57,33 @@ class Element(DataType):
     # -- zarr-python's names -----------------------------------------------------------------------------------
 
     def to_native_dtype(self) -> AnyDType:
-        """`dtype`, under the name that zarr-python uses."""
+        """Return `dtype`, under zarr-python's name."""
         return self.dtype
 
     @classmethod
     def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
-        """The type of this class for a NumPy dtype. Raises `DataTypeValidationError` when it is of another class."""
+        """Return the type of this class for a NumPy dtype. Raises `DataTypeValidationError` when it is of another
+        class.
+        """
         found = cls.of_numpy(dtype, object_codec=cls.object_codec)
         if not isinstance(found, cls):
             raise DataTypeValidationError(f"{dtype!r} is not a dtype of {cls.__name__}", got=repr(found))
         return found
 
     def default_scalar(self) -> Any:
-        """`default_fill` as a NumPy scalar (or Python object)."""
+        """Return `default_fill` as a NumPy scalar (or Python object)."""
         return self.default_fill()[()]
 
     def cast_scalar(self, data: object) -> Any:
-        """`cast_fill` as a NumPy scalar (or Python object)."""
+        """Return `cast_fill` as a NumPy scalar (or Python object)."""
         return self.cast_fill(data)[()]
 
     def to_json_scalar(self, data: object, *, zarr_format: ZarrFormat) -> JSON:
-        """`dump_fill` of any value that `cast_fill` takes."""
+        """Return `dump_fill` of any value that `cast_fill` accepts."""
         return self.dump_fill(self.cast_fill(data), zarr_format)
 
     def from_json_scalar(self, data: JSON, *, zarr_format: ZarrFormat) -> Any:
-        """`parse_fill` as a NumPy scalar (or Python object)."""
+        """Return `parse_fill` as a NumPy scalar (or Python object)."""
         return self.parse_fill(data, zarr_format)[()]
 
 
@@ -108,20 +110,18 @@ class Ordered(Element):
 
     @cached_property
     def dtype(self) -> AnyDType:
-        """See `DataType.dtype`."""
         return np.dtype(self.order + self.code)
 
     def to_v2(self) -> JSON:
-        """See `DataType.to_v2`."""
+        """Return the typestr: the byte order, then the code."""
         return self.dtype.str
 
     @property
     def has_byteorder(self) -> bool:
-        """True."""
+        """Whether the byte order matters: always."""
         return True
 
     def with_byteorder(self, order: str) -> DataType:
-        """See `DataType.with_byteorder`."""
         endianness = endianness_of(order)
         return self if endianness == self.endianness else self._reordered(endianness)
 
@@ -130,7 +130,7 @@ class Ordered(Element):
 
 
 def check_endianness(endianness: str | None) -> Endianness:
-    """``None`` is the byte order of this machine. Raises `ValueError`."""
+    """Validate an endianness; ``None`` is the byte order of this machine. Raises `ValueError`."""
     if endianness is None:
         return _NATIVE
     if endianness == "little":
@@ -141,7 +141,7 @@ def check_endianness(endianness: str | None) -> Endianness:
 
 
 def endianness_of(order: str) -> Endianness:
-    """The word for NumPy's ``<``, ``>`` or ``=``. Raises `ValueError`.
+    """Return the word for NumPy's ``<``, ``>`` or ``=``. Raises `ValueError`.
 
     >>> endianness_of(">")
     'big'
@@ -159,29 +159,29 @@ def endianness_of(order: str) -> Endianness:
 
 
 def order_of(dtype: AnyDType) -> Endianness:
-    """The byte order of `dtype`; of a structured one, that of its first field."""
+    """Return the byte order of `dtype`; of a structured one, that of its first field."""
     while dtype.fields:
         dtype = dtype[0]
     return endianness_of("=" if dtype.byteorder == "|" else dtype.byteorder)
 
 
 def from_bytes(data: bytes, dtype: AnyDType) -> Scalar:
-    """The read-only 0-d array that `data` holds, laid out as `dtype` says; it owns a reference to `data`."""
+    """Return the read-only 0-d array that `data` holds, laid out as `dtype` says; it owns a reference to `data`."""
     return np.frombuffer(data, dtype=dtype, count=1).reshape(())
 
 
 def from_bits(bits: int, dtype: AnyDType) -> Scalar:
-    """The element whose bits, read as an unsigned integer, are `bits`."""
+    """Return the element whose bits, read as an unsigned integer, are `bits`."""
     return from_bytes(bits.to_bytes(dtype.itemsize, order_of(dtype)), dtype)
 
 
 def to_bits(scalar: Scalar) -> int:
-    """The bits of a 0-d array as an unsigned integer, whatever its byte order."""
+    """Return the bits of a 0-d array as an unsigned integer, whatever its byte order."""
     return int.from_bytes(scalar.tobytes(), order_of(scalar.dtype))
 
 
 def as_scalar(value: object) -> Scalar | None:
-    """A NumPy scalar or 0-d array as a 0-d array with the same bits; ``None`` for anything else."""
+    """Return a NumPy scalar or 0-d array as a 0-d array with the same bits; ``None`` for anything else."""
     if isinstance(value, np.ndarray):
         return value if value.ndim == 0 else None
     # np.asarray of a scalar copies its bytes; no arithmetic happens, so NaN payloads stay
@@ -189,7 +189,7 @@ def as_scalar(value: object) -> Scalar | None:
 
 
 def same_type(scalar: Scalar, dtype: AnyDType) -> bool:
-    """Whether `scalar` is of `dtype` up to byte order."""
+    """Return whether `scalar` is of `dtype` up to byte order."""
     return scalar.dtype.newbyteorder("=") == dtype.newbyteorder("=")
 
 
@@ -197,14 +197,14 @@ def same_type(scalar: Scalar, dtype: AnyDType) -> bool:
 
 
 def fill_error(what: str, value: object, expected: str, hint: str | None = None) -> MetadataValidationError:
-    """For a document's fill value that is not a permitted form."""
+    """Make the error for a document's fill value whose JSON form is not permitted."""
     return MetadataValidationError(
         f"invalid fill_value for data type {what}", expected=expected, got=_short(value), hint=hint
     )
 
 
 def refused_fill(what: str, value: object, error: ValueError) -> MetadataValidationError:
-    """For a fill value that is of a permitted form and yet no value of the type, for the reason that `error` gives."""
+    """Make the error for a fill value of a permitted form that is not a value of the type; `error` gives the reason."""
     return fill_error(what, value, f"a value of {what}: {error}")
 
 
@@ -214,7 +214,7 @@ def _short(value: object) -> str:
 
 
 def no_configuration(name: str, configuration: Mapping[str, JSON] | None) -> None:
-    """Raises `DataTypeValidationError` when a type without parameters is given some."""
+    """Raise `DataTypeValidationError` when a type without parameters has a configuration."""
     if configuration:
         problems = [
             Problem(("configuration", key), "unknown", f"{name} has no parameter {key!r}") for key in configuration
@@ -225,9 +225,9 @@ def no_configuration(name: str, configuration: Mapping[str, JSON] | None) -> Non
 def configuration_of(
     name: str, configuration: Mapping[str, JSON] | None, required: tuple[str, ...]
 ) -> Mapping[str, JSON]:
-    """The configuration, which must hold exactly the `required` members.
+    """Return the configuration after checking that it holds exactly the `required` members.
 
-    Raises `DataTypeValidationError` listing those that miss and those that are too many.
+    Raises `DataTypeValidationError` listing missing and unknown members.
     """
     given = configuration or {}
     problems = [
@@ -244,7 +244,7 @@ def configuration_of(
 
 
 def length_bytes_of(name: str, configuration: Mapping[str, JSON] | None, unit: int = 1) -> int:
-    """The member ``length_bytes`` of a fixed-length type, counted in units of `unit` bytes."""
+    """Return the member ``length_bytes`` of a fixed-length type, counted in units of `unit` bytes."""
     length = configuration_of(name, configuration, ("length_bytes",))["length_bytes"]
     if type(length) is not int or not unit <= length <= MAX_ITEMSIZE or length % unit:
         expected = f"an integer from {unit} to 2^31-1" + (f" that {unit} divides" if unit > 1 else "")
@@ -254,7 +254,7 @@ def length_bytes_of(name: str, configuration: Mapping[str, JSON] | None, unit: i
 
 
 def check_length(length: object, unit: int = 1) -> int:
-    """A length given to a constructor. Raises `DataTypeValidationError`."""
+    """Validate a length passed to a constructor. Raises `DataTypeValidationError`."""
     if isinstance(length, bool) or not isinstance(length, int | np.integer) or not 1 <= length * unit <= MAX_ITEMSIZE:
         raise DataTypeValidationError(
             "invalid length of a fixed-length data type", expected="at least 1 and below 2 GiB", got=repr(length)
@@ -263,7 +263,7 @@ def check_length(length: object, unit: int = 1) -> int:
 
 
 def decode_base64(what: str, value: JSON) -> bytes:
-    """The bytes of a Base64 fill value (standard alphabet, padded). Raises `MetadataValidationError`."""
+    """Decode a Base64 fill value (standard alphabet, padded). Raises `MetadataValidationError`."""
     if isinstance(value, str):
         try:
             return base64.b64decode(value.encode("ascii"), validate=True)
@@ -273,12 +273,12 @@ def decode_base64(what: str, value: JSON) -> bytes:
 
 
 def encode_base64(data: bytes) -> str:
-    """Standard Base64."""
+    """Encode as standard Base64."""
     return base64.b64encode(data).decode("ascii")
 
 
 def is_old_zero(value: JSON) -> bool:
-    """Whether a v2 fill value is the ``0`` or ``""`` that writers put where Base64 belongs."""
+    """Return whether a v2 fill value is the ``0`` or ``""`` that some writers store instead of Base64."""
     return value == "" or (type(value) in (int, float) and value == 0)
 
 
@@ -286,11 +286,11 @@ def old_zero_diagnostics(what: str, value: JSON, zarr_format: ZarrFormat) -> tup
     """Say that a v2 fill value which is not Base64 is read as zeros (CONFORMANCE V2-32)."""
     if zarr_format == 3 or not is_old_zero(value):
         return ()
-    return (f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 asks; read as zero bytes",)
+    return (f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 requires; read as zero bytes",)
 
 
 def text_of(value: Any) -> str:
-    """`value`, a text or a scalar of text, as a text. Raises `TypeError`."""
+    """Return a text, or a scalar of text, as a `str`. Raises `TypeError`."""
     scalar = as_scalar(value)
     if scalar is not None:
         value = scalar.item()
@@ -300,7 +300,7 @@ def text_of(value: Any) -> str:
 
 
 def check_text(text: str) -> str:
-    """Text that UTF-8 can hold. Raises `ValueError` for lone surrogates."""
+    """Return text that UTF-8 can encode. Raises `ValueError` for lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

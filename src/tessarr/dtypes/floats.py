@@ -1,8 +1,8 @@
 """Floating-point layouts of 4 to 64 bits, bit by bit, and their JSON form.
 
-Values become bits here in exact integer arithmetic, rounded once, half to even, from the decimal text of the document:
-neither NumPy nor a C double stands between the text and the bits. That is what makes ``1.0000000596046447753907`` the
-right float32, keeps the payload of a NaN, and needs no `ml_dtypes` to read the fill value of a float8.
+Values are converted to bits in exact integer arithmetic, rounded once, half to even, from the decimal text of the document,
+without NumPy or a C double in between. So ``1.0000000596046447753907`` gives the right float32, a NaN keeps its payload,
+and reading the fill value of a float8 does not need `ml_dtypes`.
 
 Source: Zarr v3.1 core, "Fill value"; the registered data types of the extensions repository for the small layouts.
 
@@ -24,33 +24,33 @@ from tessarr.common.strict_json import FloatLiteral
 from tessarr.types import JSON
 
 _DIGITS = 800
-"""Decimal digits that decide a rounding: 767 suffice for float64; what follows only matters as zero or not."""
+"""Decimal digits that decide a rounding: 767 suffice for float64; of all others only zero or non-zero matters."""
 
 
 class FloatLayout(NamedTuple):
-    """One binary floating-point format. Bit patterns are unsigned integers, sign first."""
+    """Describe one binary floating-point format. Bit patterns are unsigned integers, sign first."""
 
     name: str
     nbytes: int
-    """Bytes that an element takes, also where it has fewer than 8 bits."""
+    """Bytes per element, also for formats with fewer than 8 bits."""
     exponent: int
     """Exponent bits."""
     mantissa: int
-    """Mantissa bits that are stored."""
+    """Stored mantissa bits."""
     bias: int
     largest: int
     """The bits of the largest finite value."""
     infinity: int | None
-    """The bits of +∞; ``None`` where the format has none."""
+    """The bits of +∞; ``None`` for a format without infinity."""
     nan: int | None
-    """The bits that ``"NaN"`` stands for; ``None`` where the format has none."""
+    """The bits of ``"NaN"``; ``None`` for a format without NaN."""
     negative_zero: bool = True
     scale: bool = False
     """Only powers of two: no sign, no zero, no subnormal numbers (float8_e8m0fnu)."""
 
     @property
     def sign(self) -> int:
-        """The mask of the sign bit; 0 where there is none."""
+        """The mask of the sign bit; 0 for a format without sign."""
         return 0 if self.scale else 1 << (self.exponent + self.mantissa)
 
     @property
@@ -61,9 +61,9 @@ class FloatLayout(NamedTuple):
     # -- numbers and bits ------------------------------------------------------------------------------------
 
     def encode(self, number: Fraction, *, negative_zero: bool = False) -> int:
-        """The bits of `number`, rounded half to even.
+        """Return the bits of `number`, rounded half to even.
 
-        Raises `ValueError` when it rounds to more than the largest finite value, or cannot be held at all (zero and
+        Raises `ValueError` when it rounds to more than the largest finite value, or cannot be represented (zero and
         negative numbers in a scale format).
         """
         if self.scale and number <= 0:
@@ -85,7 +85,7 @@ class FloatLayout(NamedTuple):
         if self.scale:
             return self._scale_code(number, exponent)
         exponent = max(exponent, 1 - self.bias)
-        # round() of a Fraction goes half to even; a carry into the next power of two lands on the right code by itself
+        # round() of a Fraction rounds half to even; a carry into the next power of two gives the right code as well
         quotient = round(number / Fraction(2) ** (exponent - self.mantissa))
         return ((exponent + self.bias - 1) << self.mantissa) + quotient
 
@@ -95,7 +95,7 @@ class FloatLayout(NamedTuple):
         return max(0, code + (above > Fraction(3, 2) or (above == Fraction(3, 2) and code % 2 == 1)))
 
     def decode(self, bits: int) -> float:
-        """The value of finite `bits`, exactly."""
+        """Return the value of finite `bits`, exactly."""
         magnitude = bits & ~self.sign
         field, fraction = magnitude >> self.mantissa, magnitude & ((1 << self.mantissa) - 1)
         if self.scale:
@@ -106,17 +106,17 @@ class FloatLayout(NamedTuple):
         return -value if bits & self.sign else value
 
     def is_nan(self, bits: int) -> bool:
-        """Whether `bits` are one of the format's NaNs."""
+        """Return whether `bits` are one of the format's NaNs."""
         magnitude = bits & ~self.sign
         return bits == self.nan or (self.nan is not None and magnitude > self.largest and magnitude != self.infinity)
 
     # -- JSON ------------------------------------------------------------------------------------------------
 
     def parse(self, value: JSON, *, hexadecimal: bool = True, bare: bool = False) -> int:
-        """The bits of a JSON number, ``"NaN"``, ``"Infinity"``, ``"-Infinity"`` or ``"0x…"``.
+        """Return the bits of a JSON number, ``"NaN"``, ``"Infinity"``, ``"-Infinity"`` or ``"0x…"``.
 
-        `hexadecimal`: the ``"0x…"`` form is allowed (v3). `bare`: a Python NaN or infinity is (v1 documents hold bare
-        tokens). Raises `ValueError` that says what is wrong.
+        `hexadecimal`: the ``"0x…"`` form is allowed (v3). `bare`: a Python NaN or infinity is allowed (v1 documents hold
+        bare tokens). Raises `ValueError` with the reason.
         """
         if isinstance(value, str):
             return self._parse_word(value, hexadecimal)
@@ -146,7 +146,7 @@ class FloatLayout(NamedTuple):
             exponent += len(digits) - _DIGITS - 1
             digits = (*digits[:_DIGITS], int(any(digits[_DIGITS:])))
         power = exponent + len(digits)
-        # beyond ±400 every layout is settled, and 10**power must not be computed for a hostile power
+        # beyond ±400 every layout overflows or underflows, and 10**power must not be computed for a hostile power
         if not any(digits):
             exponent = 0
         elif power > 400:
@@ -157,9 +157,9 @@ class FloatLayout(NamedTuple):
         return self.encode(-number if sign else number, negative_zero=bool(sign))
 
     def dump(self, bits: int, *, hexadecimal: bool = True) -> float | str:
-        """The JSON form that `parse` turns into the same bits.
+        """Return the JSON form that `parse` reads as the same bits.
 
-        Without `hexadecimal` (v1, v2) every NaN becomes ``"NaN"``: those formats cannot say more.
+        Without `hexadecimal` (v1, v2) every NaN becomes ``"NaN"``: those formats have no other NaN.
         """
         if bits == self.nan or (not hexadecimal and self.is_nan(bits)):
             return "NaN"
@@ -172,9 +172,9 @@ class FloatLayout(NamedTuple):
     # -- Python and NumPy numbers ------------------------------------------------------------------------------
 
     def cast(self, value: object) -> int:
-        """The bits of a Python or NumPy real number, or of a string that `parse` takes.
+        """Return the bits of a Python or NumPy real number, or of a string that `parse` accepts.
 
-        Raises `ValueError` when the format cannot hold it, `TypeError` when it is no number.
+        Raises `ValueError` for a number outside the format's range, `TypeError` for other values.
         """
         if isinstance(value, str):
             return self.parse(value)
@@ -202,19 +202,19 @@ class FloatLayout(NamedTuple):
 
 
 def _decimal(text: str) -> tuple[int, tuple[int, ...], int]:
-    """Sign, digits (no leading zeros) and power of ten of the last digit."""
+    """Parse decimal text into sign, digits (no leading zeros) and power of ten of the last digit."""
     try:
         sign, digits, exponent = Decimal(text).as_tuple()
-    except InvalidOperation:  # an exponent beyond 10**18: as good as any other far outside every layout
+    except InvalidOperation:  # an exponent beyond 10**18: any exponent outside every layout will do
         mantissa, _, power = text.lower().partition("e")
         sign, digits, _ = Decimal(mantissa).as_tuple()
         exponent = -(10**9) if power.startswith("-") else 10**9
-    assert isinstance(exponent, int)  # it is text only for NaN and infinity, which are no JSON numbers
+    assert isinstance(exponent, int)  # a text only for NaN and infinity, which are not JSON numbers
     return sign, digits, exponent
 
 
 def _number(value: object) -> float | int:
-    """What has neither `as_integer_ratio` nor is a string: integers of NumPy, small floats, 0-d arrays."""
+    """Convert a number without `as_integer_ratio` that is not a string: integers of NumPy, small floats, 0-d arrays."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, np.integer):
@@ -232,7 +232,7 @@ def _forms(layout: FloatLayout, hexadecimal: bool) -> str:
 
 
 def _ieee(name: str, exponent: int, mantissa: int) -> FloatLayout:
-    """Infinity and NaN in the highest exponent; the canonical NaN has only the top mantissa bit."""
+    """Make a layout with infinity and NaN in the highest exponent; the canonical NaN has only the top mantissa bit."""
     infinity = ((1 << exponent) - 1) << mantissa
     nbytes = (1 + exponent + mantissa) // 8
     nan = infinity | 1 << (mantissa - 1)

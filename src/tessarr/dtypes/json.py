@@ -1,4 +1,4 @@
-"""The ``json`` data type: any JSON value, in memory as the Python object it is.
+"""The ``json`` data type: any JSON value, held as a Python object.
 
 Source: zarr-extensions pull request 9 (proposed). v3 name ``json``, with the codec ``vlen-utf8``; in v2 the filter ``json2``,
 whose chunks are another format (`tessarr.dtypes.variable`).
@@ -7,7 +7,7 @@ whose chunks are another format (`tessarr.dtypes.variable`).
 >>> data_type.to_json(), data_type.parse_fill({"some": ["value"]}, 3)[()]
 ('json', {'some': ['value']})
 
-The fill value may be any JSON value, null too. Numbers that JSON cannot say (NaN, infinities) are errors.
+The fill value may be any JSON value, null too. Numbers outside JSON (NaN, infinities) are errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class JSONValue(_Variable, Plain):
     fill_may_be_null: ClassVar[bool] = True
 
     def to_v2(self) -> JSON:
-        """Always raises `DataTypeValidationError`: v2 keeps such values in another form."""
+        """Raise `DataTypeValidationError`: v2 stores such values as objects with a filter."""
         from tessarr.errors import DataTypeValidationError
 
         raise DataTypeValidationError(
@@ -37,17 +37,17 @@ class JSONValue(_Variable, Plain):
         )
 
     def default_fill(self) -> Scalar:
-        """Null."""
+        """Return null."""
         return self._box(None)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Any value that JSON can hold."""
+        """Accept any value that JSON can express."""
         return self._box(plain(value))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """Any JSON value, as it is."""
+        """Accept any JSON value."""
         return self._box(plain(value))
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """The value."""
+        """Return the value."""
         return plain(fill[()])  # type: ignore[no-any-return]

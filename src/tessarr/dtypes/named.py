@@ -1,4 +1,4 @@
-"""From the names of data types to them: v3 names and objects, and the typestrs of v2.
+"""Look up data types by name: v3 names and objects, and the typestrs of v2.
 
 >>> from_v3("float32"), from_typestr("|u1")
 (Float32(), UInt8())
@@ -26,9 +26,9 @@ TYPESTR = re.compile(r"([<>|=]?)([biufcmMSUVO])(\d*)(?:\[(\d*)([a-zA-Z]+)\])?")
 
 
 def from_v3(value: JSON) -> DataType:
-    """The type that a v3 ``data_type`` names: a string, or an object of ``name`` and ``configuration``.
+    """Parse a v3 ``data_type``: a string, or an object of ``name`` and ``configuration``.
 
-    Raises `DataTypeValidationError` when the name is unknown or something is wrong with the configuration; the ``loc``
+    Raises `DataTypeValidationError` when the name is unknown or the configuration is invalid; the ``loc``
     of its problems is relative to the value.
     """
     if isinstance(value, str):
@@ -71,7 +71,7 @@ def _named(value: JSON) -> tuple[str, Mapping[str, JSON] | None]:
 
 
 def unknown(name: str) -> DataTypeValidationError:
-    """The error for a name that no data type has."""
+    """Make the error for an unknown name."""
     typestr = TYPESTR.fullmatch(name)
     if typestr and (typestr[1] or typestr[3]):
         try:
@@ -81,7 +81,7 @@ def unknown(name: str) -> DataTypeValidationError:
         means = f"{name!r} is a v2 typestr" + (f"; in v3 it is {v3_name!r}" if v3_name else "")
         return DataTypeValidationError(
             f"invalid data type {name!r}",
-            expected="a v3 name; v3 data types carry no byte order, the bytes codec does",
+            expected="a v3 name; in v3 the bytes codec has the byte order, not the data type",
             hint=f"{means}, with the byte order in the configuration of the bytes codec",
         )
     return DataTypeValidationError(
@@ -92,7 +92,7 @@ def unknown(name: str) -> DataTypeValidationError:
 
 
 def from_typestr(text: str) -> DataType:
-    """The type that a v2 typestr names. Raises `DataTypeValidationError`."""
+    """Parse a v2 typestr. Raises `DataTypeValidationError`."""
     found = TYPESTR.fullmatch(text)
     if found is None:
         return _bare_name(text)
@@ -119,7 +119,7 @@ def from_typestr(text: str) -> DataType:
 
 
 def _bare_name(text: str) -> DataType:
-    """TensorStore's v2 spelling of types that NumPy lacks: the v3 name."""
+    """Parse TensorStore's v2 spelling of types that NumPy lacks: the v3 name."""
     made = registry.get("data_type", text) if re.fullmatch(r"[a-z][a-z0-9_]+", text) else None
     if made is None or made.__module__ != "tessarr.dtypes.small":
         raise _bad_typestr(text, 'a typestr such as "<f8", "|u1", "|S12" or "<M8[ns]"')
@@ -150,6 +150,6 @@ def _time(kind: str, text: str, size: str, count: str | None, unit: str | None, 
 
 
 def short(value: object) -> str:
-    """`repr` of a value, cut off where it is long."""
+    """Return `repr` of a value, truncated where it is long."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

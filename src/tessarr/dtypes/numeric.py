@@ -1,4 +1,4 @@
-"""Booleans, integers, floats and complex numbers that NumPy has.
+"""Booleans, integers, floats and complex numbers with NumPy counterparts.
 
 Source: Zarr v3.1 core, "Data types" and "Fill value"; Zarr v2, "Data type encoding" and "Fill value encoding".
 v3: ``"int32"``; the byte order belongs to the ``bytes`` codec. v2: ``"<i4"``; the byte order belongs to the type.
@@ -9,8 +9,8 @@ written.
 ('int32', '>i4', 'NaN')
 
 Limits and differences: v3 fill values are strict (no ``1.0`` for an integer, no ``1`` for a bool, and no silent
-overflow to infinity). v2 fill values are read as they are found: 0 and 1 for booleans, ``0.0`` for integers. v2 cannot
-tell NaNs apart: `dump_fill` writes every NaN as ``"NaN"`` there, and its payload is lost.
+overflow to infinity). v2 fill values are read leniently: 0 and 1 for booleans, ``0.0`` for integers. v2 cannot
+distinguish NaNs: `dump_fill` writes every NaN as ``"NaN"`` there, and its payload is lost.
 """
 
 from __future__ import annotations
@@ -44,12 +44,10 @@ class Plain(Element):
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """See `DataType.from_json`."""
         no_configuration(name, configuration)
         return cls()
 
     def to_json(self) -> JSON:
-        """See `DataType.to_json`."""
         return self.name
 
 
@@ -64,15 +62,15 @@ class Bool(Plain):
         return np.dtype(np.bool_)
 
     def to_v2(self) -> JSON:
-        """``"|b1"``."""
+        """Return ``"|b1"``."""
         return "|b1"
 
     def default_fill(self) -> Scalar:
-        """False."""
+        """Return False."""
         return from_bytes(b"\0", self.dtype)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Booleans, and numbers equal to 0 or 1."""
+        """Accept booleans, and numbers equal to 0 or 1."""
         scalar = as_scalar(value)
         plain = value if scalar is None else scalar.item()
         if isinstance(plain, bool | int | float) and plain in (0, 1):
@@ -80,13 +78,13 @@ class Bool(Plain):
         raise ValueError(f"not a boolean: {value!r}")
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """JSON true or false; v1 and v2 also 0 and 1."""
+        """Accept JSON true and false; in v1 and v2 also 0 and 1."""
         if isinstance(value, bool) or (zarr_format < 3 and isinstance(value, int | float) and value in (0, 1)):
             return from_bytes(bytes([bool(value)]), self.dtype)
         raise fill_error(self.name, value, "true or false")
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """JSON true or false."""
+        """Return JSON true or false."""
         return bool(fill)
 
 
@@ -94,7 +92,7 @@ class Bool(Plain):
 
 
 class Integer(Element):
-    """What all integers share, also those of 2 and 4 bits: the range, and exact JSON integers."""
+    """Base class of all integers, also those of 2 and 4 bits: the range, and exact JSON integers."""
 
     bits: ClassVar[int]
     signed: ClassVar[bool]
@@ -113,11 +111,11 @@ class Integer(Element):
         return scalar
 
     def default_fill(self) -> Scalar:
-        """0."""
+        """Return 0."""
         return self._make(0)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """An integer, or a float that is one, in range."""
+        """Accept integers, and floats with integral values, in range."""
         scalar = as_scalar(value)
         plain = value if scalar is None else scalar[()]
         try:
@@ -132,7 +130,7 @@ class Integer(Element):
             raise ValueError(f"not an integer: {value!r}") from error
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON integer in range; v1 and v2 also one written as a float (``0.0``)."""
+        """Accept a JSON integer in range; in v1 and v2 also one written as a float (``0.0``)."""
         low, high = self._range()
         number = value
         if zarr_format < 3 and isinstance(number, float) and number.is_integer():
@@ -144,7 +142,7 @@ class Integer(Element):
         return self._make(number)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """A JSON integer."""
+        """Return a JSON integer."""
         return int(fill)
 
 
@@ -166,7 +164,7 @@ class _Byte(Integer, Plain):
         return np.dtype(self.name)
 
     def to_v2(self) -> JSON:
-        """``"|i1"`` or ``"|u1"``."""
+        """Return ``"|i1"`` or ``"|u1"``."""
         return self.dtype.str
 
 
@@ -226,16 +224,16 @@ class UInt64(_WideInteger):
 
 
 class Floating(Element):
-    """What all floats share, also those of 4 to 16 bits that NumPy lacks."""
+    """Base class of all floats, also those of 4 to 16 bits that NumPy lacks."""
 
     layout: ClassVar[floats.FloatLayout]
 
     def default_fill(self) -> Scalar:
-        """+0.0 (for ``float8_e8m0fnu``, which has no zero, the element whose bits are 0: 2**-127)."""
+        """Return +0.0 (for ``float8_e8m0fnu``, which has no zero, the element whose bits are 0: 2**-127)."""
         return from_bits(0, self.dtype)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """A real number, rounded once, or the JSON strings of v3 (``"NaN"``, ``"0x7fc00001"``).
+        """Accept a real number, rounded once, or the JSON strings of v3 (``"NaN"``, ``"0x7fc00001"``).
 
         A NumPy value of the same type keeps its bits. Raises `ValueError` when the value overflows.
         """
@@ -245,16 +243,16 @@ class Floating(Element):
         return from_bits(self.layout.cast(value), self.dtype)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON number, ``"NaN"``, ``"Infinity"``, ``"-Infinity"``; v3 also the bits, ``"0x7fc00001"``."""
+        """Accept a JSON number, ``"NaN"``, ``"Infinity"``, ``"-Infinity"``; in v3 also the bits, ``"0x7fc00001"``."""
         return from_bits(parse_float(self.name, self.layout, value, zarr_format), self.dtype)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """The JSON form with the same bits; in v1 and v2 every NaN is ``"NaN"`` and loses its payload."""
+        """Return the JSON form with the same bits; in v1 and v2 every NaN is ``"NaN"`` and loses its payload."""
         return self.layout.dump(to_bits(fill), hexadecimal=zarr_format == 3)
 
 
 def parse_float(name: str, layout: floats.FloatLayout, value: JSON, zarr_format: ZarrFormat) -> int:
-    """The bits of a document's float for the data type `name`. Raises `MetadataValidationError`."""
+    """Parse a document's float for the data type `name` to its bits. Raises `MetadataValidationError`."""
     try:
         return layout.parse(value, hexadecimal=zarr_format == 3, bare=zarr_format < 3)
     except ValueError as error:
@@ -287,7 +285,7 @@ class Float64(_WideFloat):
 
 
 class Complex(Element):
-    """What all complex types share: two floats of one layout, the real part first."""
+    """Base class of all complex types: two floats of one layout, the real part first."""
 
     layout: ClassVar[floats.FloatLayout]
 
@@ -301,11 +299,11 @@ class Complex(Element):
         return int.from_bytes(data[:half], order), int.from_bytes(data[half:], order)
 
     def default_fill(self) -> Scalar:
-        """0 + 0i."""
+        """Return 0 + 0i."""
         return self._join(0, 0)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """A number, or a pair of what the real type of the same precision takes."""
+        """Accept a number, or a pair of values that the real type of the same precision accepts."""
         scalar = as_scalar(value)
         if scalar is not None:
             if same_type(scalar, self.dtype):
@@ -318,14 +316,14 @@ class Complex(Element):
         return self._join(self.layout.cast(real), self.layout.cast(imaginary))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON list ``[real, imaginary]``, each as for the real type of the same precision."""
+        """Accept a JSON list ``[real, imaginary]``, each as for the real type of the same precision."""
         if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
             raise fill_error(self.name, value, "a list of two: [real, imaginary]")
         real, imaginary = (parse_float(self.name, self.layout, part, zarr_format) for part in value)
         return self._join(real, imaginary)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """``[real, imaginary]``, each as for the real type of the same precision."""
+        """Return ``[real, imaginary]``, each as for the real type of the same precision."""
         return [self.layout.dump(part, hexadecimal=zarr_format == 3) for part in self._split(fill)]
 
 

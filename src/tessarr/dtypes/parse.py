@@ -1,4 +1,4 @@
-"""From a document's or a user's description to a `DataType`: `from_v3`, `from_v2`, `from_numpy`.
+"""Make a `DataType` from a document's or a user's description: `from_v3`, `from_v2`, `from_numpy`.
 
 >>> from_v3("float32"), from_v2("|u1", None), from_numpy("int16").to_json(), from_numpy(str).to_json()
 (Float32(), UInt8(), 'int16', 'string')
@@ -21,7 +21,7 @@ from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError
 from tessarr.types import JSON, AnyDType
 
 DTypeLike: TypeAlias = "npt.DTypeLike | DataType | Mapping[str, JSON]"
-"""What users give as ``dtype``."""
+"""Values that users may pass as ``dtype``."""
 
 _OBJECT_CODECS = {
     "vlen-utf8": "VariableLengthUTF8",
@@ -37,10 +37,10 @@ _OBJECT_CODECS = {
 
 
 def from_v2(dtype: JSON, filters: Sequence[Mapping[str, JSON]] | None) -> DataType:
-    """The type of a v1 or v2 ``dtype``; `filters` is needed for ``"|O"``, where the first object codec decides.
+    """Parse a v1 or v2 ``dtype``; `filters` is needed for ``"|O"``, where the first object codec decides.
 
-    Raises `PickleCodecDisabledError` when any filter is ``pickle``, and `DataTypeValidationError` for anything that is
-    no data type: byte order missing, ``M8`` without unit, ``"|O"`` without object codec.
+    Raises `PickleCodecDisabledError` when any filter is ``pickle``, and `DataTypeValidationError` for an invalid data
+    type: byte order missing, ``M8`` without unit, ``"|O"`` without object codec.
     """
     filters = filters or ()
     if any(item.get("id") == "pickle" for item in filters):
@@ -59,7 +59,7 @@ def from_v2(dtype: JSON, filters: Sequence[Mapping[str, JSON]] | None) -> DataTy
 
 def _pickle_refused() -> PickleCodecDisabledError:
     return PickleCodecDisabledError(
-        "refused to unpickle data: it can run any code",
+        "refused to unpickle data: unpickling can run any code",
         codec="pickle",
         hint="If you trust the data, open it with the software that wrote it and store it again with another object "
         "codec, such as vlen-utf8 or json2",
@@ -90,14 +90,14 @@ def _object_type(name: str, configuration: Mapping[str, JSON]) -> DataType:
 
 
 def from_numpy(dtype: DTypeLike, *, object_codec: str | None = None) -> DataType:
-    """The type that a user means.
+    """Make the data type that a user's `dtype` means.
 
-    A `DataType` is taken as it is; a string is a v3 name (``"bfloat16"``, ``"string"``, ``"r24"``) or else a NumPy name
+    A `DataType` is returned unchanged; a string is a v3 name (``"bfloat16"``, ``"string"``, ``"r24"``) or else a NumPy name
     (``"<i4"``, ``"U7"``, ``"datetime64[ns]"``); a mapping is a v3 object. `str` and `bytes`, and ``U`` and ``S``
     without a length, are the variable-length types. ``object`` needs `object_codec`, the numcodecs id of a v2 filter
     (for ragged arrays ``"vlen-array:<i4"``). A byte order is kept. NumPy's aligned records are packed.
 
-    Raises `DataTypeValidationError` when there is no such type.
+    Raises `DataTypeValidationError` for a dtype without a Zarr data type.
     """
     if isinstance(dtype, DataType):
         return dtype
@@ -158,7 +158,7 @@ def _from_object_codec(object_codec: str | None) -> DataType:
     if name in _OBJECT_CODECS and (argument or name != "vlen-array"):
         return _object_type(_OBJECT_CODECS[name], {"id": name, "dtype": argument})
     raise DataTypeValidationError(
-        "the NumPy dtype object says nothing about what the elements are",
+        "the NumPy dtype object does not say what the elements are",
         got=f"object_codec={object_codec!r}",
         hint="Use dtype=str for text or dtype=bytes for bytes; for Zarr v2 name an object_codec: "
         f"{', '.join(_OBJECT_CODECS)} (ragged arrays: 'vlen-array:<i4')",

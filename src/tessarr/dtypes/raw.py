@@ -15,8 +15,8 @@ The three named v3 forms take ``{"length_bytes": N}``. In v2 the fill value is B
 >>> RawBytes(length=3).to_json(), FixedLengthUTF32(length=12).to_json()
 ('r24', {'name': 'fixed_length_utf32', 'configuration': {'length_bytes': 48}})
 
-Differences: `raw_bytes` and `null_terminated_bytes` are not registered; a document that says ``raw_bytes`` is written
-back so. v2 fill values ``0`` and ``""``, which some writers put where Base64 belongs, are read as zero bytes, with a
+Differences: `raw_bytes` and `null_terminated_bytes` are not registered; a document with ``raw_bytes`` is written
+back with that name. v2 fill values ``0`` and ``""``, which some writers store instead of Base64, are read as zero bytes, with a
 warning for ``S`` and ``V``.
 Source: Zarr v3.1 core, "Data types" (r*); Zarr v2, "Fill value encoding".
 """
@@ -54,7 +54,7 @@ from tessarr.types import JSON, AnyDType, ZarrFormat
 
 
 class _FixedBytes(Element):
-    """A stated number of bytes."""
+    """Base class of types with a stated number of bytes."""
 
     length: int
     """Bytes per element."""
@@ -75,22 +75,21 @@ class _FixedBytes(Element):
         return np.dtype(f"{self.kind}{self.length}")
 
     def to_v2(self) -> JSON:
-        """``"|V3"`` or ``"|S3"``."""
+        """Return ``"|V3"`` or ``"|S3"``."""
         return f"|{self.kind}{self.length}"
 
     def default_fill(self) -> Scalar:
-        """Zero bytes."""
+        """Return zero bytes."""
         return self._padded(b"")
 
     def _padded(self, data: bytes) -> Scalar:
         return from_bytes(data.ljust(self.length, b"\0"), self.dtype)
 
     def fill_diagnostics(self, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
-        """See `DataType.fill_diagnostics`."""
         return old_zero_diagnostics(str(self.to_v2()), value, zarr_format)
 
     def _decode(self, value: JSON, zarr_format: ZarrFormat) -> bytes:
-        """The bytes of a Base64 fill value, or the zeros of old v2 writers."""
+        """Decode a Base64 fill value, or the zeros of old v2 writers."""
         if zarr_format < 3 and is_old_zero(value):
             return bytes(self.length)
         return decode_base64(self.name, value)
@@ -108,7 +107,7 @@ class RawBytes(_FixedBytes):
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """From ``r<N>``, or from ``raw_bytes`` with ``length_bytes``."""
+        """Parse ``r<N>``, or ``raw_bytes`` with ``length_bytes``."""
         if name == "raw_bytes":
             made = cls(length=length_bytes_of(name, configuration))
             made.__dict__["_spelling"] = "raw_bytes"
@@ -125,13 +124,13 @@ class RawBytes(_FixedBytes):
         return cls(length=nbits // 8)
 
     def to_json(self) -> JSON:
-        """``r<N>``, or ``raw_bytes`` where that was read."""
+        """Return ``r<N>``, or ``raw_bytes`` where that was read."""
         if self._spelling == "raw_bytes":
             return {"name": "raw_bytes", "configuration": {"length_bytes": self.length}}
         return f"r{8 * self.length}"
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Exactly as many bytes, or a NumPy void scalar of this length."""
+        """Accept exactly as many bytes, or a NumPy void scalar of this length."""
         scalar = as_scalar(value)
         if scalar is not None and scalar.dtype.kind in "VS":
             value = scalar.tobytes()
@@ -143,7 +142,7 @@ class RawBytes(_FixedBytes):
         return self._padded(data)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """v3 ``r<N>``: a list of one integer (0 to 255) per byte; otherwise Base64 of the bytes."""
+        """Accept, for v3 ``r<N>``, a list of one integer (0 to 255) per byte; otherwise Base64 of the bytes."""
         if zarr_format < 3 or self._spelling == "raw_bytes":
             decoded = self._decode(value, zarr_format)
             if len(decoded) != self.length:
@@ -155,13 +154,13 @@ class RawBytes(_FixedBytes):
         return self._padded(data)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """v3 ``r<N>``: a list of integers; otherwise Base64."""
+        """Return, for v3 ``r<N>``, a list of integers; otherwise Base64."""
         data = fill.tobytes()
         return list(data) if zarr_format == 3 and self._spelling == "r" else encode_base64(data)
 
 
 def byte_list(value: JSON) -> bytes | None:
-    """The bytes of a JSON list of integers from 0 to 255; ``None`` for anything else."""
+    """Return the bytes of a JSON list of integers from 0 to 255; ``None`` for anything else."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         return None
     if any(type(item) is not int or not 0 <= item <= 255 for item in value):
@@ -177,15 +176,15 @@ class NullTerminatedBytes(_FixedBytes):
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """From ``length_bytes``."""
+        """Parse ``length_bytes``."""
         return cls(length=length_bytes_of(name, configuration))
 
     def to_json(self) -> JSON:
-        """The object form."""
+        """Return the object form."""
         return {"name": self.name, "configuration": {"length_bytes": self.length}}
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Bytes, or ASCII text, of at most `length`."""
+        """Accept bytes, or ASCII text, of at most `length`."""
         scalar = as_scalar(value)
         if scalar is not None:
             value = scalar.item()
@@ -198,14 +197,14 @@ class NullTerminatedBytes(_FixedBytes):
         return self._padded(data)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """Base64 of at most `length` bytes; v2 also the ``0`` and ``""`` of old writers, with a warning."""
+        """Accept Base64 of at most `length` bytes; in v2 also the ``0`` and ``""`` of old writers, with a warning."""
         data = self._decode(value, zarr_format)
         if len(data) > self.length:
             raise fill_error(self.name, value, f"Base64 of at most {self.length} bytes")
         return self._padded(data)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """Base64: of all `length` bytes in v2, without trailing NULs in v3."""
+        """Return Base64: of all `length` bytes in v2, without trailing NULs in v3."""
         data = fill.tobytes()
         return encode_base64(data if zarr_format < 3 else data.rstrip(b"\0"))
 
@@ -237,30 +236,30 @@ class FixedLengthUTF32(Ordered):
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """From ``length_bytes``, a multiple of 4."""
+        """Parse ``length_bytes``, a multiple of 4."""
         return cls(length=length_bytes_of(name, configuration, 4))
 
     def to_json(self) -> JSON:
-        """The object form."""
+        """Return the object form."""
         return {"name": self.name, "configuration": {"length_bytes": 4 * self.length}}
 
     def default_fill(self) -> Scalar:
-        """Empty text."""
+        """Return empty text."""
         return self._make("")
 
     def _make(self, text: str) -> Scalar:
         if len(check_text(text).rstrip("\0")) > self.length:
-            raise ValueError(f"it has {len(text)} characters, and at most {self.length} fit")
+            raise ValueError(f"it has {len(text)} characters; at most {self.length} fit")
         scalar = np.array(text.rstrip("\0"), dtype=self.dtype)
         scalar.flags.writeable = False
         return scalar
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Text of at most `length` characters."""
+        """Accept text of at most `length` characters."""
         return self._make(text_of(value))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """The text as a JSON string; v2 also 0, which zarr-python wrote for empty text."""
+        """Accept a JSON string; in v2 also 0, which zarr-python wrote for empty text."""
         if zarr_format < 3 and is_old_zero(value):
             return self.default_fill()
         try:
@@ -271,5 +270,5 @@ class FixedLengthUTF32(Ordered):
         raise fill_error(self.name, value, "a JSON string")
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """The text, without trailing NULs."""
+        """Return the text, without trailing NULs."""
         return str(fill.item())

@@ -1,13 +1,13 @@
 """Integers of 2 and 4 bits, floats of 4 to 16 bits, and complex numbers of such floats.
 
 Registered extension data types; in memory they are the dtypes of the package `ml_dtypes` (extra ``tessarr[ml]``), one
-byte per element (two for bfloat16). ``float8_e4m3fn`` is not registered; TensorStore has it, and so have we.
+byte per element (two for bfloat16). ``float8_e4m3fn`` is not registered; TensorStore has it, and so has tessarr.
 
 >>> BFloat16().to_json(), Float8E5M2().layout.parse("NaN")
 ('bfloat16', 126)
 
 A complex type of small floats has no NumPy counterpart: its dtype is structured, ``[("real", …), ("imag", …)]``.
-v2 has no typestr for these types; TensorStore writes the bare v3 name as v2 ``dtype``, and so do we.
+v2 has no typestr for these types; TensorStore writes the bare v3 name as v2 ``dtype``, and so does tessarr.
 
 Limits: hexadecimal fill values of types with fewer than 8 bits must not set the unused upper bits.
 ``float8_e8m0fnu`` holds no zero; its default fill value is the element whose bits are 0, 2**-127.
@@ -29,7 +29,7 @@ from tessarr.types import JSON, AnyDType
 
 
 def _ml_dtype(name: str) -> AnyDType:
-    """The dtype `name` of `ml_dtypes`. Raises `MissingDependencyError`."""
+    """Return the dtype `name` of `ml_dtypes`. Raises `MissingDependencyError`."""
     try:
         import ml_dtypes
     except ImportError as error:
@@ -57,7 +57,7 @@ class _OneByte(Plain):
         return 1
 
     def to_v2(self) -> JSON:
-        """The v3 name, as TensorStore writes it."""
+        """Return the v3 name, as TensorStore writes it."""
         return self.name
 
 
@@ -105,7 +105,7 @@ class BFloat16(Floating, Ordered, Plain):
         return 2
 
     def to_v2(self) -> JSON:
-        """``"bfloat16"``, as TensorStore writes it, which is little-endian there."""
+        """Return ``"bfloat16"``, as TensorStore writes it; v2 has it in little-endian only."""
         if self.endianness == "big":
             raise DataTypeValidationError("v2 cannot express a big-endian bfloat16", hint="Use little-endian")
         return self.name
@@ -203,12 +203,12 @@ class _SmallComplex(Complex, Plain):
         return 2 * self.layout.nbytes
 
     def to_v2(self) -> JSON:
-        """The v3 name."""
+        """Return the v3 name."""
         return self.name
 
 
 class _WideSmallComplex(Ordered, _SmallComplex):
-    """Parts of two bytes."""
+    """A complex type with parts of two bytes."""
 
     part: ClassVar[type[Ordered]]
 
@@ -222,7 +222,7 @@ class _WideSmallComplex(Ordered, _SmallComplex):
         return np.dtype([("real", part), ("imag", part)])
 
     def to_v2(self) -> JSON:
-        """The v3 name, which is little-endian."""
+        """Return the v3 name, which is little-endian."""
         if self.endianness == "big":
             raise DataTypeValidationError(f"v2 cannot express a big-endian {self.name}", hint="Use little-endian")
         return self.name

@@ -47,7 +47,7 @@ from tessarr.errors import DataTypeValidationError, MetadataValidationError, Pro
 from tessarr.types import JSON, AnyDType, Shape, ZarrFormat
 
 MAX_NESTING = 64
-"""Deeper records are refused: they only come from hostile documents."""
+"""Deepest nesting that is read: deeper records are hostile documents."""
 
 
 class Field(NamedTuple):
@@ -79,7 +79,7 @@ class Struct(Element):
 
     @property
     def fields(self) -> tuple[tuple[str, DataType] | tuple[str, DataType, Shape], ...]:
-        """The fields as they were given: ``(name, data_type)``, with a shape where a field is a subarray."""
+        """The fields as they were passed: ``(name, data_type)``, with a shape for subarrays."""
         return tuple(member if member.shape else (member.name, member.data_type) for member in self.members)
 
     @cached_property
@@ -106,7 +106,7 @@ class Struct(Element):
 
     @cached_property
     def orders(self) -> frozenset[str]:
-        """The byte orders (``"<"``, ``">"``) that fields have."""
+        """The byte orders (``"<"``, ``">"``) of the fields."""
         found: set[str] = set()
         for member in self.members:
             if isinstance(member.data_type, Struct):
@@ -118,11 +118,11 @@ class Struct(Element):
 
     @property
     def has_byteorder(self) -> bool:
-        """Whether a field has one."""
+        """Whether a field has a byte order."""
         return bool(self.orders)
 
     def with_byteorder(self, order: str) -> DataType:
-        """The same record with every field in `order`."""
+        """Return the same record with every field in `order`."""
         made = type(self)(fields=[m._replace(data_type=m.data_type.with_byteorder(order)) for m in self.members])
         made.__dict__["_legacy"] = self._legacy
         return self if made == self else made
@@ -131,7 +131,7 @@ class Struct(Element):
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """From ``fields``: objects with ``name`` and ``data_type``; for ``structured`` also ``[name, data_type]``."""
+        """Parse ``fields``: objects with ``name`` and ``data_type``; for ``structured`` also ``[name, data_type]``."""
         fields = configuration_of(name, configuration, ("fields",))["fields"]
         if isinstance(fields, str) or not isinstance(fields, Sequence) or not fields:
             message = f"must be a list of at least one field, got {fields!r}"
@@ -152,7 +152,7 @@ class Struct(Element):
         return made
 
     def to_json(self) -> JSON:
-        """The object form, always named ``struct``.
+        """Return the object form, always named ``struct``.
 
         Raises `DataTypeValidationError` for subarray fields and for fields of different byte orders.
         """
@@ -172,14 +172,14 @@ class Struct(Element):
             raise DataTypeValidationError(
                 "a v3 struct cannot hold subarray fields",
                 got=f"field {member.name!r} of shape {list(member.shape)}",
-                hint="Store the field as an array of its own, or as several fields",
+                hint="Store the field as a separate array, or as several fields",
             )
 
     @classmethod
     def from_v2(cls, value: Sequence[JSON], parse: Callable[[JSON], DataType]) -> Self:
-        """From a v2 ``dtype`` list; `parse` makes the type of one field.
+        """Parse a v2 ``dtype`` list; `parse` makes the type of one field.
 
-        As in NumPy, a field without a name is called after its position (``f1``). A subarray shape may be one integer.
+        As in NumPy, a field without a name is named after its position (``f1``). A subarray shape may be one integer.
         """
         members = []
         for position, item in enumerate(value):
@@ -195,7 +195,7 @@ class Struct(Element):
         return cls(fields=members)
 
     def to_v2(self) -> JSON:
-        """The list form; subarray shapes as lists."""
+        """Return the list form; subarray shapes as lists."""
         return [
             [member.name, member.data_type.to_v2(), *([list(member.shape)] if member.shape else [])]
             for member in self.members
@@ -204,14 +204,14 @@ class Struct(Element):
     # -- fill values -----------------------------------------------------------------------------------------
 
     def default_fill(self) -> Scalar:
-        """Every field its default."""
+        """Return the record of all fields' defaults."""
         return self._join(member.data_type.default_fill().tobytes() * prod(member.shape) for member in self.members)
 
     def _join(self, parts: Any) -> Scalar:
         return from_bytes(b"".join(parts), self.dtype)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """A NumPy record, a mapping by field name, a sequence in field order, or 0 for zero bytes."""
+        """Accept a NumPy record, a mapping by field name, a sequence in field order, or 0 for zero bytes."""
         scalar = as_scalar(value)
         names = [member.name for member in self.members]
         if scalar is not None and scalar.dtype == self.dtype:
@@ -231,11 +231,12 @@ class Struct(Element):
         return self._join(_cast_member(member, item) for member, item in zip(self.members, value, strict=True))
 
     def fill_diagnostics(self, value: JSON, zarr_format: ZarrFormat) -> tuple[str, ...]:
-        """See `DataType.fill_diagnostics`."""
         return old_zero_diagnostics(str(self.to_v2()), value, zarr_format)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """v3: an object with the fill value of every field; v2, and v3 ``structured``: Base64 of one element."""
+        """Parse, in v3, an object with the fill value of every field; in v2, and v3 ``structured``, Base64 of one
+        element.
+        """
         if zarr_format < 3 and is_old_zero(value):
             return from_bytes(bytes(self.itemsize), self.dtype)
         if zarr_format == 3 and isinstance(value, Mapping):
@@ -266,7 +267,9 @@ class Struct(Element):
         return self._join(parts)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """v3: an object with every field; v1 and v2: Base64 of one element in the declared byte orders."""
+        """Return, in v3, an object with every field; in v1 and v2, Base64 of one element in the declared byte
+        orders.
+        """
         if zarr_format < 3:
             return encode_base64(fill.astype(self.dtype, copy=False).tobytes())
         for member in self.members:
@@ -294,7 +297,7 @@ def _wrong(members: Sequence[Field]) -> Any:
             yield Problem((*place, "name"), "value", f"{member.name!r} is used twice")
         seen.add(member.name)
         if member.data_type.itemsize is None:
-            message = f"must have a fixed size, which {member.data_type.name} has not"
+            message = f"must have a fixed size, unlike {member.data_type.name}"
             yield Problem((*place, "data_type"), "value", message)
 
 
@@ -321,6 +324,6 @@ def _bad_v2_field(item: object, expected: str) -> DataTypeValidationError:
 
 
 def _cast_member(member: Field, value: object) -> bytes:
-    if member.shape:  # NumPy's casting rules hold inside subarrays
+    if member.shape:  # NumPy's casting rules apply inside subarrays
         return np.broadcast_to(np.asarray(value, dtype=member.data_type.dtype), member.shape).tobytes()
     return member.data_type.cast_fill(value).tobytes()

@@ -39,7 +39,7 @@ NAT = -(2**63)
 
 
 class _Time(Ordered):
-    """What both share."""
+    """Base class of both."""
 
     kind: ClassVar[str]
     unit: str
@@ -82,16 +82,16 @@ class _Time(Ordered):
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
-        """From ``unit`` and ``scale_factor``, both required."""
+        """Parse ``unit`` and ``scale_factor``, both required."""
         found = configuration_of(name, configuration, ("unit", "scale_factor"))
         return cls(unit=found["unit"], scale_factor=found["scale_factor"])  # type: ignore[arg-type]
 
     def to_json(self) -> JSON:
-        """The object form."""
+        """Return the object form."""
         return {"name": self.name, "configuration": {"unit": self.unit, "scale_factor": self.scale_factor}}
 
     def to_v2(self) -> JSON:
-        """Such as ``"<M8[10us]"``.
+        """Return a typestr such as ``"<M8[10us]"``.
 
         Raises `DataTypeValidationError` for the unit ``generic``, which v2 does not allow.
         """
@@ -102,7 +102,7 @@ class _Time(Ordered):
         return f"{self.order}{self.code}"
 
     def default_fill(self) -> Scalar:
-        """NaT."""
+        """Return NaT."""
         return self._make(NAT)
 
     def _make(self, count: int) -> Scalar:
@@ -111,7 +111,7 @@ class _Time(Ordered):
         return from_bits(count % 2**64, self.dtype)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """A NumPy, Python or ISO 8601 time that this unit can express exactly, ``"NaT"``, or a count."""
+        """Accept a NumPy, Python or ISO 8601 time that this unit can express exactly, ``"NaT"``, or a count."""
         scalar = as_scalar(value)
         if scalar is not None and scalar.dtype.kind in "iu":
             value = scalar.item()
@@ -134,7 +134,7 @@ class _Time(Ordered):
         return from_bits(to_bits(cast), self.dtype)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON integer of 64 bits, or ``"NaT"``; v1 and v2 also an integer written as a float."""
+        """Accept a JSON integer of 64 bits, or ``"NaT"``; in v1 and v2 also an integer written as a float."""
         if value == "NaT":
             return self._make(NAT)
         if zarr_format < 3 and isinstance(value, float) and value.is_integer():
@@ -144,7 +144,7 @@ class _Time(Ordered):
         return self._make(value)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """The count; NaT is ``"NaT"`` in v3 and −2**63 in v1 and v2."""
+        """Return the count; NaT is ``"NaT"`` in v3 and −2**63 in v1 and v2."""
         bits = to_bits(fill)
         count = bits - 2**64 if bits >= 2**63 else bits
         return "NaT" if count == NAT and zarr_format == 3 else count

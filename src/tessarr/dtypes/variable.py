@@ -47,7 +47,7 @@ from tessarr.errors import DataTypeValidationError
 from tessarr.types import JSON, AnyDType, ZarrFormat
 
 Parse: TypeAlias = Callable[[JSON, None], DataType]
-"""From a v2 ``dtype`` that is no object type to the data type."""
+"""Makes the data type of a v2 ``dtype`` that is not an object type."""
 
 
 class _Variable(Element):
@@ -62,11 +62,11 @@ class _Variable(Element):
         return None
 
     def to_v2(self) -> JSON:
-        """``"|O"``; the filter says the rest."""
+        """Return ``"|O"``; the filter says which type it is."""
         return "|O"
 
     def _box(self, value: object) -> Scalar:
-        """`value` itself as one element, also where it is a list or an array."""
+        """Hold `value` itself as one element, also if it is a list or an array."""
         box = np.empty((), dtype=self.dtype)
         box[()] = value
         box.flags.writeable = False
@@ -85,15 +85,17 @@ class VariableLengthUTF8(_Variable, Plain):
         return np.dtypes.StringDType()  # type: ignore[no-any-return,unused-ignore]
 
     def default_fill(self) -> Scalar:
-        """Empty text."""
+        """Return empty text."""
         return self._box("")
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Text."""
+        """Accept text."""
         return self._box(check_text(text_of(value)))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON string; v2 also the 0 that zarr-python wrote when no fill was given, which its readers show as "0"."""
+        """Accept a JSON string; in v2 also the 0 that zarr-python wrote for no fill value, which its readers show as
+        "0".
+        """
         if zarr_format < 3 and type(value) is int:
             return self._box(str(value))
         try:
@@ -104,7 +106,7 @@ class VariableLengthUTF8(_Variable, Plain):
         raise fill_error(self.name, value, "a JSON string")
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """The text."""
+        """Return the text."""
         return str(fill.item())
 
 
@@ -115,11 +117,11 @@ class VariableLengthBytes(_Variable, Plain):
     object_codec: ClassVar[str | None] = "vlen-bytes"
 
     def default_fill(self) -> Scalar:
-        """No bytes."""
+        """Return no bytes."""
         return self._box(b"")
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Bytes."""
+        """Accept bytes."""
         scalar = as_scalar(value)
         if scalar is not None:
             value = scalar.item()
@@ -128,7 +130,7 @@ class VariableLengthBytes(_Variable, Plain):
         return self._box(bytes(value))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """Base64; v3 also a list of integers from 0 to 255; v2 also 0 for no bytes."""
+        """Accept Base64; in v3 also a list of integers from 0 to 255; in v2 also 0 for no bytes."""
         if zarr_format < 3 and is_old_zero(value):
             return self.default_fill()
         listed = byte_list(value) if zarr_format == 3 else None
@@ -137,23 +139,23 @@ class VariableLengthBytes(_Variable, Plain):
         return self._box(decode_base64(self.name, value) if listed is None else listed)
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """Base64."""
+        """Return Base64."""
         return encode_base64(fill.item())
 
 
 class _V2Objects(_Variable):
-    """Objects that only a v2 filter can store."""
+    """Base class of objects that only a v2 filter can store."""
 
     name = "object"
     object_codec: ClassVar[str | None]
 
     @classmethod
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:  # noqa: ARG003
-        """Always raises `DataTypeValidationError`: v3 has no such type."""
+        """Raise `DataTypeValidationError`: v3 has no such type."""
         raise cls._not_v3()
 
     def to_json(self) -> JSON:
-        """Always raises `DataTypeValidationError`: v3 has no such type."""
+        """Raise `DataTypeValidationError`: v3 has no such type."""
         raise self._not_v3()
 
     @classmethod
@@ -165,23 +167,23 @@ class _V2Objects(_Variable):
 
     @classmethod
     def from_filter(cls, configuration: Mapping[str, JSON], parse: Parse) -> Self:  # noqa: ARG003
-        """From the filter's v2 object."""
+        """Make the type from the filter's v2 object."""
         return cls()
 
     def default_fill(self) -> Scalar:
-        """None."""
+        """Return None."""
         return self._box(None)
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Any value that JSON can hold."""
+        """Accept any value that JSON can express."""
         return self._box(plain(value))
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """Any JSON value, as it is."""
+        """Accept any JSON value."""
         return self._box(plain(value))
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """The value."""
+        """Return the value."""
         return plain(fill[()])  # type: ignore[no-any-return]
 
 
@@ -203,15 +205,15 @@ class Categories(_V2Objects):
     object_codec = "categorize"
 
     def default_fill(self) -> Scalar:
-        """Empty text, which is what ``categorize`` gives for values outside its list."""
+        """Return empty text, which ``categorize`` gives for values outside its list."""
         return self._box("")
 
     def cast_fill(self, value: Any) -> Scalar:
-        """Text."""
+        """Accept text."""
         return self._box(VariableLengthUTF8().cast_fill(value).item())
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A JSON string, or 0 for empty text."""
+        """Accept a JSON string, or 0 for empty text."""
         return self._box(VariableLengthUTF8().parse_fill(value, zarr_format).item())
 
 
@@ -220,7 +222,7 @@ class RaggedArrays(_V2Objects):
 
     object_codec = "vlen-array"
     data_type: DataType
-    """Of the elements of each array."""
+    """Data type of the elements of each array."""
 
     def __init__(self, *, data_type: DataType) -> None:
         self.__dict__["data_type"] = data_type
@@ -233,22 +235,22 @@ class RaggedArrays(_V2Objects):
 
     @classmethod
     def from_filter(cls, configuration: Mapping[str, JSON], parse: Parse) -> Self:
-        """From ``{"id": "vlen-array", "dtype": "<i4"}``; `parse` makes the type of an element."""
+        """Parse ``{"id": "vlen-array", "dtype": "<i4"}``; `parse` makes the type of an element."""
         return cls(data_type=parse(configuration.get("dtype"), None))
 
     def default_fill(self) -> Scalar:
-        """An array of no elements."""
+        """Return an array of no elements."""
         return self.cast_fill([])
 
     def cast_fill(self, value: Any) -> Scalar:
-        """A one-dimensional array."""
+        """Accept a one-dimensional array."""
         array = np.array(value, dtype=self.data_type.dtype)
         if array.ndim != 1:
             raise ValueError(f"not a one-dimensional array: {value!r}")
         return self._box(array)
 
     def parse_fill(self, value: JSON, zarr_format: ZarrFormat) -> Scalar:
-        """A list of fill values of the element type, or 0 for no elements."""
+        """Accept a list of fill values of the element type, or 0 for no elements."""
         if is_old_zero(value):
             return self.default_fill()
         if not isinstance(value, list | tuple):
@@ -258,5 +260,5 @@ class RaggedArrays(_V2Objects):
         return self._box(np.frombuffer(data, dtype=self.data_type.dtype))
 
     def dump_fill(self, fill: Scalar, zarr_format: ZarrFormat) -> JSON:
-        """A list."""
+        """Return a list."""
         return [self.data_type.dump_fill(np.asarray(item), zarr_format) for item in fill[()]]

@@ -1,4 +1,4 @@
-"""Chunk and shard shapes chosen by bytes, and every spelling of ``chunks=`` turned into a grid.
+"""Choose chunk and shard shapes by size in bytes, and make a grid of every spelling of ``chunks=``.
 
 >>> guess_chunks((10_000, 10_000), 8)
 (358, 358)
@@ -7,7 +7,7 @@
 >>> normalize_chunks((100, -1), (1000, 50), 8), normalize_chunks("100MB", (2**20, 2**10), 8).chunk_shape
 (RegularGrid((100, 50)), (12193, 1024))
 
-Shapes are found by arithmetic on the axes, whatever the number of chunks.
+Shapes are computed from the axes; the time does not depend on the number of chunks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHUNK_NBYTES = 1 << 20
 SHARD_NBYTES = 128 << 20
 """Target for a shard, decoded."""
 SHARD_NBYTES_MAX = 1 << 30
-"""Shards grow up to this to keep an array within `SHARDS_MAX` objects."""
+"""Limit up to which shards grow to keep an array within `SHARDS_MAX` objects."""
 SHARDS_MAX = 10_000
 """Objects that an array may have before shards are made larger than `SHARD_NBYTES`."""
 
@@ -44,16 +44,16 @@ _NBYTES = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]I?)?B\s*", re.ASCII | r
 
 
 def guess_chunks(shape: Shape, itemsize: int, *, target_nbytes: int = CHUNK_NBYTES) -> Shape:
-    """A chunk shape of at most `target_nbytes` bytes (one element at least) for elements of `itemsize` bytes.
+    """Choose a chunk shape of at most `target_nbytes` bytes (one element at least) for elements of `itemsize` bytes.
 
-    Chunks are as near to a cube as the array allows, and divide each axis as evenly as they can. An axis of length 0 is
-    taken for one that will grow.
+    Chunks are as near to a cube as the array allows, and divide each axis as evenly as possible. An axis of length 0 is
+    expected to grow.
     """
     return _even(shape, _fill([length or None for length in shape], max(1, target_nbytes // max(1, itemsize))))
 
 
 def guess_shards(shape: Shape, chunk_shape: Shape, itemsize: int, *, target_nbytes: int = SHARD_NBYTES) -> Shape:
-    """A shard shape, a multiple of `chunk_shape`, of about `target_nbytes` bytes and at most the whole array.
+    """Choose a shard shape, a multiple of `chunk_shape`, of about `target_nbytes` bytes and at most the whole array.
 
     The target is raised, up to `SHARD_NBYTES_MAX`, for arrays of more than `SHARDS_MAX` shards.
     """
@@ -67,7 +67,7 @@ def guess_shards(shape: Shape, chunk_shape: Shape, itemsize: int, *, target_nbyt
 
 
 def _fill(lengths: Sequence[int | None], budget: int) -> list[int]:
-    """Sides of a box of at most `budget` cells, as equal as `lengths` allow (``None``: no limit)."""
+    """Find the sides of a box of at most `budget` cells, as equal as `lengths` allow (``None``: no limit)."""
     sides = [1] * len(lengths)
     order = sorted(range(len(lengths)), key=lambda i: (lengths[i] is None, lengths[i] or 0))
     for done, i in enumerate(order):
@@ -79,7 +79,7 @@ def _fill(lengths: Sequence[int | None], budget: int) -> list[int]:
 
 
 def _root(value: int, degree: int) -> int:
-    """The largest integer whose power of `degree` is at most `value` (at least 1)."""
+    """Return the largest integer whose power of `degree` is at most `value` (at least 1)."""
     low, high = 1, 1 << (value.bit_length() // degree + 1)
     while high - low > 1:
         middle = (low + high) // 2
@@ -88,14 +88,14 @@ def _root(value: int, degree: int) -> int:
 
 
 def _even(lengths: Sequence[int], sides: Sequence[int]) -> Shape:
-    """`sides` shortened so that the same number of pieces divides each of `lengths` evenly."""
+    """Shorten `sides` so that the same number of pieces divides each of `lengths` evenly."""
     return tuple(
         -(-length // -(-length // side)) if length else side for length, side in zip(lengths, sides, strict=True)
     )
 
 
 def parse_nbytes(text: str) -> int:
-    """Bytes from text such as ``"100MB"``, ``"1.5 GiB"`` or ``"512 B"`` (KB = 1000 bytes, KiB = 1024).
+    """Parse a size such as ``"100MB"``, ``"1.5 GiB"`` or ``"512 B"`` (KB = 1000 bytes, KiB = 1024).
 
     Raises `ValueError` for anything else, and for less than one byte.
     """
@@ -109,7 +109,7 @@ def parse_nbytes(text: str) -> int:
 def normalize_chunks(
     chunks: Chunks | None, shape: Shape, itemsize: int, *, target_nbytes: int = CHUNK_NBYTES
 ) -> ChunkGrid:
-    """The grid that a user's ``chunks=`` means for an array of `shape` with elements of `itemsize` bytes.
+    """Make the grid that a user's ``chunks=`` means for an array of `shape` with elements of `itemsize` bytes.
 
     ======================  ==========================================================================
     ``"auto"``              chosen by `guess_chunks`
@@ -120,7 +120,7 @@ def normalize_chunks(
     ``[[10, 20], 5]``       a list for an axis gives its chunk lengths: a `RectilinearGrid`
     ======================  ==========================================================================
 
-    NumPy integers and 1-d integer arrays are as good as Python's. A whole axis of length 0 gets chunks of 1.
+    NumPy integers and 1-d integer arrays are accepted like Python's. A whole axis of length 0 gets chunks of 1.
 
     Raises `ValueError` for ``True``, ``None``, too few or too many entries, and lengths that are not positive integers.
     """
@@ -149,7 +149,7 @@ def normalize_chunks(
 
 
 def _length(entry: Any, whole: int) -> Any:
-    """One axis of ``chunks``: -1 and ``None`` as the `whole` axis, sequences as lists, the rest as it is."""
+    """Normalize one axis of ``chunks``: -1 and ``None`` to the `whole` axis, sequences to lists."""
     if entry is None or (isinstance(entry, int | np.integer) and not isinstance(entry, bool) and entry == -1):
         return whole
     return list(entry) if isinstance(entry, list | tuple | np.ndarray) else entry

@@ -3,7 +3,7 @@
 Source: zarr-extensions, ``chunk-grids/rectilinear``; successor of ZEP 3.
 
 An axis is an integer (repeated as often as the array needs) or a list of lengths; inside a list, ``[length, count]``
-is a run. The JSON spelling that was read is kept.
+is a run. Writing keeps the JSON spelling that was read.
 
 >>> spelling = [4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]
 >>> grid = RectilinearGrid.from_json({"kind": "inline", "chunk_shapes": spelling}, (6, 6, 6, 6, 6))
@@ -12,9 +12,9 @@ is a run. The JSON spelling that was read is kept.
 >>> grid.to_json()["configuration"]["chunk_shapes"] == spelling
 True
 
-Lengths are positive and add up to at least the array's; surplus chunks hold no element and are never stored. The
-chunk that reaches over the array's edge is stored at its declared length, as in the regular grid. v1 and v2 have no
-such grid. A bare ``[4, 2]`` is two chunks of 4 and 2, ``[[4, 2]]`` is two chunks of 4. zarr-python reads and writes this
+Lengths are positive and add up to at least the array's; surplus chunks hold no element and are never stored. A chunk
+that extends beyond the array's edge is stored at its declared length, as in the regular grid. v1 and v2 have no such
+grid. A bare ``[4, 2]`` is two chunks of 4 and 2, ``[[4, 2]]`` is two chunks of 4. zarr-python reads and writes this
 grid from 3.2 on when its option ``array.rectilinear_chunks`` is set; zarrs does too, and once called it ``rectangular``.
 """
 
@@ -32,16 +32,16 @@ from tessarr.grids.regular import RegularAxis
 from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 Run: TypeAlias = tuple[int, int]
-"""A chunk length and how often it repeats."""
+"""A chunk length and its number of repetitions."""
 
 ChunkLengths: TypeAlias = int | Sequence[int | Sequence[int]]
-"""One axis as it is written: a length, or a list of lengths and ``[length, count]`` runs."""
+"""One axis as it is spelled: a length, or a list of lengths and ``[length, count]`` runs."""
 
 
 class VariedAxis:
-    """An axis of `length` elements cut into chunks given as runs of equal ones.
+    """Cut an axis of `length` elements into chunks given as runs of equal ones.
 
-    Memory and time are proportional to the runs (logarithmic for single questions), never to the chunks.
+    Memory and time are proportional to the number of runs (logarithmic for a single lookup), never to that of chunks.
 
     Raises `ValueError` when the runs hold fewer than `length` elements.
     """
@@ -81,28 +81,28 @@ class VariedAxis:
         return hash((self.length, *self._runs))
 
     def start(self, index: int) -> int:
-        """First element of chunk `index`, which is below `nchunks`."""
+        """Return the first element of chunk `index`, which is below `nchunks`."""
         run = bisect_right(self._ends, index)
         size, count = self._runs[run]
         return self._starts[run] + (index - (self._ends[run] - count)) * size
 
     def size(self, index: int) -> int:
-        """Elements that chunk `index`, which is below `nchunks`, stores, the part beyond the array's edge included."""
+        """Return how many elements chunk `index`, which is below `nchunks`, stores, also beyond the array's edge."""
         return self._runs[bisect_right(self._ends, index)][0]
 
     def find(self, position: int) -> int:
-        """The chunk that holds element `position` (``0 <= position < length``)."""
+        """Return the chunk that holds element `position` (``0 <= position < length``)."""
         run = bisect_right(self._starts, position) - 1
         size, count = self._runs[run]
         return self._ends[run] - count + (position - self._starts[run]) // size
 
     def find_many(self, positions: AnyArray) -> AnyArray:
-        """`find` for an int64 array; int64 result of the same shape."""
+        """Apply `find` to an int64 array; int64 result of the same shape."""
         if not self.nchunks:
             return np.zeros_like(positions)
         starts = np.array(self._starts, np.int64)
         run = np.searchsorted(starts, positions, side="right") - 1
-        # A length beyond int64 only belongs to a chunk that reaches over the edge; any length past it divides alike.
+        # Only a chunk that extends beyond the edge can have a length beyond int64; any length past the edge divides alike.
         sizes = np.array([min(size, self.length) for size, _ in self._runs], np.int64)
         firsts = np.array([end - count for end, (_, count) in zip(self._ends, self._runs, strict=True)], np.int64)
         return np.asarray(firsts[run] + (positions - starts[run]) // sizes[run])
@@ -114,7 +114,7 @@ class VariedAxis:
 
 
 class RectilinearGrid(ChunkGrid):
-    """A chunk grid of `chunk_shapes`, one entry per axis.
+    """Cut an array into chunks of `chunk_shapes`, one entry per axis.
 
     Raises `MetadataValidationError` (a `ValueError`) listing every problem.
     """
@@ -140,7 +140,7 @@ class RectilinearGrid(ChunkGrid):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON], shape: Shape) -> Self:
-        """From a v3 ``chunk_grid`` configuration.
+        """Parse a v3 ``chunk_grid`` configuration.
 
         Raises `MetadataValidationError` listing every problem, located relative to the configuration.
         Source: zarr-extensions, ``chunk-grids/rectilinear``.
@@ -168,14 +168,14 @@ class RectilinearGrid(ChunkGrid):
         return cls(cast("Sequence[ChunkLengths]", axes))
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_grid`` object, each axis spelled as it was given."""
+        """Return the v3 ``chunk_grid`` object, each axis in its original spelling."""
         return {
             "name": "rectilinear",
             "configuration": {"kind": "inline", "chunk_shapes": [_plain(axis) for axis in self._spelling]},
         }
 
     def axes(self, shape: Shape) -> tuple[Axis, ...]:
-        """One axis per dimension of an array of `shape`.
+        """Return one axis per dimension of an array of `shape`.
 
         Raises `ValueError` when the ranks differ, or when the chunks of an axis do not reach its end.
         """
@@ -193,7 +193,8 @@ class RectilinearGrid(ChunkGrid):
         return tuple(axes)
 
     def covering(self, shape: Shape) -> RectilinearGrid:
-        """The grid for an array grown to `shape`: an axis that would not reach its end gets one more chunk.
+        """Return the grid for an array grown to `shape`: an axis whose chunks would not reach its end gets one more
+        chunk.
 
         >>> RectilinearGrid([[2, 3], 4]).covering((9, 9))
         RectilinearGrid([[2, 3, 4], 4])
@@ -206,7 +207,6 @@ class RectilinearGrid(ChunkGrid):
 
     @property
     def chunk_shape(self) -> Shape | None:
-        """The one shape that all chunks have, or ``None`` when they differ."""
         return tuple(runs[0][0] for runs in self._runs) if all(len(runs) == 1 for runs in self._runs) else None
 
 
@@ -215,19 +215,19 @@ _ENDLESS = 0
 
 
 def _total(runs: Sequence[Run]) -> int | None:
-    """Elements that `runs` hold, or ``None`` without bound."""
+    """Count the elements that `runs` hold; ``None`` for an unbounded number."""
     return None if runs and runs[0][1] == _ENDLESS else sum(size * count for size, count in runs)
 
 
 def _plain(value: Any) -> Any:
-    """Own lists of plain integers for tuples, arrays and NumPy integers."""
+    """Copy tuples, arrays and NumPy integers to lists of plain integers."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _check_axes(axes: Sequence[JSON], shape: Shape, problems: list[Problem]) -> None:
-    """Add to `problems` what keeps the axes of a document from covering `shape`."""
+    """Add the problems to `problems` that keep the axes of a document from covering `shape`."""
     if len(axes) != len(shape):
         message = f"expected {len(shape)} entries, one per axis, got {len(axes)}"
         problems.append(Problem(("chunk_shapes",), "value", message))
@@ -240,7 +240,7 @@ def _check_axes(axes: Sequence[JSON], shape: Shape, problems: list[Problem]) -> 
 
 
 def _runs(axis: Any, loc: tuple[str | int, ...], problems: list[Problem]) -> tuple[Run, ...]:
-    """One axis as runs, neighbours of equal length merged; what is wrong with it is added to `problems`."""
+    """Parse one axis to runs, neighbours of equal length merged; add its problems to `problems`."""
     if not isinstance(axis, list | tuple):
         return ((axis, _ENDLESS),) if _positive(axis, loc, problems) else ()
     runs: list[Run] = []
@@ -263,7 +263,7 @@ def _runs(axis: Any, loc: tuple[str | int, ...], problems: list[Problem]) -> tup
 
 
 def _positive(value: object, loc: tuple[str | int, ...], problems: list[Problem]) -> bool:
-    """Whether `value` is a positive integer; a problem is added when it is not."""
+    """Return whether `value` is a positive integer; add a problem otherwise."""
     if type(value) is int and value >= 1:
         return True
     kind = "value" if type(value) is int else "type"

@@ -10,7 +10,7 @@ In v3 it is written as an object; v1 and v2 hold the same list under ``chunks``:
 >>> tuple(axis.nchunks for axis in grid.axes((10, 200, 3000)))
 (2, 10, 8)
 
-Chunks at the far edges are stored whole; what lies beyond the array is undefined when read. A chunk may be longer than
+Chunks at the far edges are stored whole; elements beyond the array's edge are undefined. A chunk may be longer than
 the array. A chunk length of 0 was written by older libraries for axes of length 0: it is read as 1 with a warning, and
 refused with ``strict=True`` or the setting ``strict`` (v3 requires every length to be positive). It is never written.
 """
@@ -29,7 +29,7 @@ from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 
 class RegularAxis:
-    """An axis cut into chunks of one size. All questions are answered by arithmetic."""
+    """Cut an axis into chunks of one size. Every lookup is arithmetic."""
 
     __slots__ = ("_size", "length", "nchunks")
 
@@ -50,19 +50,19 @@ class RegularAxis:
         return hash((self.length, self._size))
 
     def start(self, index: int) -> int:
-        """First element of chunk `index`."""
+        """Return the first element of chunk `index`."""
         return index * self._size
 
     def size(self, index: int) -> int:
-        """Elements that chunk `index` stores, the part beyond the array's edge included."""
+        """Return how many elements chunk `index` stores, the part beyond the array's edge included."""
         return self._size
 
     def find(self, position: int) -> int:
-        """The chunk that holds element `position` (``0 <= position < length``)."""
+        """Return the chunk that holds element `position` (``0 <= position < length``)."""
         return position // self._size
 
     def find_many(self, positions: AnyArray) -> AnyArray:
-        """`find` for an int64 array; int64 result of the same shape."""
+        """Apply `find` to an int64 array; int64 result of the same shape."""
         if self._size >= self.length:
             return np.zeros_like(positions)
         return positions // self._size
@@ -74,7 +74,7 @@ class RegularAxis:
 
 
 class RegularGrid(ChunkGrid):
-    """A chunk grid whose chunks all have `chunk_shape`: positive lengths, one per dimension.
+    """Cut an array into chunks of `chunk_shape`: positive lengths, one per dimension.
 
     Raises `ValueError` when a length is not a positive integer.
     """
@@ -103,7 +103,7 @@ class RegularGrid(ChunkGrid):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON], shape: Shape, *, strict: bool = False) -> Self:
-        """From a v3 ``chunk_grid`` configuration, or from ``{"chunk_shape": chunks}`` of a v1 or v2 document.
+        """Parse a v3 ``chunk_grid`` configuration, or ``{"chunk_shape": chunks}`` of a v1 or v2 document.
 
         `strict` refuses the chunk length 0 that older libraries wrote for axes of length 0.
 
@@ -131,11 +131,10 @@ class RegularGrid(ChunkGrid):
         return grid
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_grid`` object."""
         return {"name": "regular", "configuration": {"chunk_shape": list(self._chunk_shape)}}
 
     def axes(self, shape: Shape) -> tuple[RegularAxis, ...]:
-        """One axis per dimension of an array of `shape`. Raises `ValueError` when the ranks differ."""
+        """Return one axis per dimension of an array of `shape`. Raises `ValueError` when the ranks differ."""
         if len(shape) != len(self._chunk_shape):
             raise ValueError(
                 f"chunk shape {self._chunk_shape} cannot cover an array of shape {tuple(shape)}: ranks differ"
@@ -157,11 +156,11 @@ def read_chunk_shape(
     strict: bool = False,
     diagnostics: list[str],
 ) -> Shape:
-    """The chunk shape that a document holds at `loc`; what is wrong with it is added to `problems`.
+    """Parse the chunk shape that a document holds at `loc`; add its problems to `problems`.
 
-    The result means something only when no problem was added.
+    The result is valid only if no problem was added.
 
-    Booleans, floats (``2.0`` too) and strings are no lengths. A 0 on an axis of length 0 is read as 1 unless
+    Booleans, floats (``2.0`` too) and strings are not lengths. A 0 on an axis of length 0 is read as 1 unless
     `strict`, which is added to `diagnostics`.
     """
     if not isinstance(value, list | tuple):

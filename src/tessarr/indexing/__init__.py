@@ -1,1 +1,1 @@
-"""Indexing: what a user wrote between brackets, as a selection (`request`), cut along the chunk grid (`plan`)."""
+"""Indexing: turn an index expression into a selection (`request`), and cut that along the chunk grid (`plan`)."""

@@ -1,6 +1,6 @@
 """A request: a full-rank selection, and how the user's array relates to the full-rank result.
 
-The relation has three steps, each the identity in most requests, all undone in reverse for `Request.view`:
+The relation has three steps, each the identity in most requests; `Request.view` undoes them in reverse:
 
     full-rank result ──pick──▶ drop axes and flip ──split──▶ reshape ──order──▶ transpose ──▶ user's array
 
@@ -25,9 +25,9 @@ BACKWARD = slice(None, None, -1)
 
 
 class Request:
-    """What a user selected. Immutable; made by the functions of `tessarr.indexing.request`.
+    """Describe what a user selected. Immutable; made by the functions of `tessarr.indexing.request`.
 
-    `selection` is what engines are given; `shape` is the shape of the array that the user gets or gives.
+    `selection` is for engines; `shape` is the shape of the user's array.
     """
 
     __slots__ = ("_order", "_pick", "_split", "selection", "shape")
@@ -46,8 +46,8 @@ class Request:
         split: Shape | None = None,
         order: tuple[int, ...] | None = None,
     ) -> None:
-        """`pick` is one of ``0`` (drop), `FORWARD` and `BACKWARD` per axis; `split` the shape to give the result of
-        that; `order` the transposition of the result of that. ``None`` leaves a step out."""
+        """Set the steps: `pick` is one of ``0`` (drop), `FORWARD` and `BACKWARD` per axis; `split` the shape after it;
+        `order` the transposition after both. ``None`` omits a step."""
         self.selection = selection
         self.shape = shape
         self._pick = pick
@@ -59,12 +59,12 @@ class Request:
 
     @property
     def full_shape(self) -> Shape:
-        """The shape of the full-rank result, which is the selection's."""
+        """The shape of the full-rank result, which is that of the selection."""
         steps = (self._pick, self._split, self._order)
         return self.shape if steps == (None, None, None) else self.selection.shape
 
     def result(self, full: Array) -> Array:
-        """The user's array: a view of `full`, which has the selection's shape."""
+        """Return the user's array: a view of `full`, which has the selection's shape."""
         if self._pick is not None:
             full = full[(*self._pick, ...)]
         if self._split is not None:
@@ -77,7 +77,7 @@ class Request:
         return full if self._split is None or not array.size or np.may_share_memory(full, array) else None
 
     def value(self, array: npt.ArrayLike) -> Array:
-        """What is to be written, broadcast to the selection's shape; read-only where values repeat.
+        """Broadcast values to be written to the selection's shape; read-only where values repeat.
 
         Raises `ValueError` when `array` cannot be broadcast to the user's shape as NumPy's assignment does it: leading
         axes of length 1 are dropped, missing and length-1 axes are repeated.
@@ -98,7 +98,7 @@ class Request:
         return self._undo(value)
 
     def _undo(self, array: Array) -> Array:
-        """From the user's shape to the selection's; a copy only where a reshape needs one."""
+        """Reshape from the user's shape to the selection's; a copy only where a reshape needs one."""
         if self._order is not None:
             array = array.transpose(np.argsort(self._order))
         if self._split is not None:
@@ -112,9 +112,9 @@ class Request:
 
 
 def expand(items: tuple[Any, ...], ndim: int, used: int | None = None) -> list[Any]:
-    """`items` with the Ellipsis replaced by, and missing axes filled with, whole slices.
+    """Replace the Ellipsis in `items` by whole slices, and append whole slices for missing axes.
 
-    `used` is the number of axes that the items other than Ellipsis select from; one each when ``None``.
+    `used` is the number of axes that the items other than Ellipsis select from; one per item when ``None``.
 
     Raises `ArrayIndexError` for several Ellipses and for too many indices.
     """
@@ -129,12 +129,12 @@ def expand(items: tuple[Any, ...], ndim: int, used: int | None = None) -> list[A
 
 
 def is_integer(item: object) -> bool:
-    """Whether `item` is a Python or NumPy integer (booleans are none)."""
+    """Return whether `item` is a Python or NumPy integer; booleans are not integers here."""
     return isinstance(item, int | np.integer) and not isinstance(item, bool)
 
 
 def integer(item: Any, length: int, axis: int) -> int:
-    """`item` as a position on an axis of `length`; counts from the end when negative. Raises `BoundsCheckError`."""
+    """Normalize a position on an axis of `length`; negative ones count from the end. Raises `BoundsCheckError`."""
     position = int(item)
     if -length <= position < length:
         return position + length if position < 0 else position
@@ -145,9 +145,9 @@ def integer(item: Any, length: int, axis: int) -> int:
 
 
 def interval(item: slice, length: int) -> tuple[slice, int, bool]:
-    """`item` on an axis of `length` as ``(ascending slice as in Outer, number of elements, backwards)``.
+    """Normalize a slice on an axis of `length` to ``(ascending slice as in Outer, number of elements, backwards)``.
 
-    Raises `ArrayIndexError` when a bound is no integer, `ValueError` when the step is 0.
+    Raises `ArrayIndexError` when a bound is not an integer, `ValueError` when the step is 0.
     """
     try:
         start, stop, step = item.indices(length)
@@ -165,7 +165,7 @@ def interval(item: slice, length: int) -> tuple[slice, int, bool]:
 
 
 def indices(item: Any, length: int, axis: int) -> IndexArray:
-    """An integer array of any shape as int64 positions on an axis of `length`; `item` is not modified.
+    """Return an integer array of any shape as int64 positions on an axis of `length`; `item` is not modified.
 
     Raises `BoundsCheckError` when a position lies outside the axis.
     """

@@ -52,7 +52,7 @@ def basic(selection: Any, shape: Shape) -> Request:
 
 
 def expand_basic(items: tuple[Any, ...], ndim: int) -> list[Any]:
-    """`expand`, but what can never be a basic index is refused before it is counted."""
+    """Refuse items that are never basic indices, then `expand` the others."""
     for item in items:
         if item is None:
             raise refusal(item)
@@ -60,7 +60,7 @@ def expand_basic(items: tuple[Any, ...], ndim: int) -> list[Any]:
 
 
 def refusal(item: object) -> ArrayIndexError:
-    """The error for an `item` that is not an index here."""
+    """Make the error for an `item` that is not an index here."""
     if item is None:
         return ArrayIndexError("newaxis (None) cannot be used", hint="Read first, then add the axis to the result")
     if isinstance(item, bool | np.bool_):

@@ -1,4 +1,4 @@
-"""Selections by chunk: integers and slices that count chunks along each axis instead of elements."""
+"""Select by chunk: integers and slices count chunks along each axis instead of elements."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tessarr.types import Coords
 def block(selection: Any, axes: Sequence[Axis]) -> Request:
     """Select whole chunks by integers and slices of step 1, per axis; at most one Ellipsis.
 
-    No axis is dropped: an integer means the elements of one chunk. Negative numbers count from the last chunk. Chunks
-    at the far edge give what lies within the array.
+    No axis is dropped: an integer selects the elements of one chunk. Negative numbers count from the last chunk. Of
+    chunks at the far edge, only elements within the array are selected.
 
     Raises `BoundsCheckError` when an integer, or the start of a slice, lies outside the grid; `ArrayIndexError` for
     anything else.
@@ -57,13 +57,13 @@ def chunk(coords: Coords, axes: Sequence[Axis]) -> Request:
 
 
 def _elements(axis: Axis, start: int, stop: int) -> slice:
-    """The elements of chunks `start` to `stop` that lie within the array."""
+    """Return the elements of chunks `start` to `stop` that lie within the array."""
     if stop <= start:
         return slice(0, 0, 1)
     return slice(axis.start(start), min(axis.start(stop - 1) + axis.size(stop - 1), axis.length), 1)
 
 
 def _whole(dims: list[slice]) -> Request:
-    """A request that gives the selection as it is."""
+    """Make a request whose result has the selection's shape."""
     selection = Outer(tuple(dims))
     return Request(selection, selection.shape)

@@ -1,6 +1,6 @@
 """Split a region into boxes: of whole chunks and bounded size, of one shape, or of one chunk.
 
-The one region splitter: copies, conversions, checks and digests all go through an array in these boxes. Pure.
+The only region splitter: copies, conversions, checks and digests all iterate over an array in these boxes. Pure.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Box: TypeAlias = tuple[slice, ...]
 def boxes_of_chunks(axes: Sequence[Axis], itemsize: int, nbytes: int, read: Shape | None = None) -> Iterator[Box]:
     """Tile the array with `axes` by boxes of whole chunks, each of at most `nbytes`, or one chunk.
 
-    `read`: the shape of the chunks that values come from, which boxes are aligned with where `nbytes` allows it and all
-    chunks of the array have one shape. `itemsize`: bytes of an element.
+    `read`: the shape of the source's chunks; boxes are aligned with these where `nbytes` allows it and all chunks of the
+    array have one shape. `itemsize`: bytes per element.
     """
     itemsize, shape = max(1, itemsize), tuple(axis.length for axis in axes)
     uniform = [axis.uniform for axis in axes if axis.uniform is not None]
@@ -45,7 +45,7 @@ def tiles(shape: Shape, box: Shape) -> Iterator[Box]:
 
 
 def chunk_box(axes: Sequence[Axis], coords: Coords) -> Box:
-    """The elements of the chunk at `coords`, as far as they lie within the array with `axes`."""
+    """Return the elements of the chunk at `coords`, as far as they lie within the array with `axes`."""
     return tuple(
         slice(axis.start(index), min(axis.start(index) + axis.size(index), axis.length))
         for axis, index in zip(axes, coords, strict=True)
@@ -81,7 +81,7 @@ def box_shape(shape: Shape, write: Shape, read: Shape | None, itemsize: int, nby
 
 
 def _cuts(axes: Sequence[Axis], itemsize: int, nbytes: int) -> list[list[slice]]:
-    """Per axis the intervals of whole chunks to tile by, where chunks differ in size."""
+    """Find, per axis, the intervals of whole chunks to tile by, where chunks differ in size."""
     longest = [_longest(_intervals(axis, 0)) if axis.uniform is None else axis.uniform for axis in axes]
     size = itemsize * prod(longest)
     cuts: list[list[slice]] = []
@@ -94,7 +94,7 @@ def _cuts(axes: Sequence[Axis], itemsize: int, nbytes: int) -> list[list[slice]]
 
 
 def _intervals(axis: Axis, limit: int) -> list[slice]:
-    """Slices of whole chunks that tile an axis, each of one chunk or at most `limit` elements."""
+    """Tile an axis by slices of whole chunks, each of one chunk or at most `limit` elements."""
     if axis.uniform is not None:
         step = axis.uniform * max(1, limit // axis.uniform)
         return [slice(start, min(start + step, axis.length)) for start in range(0, axis.length, step)]

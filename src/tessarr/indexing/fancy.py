@@ -1,4 +1,4 @@
-"""NumPy's own indexing: slices of any step mixed with integer arrays and masks that broadcast together.
+"""Index as NumPy does: slices of any step mixed with integer arrays and masks that broadcast together.
 
 >>> fancy((slice(None), [[0, 1], [2, 0]], slice(None, None, -1)), (5, 3, 4)).shape
 (5, 2, 2, 4)
@@ -28,11 +28,11 @@ from tessarr.types import Shape
 
 
 def fancy(selection: Any, shape: Shape) -> Request:
-    """Select as NumPy does, `newaxis` and lone booleans excepted.
+    """Select like NumPy, except for `newaxis` and lone booleans.
 
     Integer arrays (lists too) broadcast together; a mask of n dimensions stands for the n arrays of its ``nonzero``;
-    integers beside arrays count as arrays. The broadcast dimensions stand where the arrays stood when those are next
-    to each other, else first.
+    integers beside arrays count as arrays. The broadcast dimensions replace the arrays when those are adjacent, else
+    they come first.
 
     Raises `BoundsCheckError` when a position lies outside its axis, `ArrayIndexError` when arrays do not broadcast, a
     mask does not fit its axes, or `selection` holds anything else.
@@ -73,13 +73,13 @@ def _is_mask(item: Any) -> bool:
 
 
 def _adjacent(items: tuple[Any, ...]) -> bool:
-    """Whether no slice or Ellipsis stands between two advanced indices (integers are such)."""
+    """Return whether no slice or Ellipsis separates two advanced indices (integers are advanced here)."""
     at = [i for i, item in enumerate(items) if not isinstance(item, slice) and item is not Ellipsis]
     return at[-1] - at[0] == len(at) - 1
 
 
 def _dims(items: list[Any], shape: Shape) -> list[tuple[slice, int, bool] | IndexArray]:
-    """One entry per axis: an `interval`, or a non-negative index array of any shape."""
+    """Normalize each axis to an `interval`, or a non-negative index array of any shape."""
     dims: list[tuple[slice, int, bool] | IndexArray] = []
     for item in items:
         axis = len(dims)
@@ -90,7 +90,7 @@ def _dims(items: list[Any], shape: Shape) -> list[tuple[slice, int, bool] | Inde
         elif _is_mask(item):
             if item.shape != tuple(shape[axis : axis + item.ndim]):
                 raise ArrayIndexError(
-                    f"a mask has the shape of the axes it selects from, here from axis {axis}",
+                    f"a mask must have the shape of the axes it selects from, here from axis {axis}",
                     expected=tuple(shape[axis : axis + item.ndim]),
                     got=item.shape,
                 )
@@ -101,7 +101,9 @@ def _dims(items: list[Any], shape: Shape) -> list[tuple[slice, int, bool] | Inde
 
 
 def _owners(advanced: dict[int, IndexArray], common: Shape) -> dict[int, list[int]] | None:
-    """Per advanced axis the broadcast dimensions along which its array varies; ``None`` when two share one."""
+    """Find, per advanced axis, the broadcast dimensions along which its array varies; ``None`` when two axes share
+    one.
+    """
     owners: dict[int, list[int]] = {}
     seen: set[int] = set()
     for axis, array in advanced.items():
@@ -116,7 +118,7 @@ def _owners(advanced: dict[int, IndexArray], common: Shape) -> dict[int, list[in
 def _as_outer(
     dims: list[tuple[slice, int, bool] | IndexArray], owners: dict[int, list[int]], common: Shape, where: int
 ) -> Request:
-    """The request for arrays that vary along different dimensions.
+    """Make the request for arrays that vary along different dimensions.
 
     The full-rank result loses the axes of single positions, has each array's axis split into the array's dimensions,
     gains the dimensions of length 1 that no array has, and is transposed into NumPy's order.
@@ -160,7 +162,7 @@ def _as_outer(
 
 
 def _as_points(dims: list[tuple[slice, int, bool] | IndexArray], common: Shape, where: int) -> Request:
-    """The request for arrays that vary together, with slices written out as coordinates."""
+    """Make the request for arrays that vary together, with slices expanded to coordinates."""
     before = [dim[1] for dim in dims[:where] if isinstance(dim, tuple)]
     after = [dim[1] for dim in dims[where:] if isinstance(dim, tuple)]
     shape = (*before, *common, *after)

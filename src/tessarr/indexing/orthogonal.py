@@ -20,7 +20,7 @@ from tessarr.types import AnyArray, Shape
 
 
 def orthogonal(selection: Any, shape: Shape) -> Request:
-    """Select by an integer, slice, 1-d integer array or 1-d boolean mask per axis, each on its own.
+    """Select by an integer, slice, 1-d integer array or 1-d boolean mask per axis, independently.
 
     Integers drop their axis; lists count as arrays; one Ellipsis may stand for axes selected whole. Index arrays may be
     in any order and repeat.
@@ -52,7 +52,7 @@ def orthogonal(selection: Any, shape: Shape) -> Request:
 
 
 def _positions(item: Any, length: int, axis: int) -> IndexArray:
-    """One axis' index array or mask as positions."""
+    """Convert one axis' index array or mask to positions."""
     array = as_index_array(item)
     if array.ndim != 1:
         raise ArrayIndexError(
@@ -61,14 +61,14 @@ def _positions(item: Any, length: int, axis: int) -> IndexArray:
     if array.dtype.kind != "b":
         return indices(array, length, axis)
     if len(array) != length:
-        raise ArrayIndexError(f"a mask has its axis' length; axis {axis}", expected=length, got=len(array))
+        raise ArrayIndexError(f"a mask must have its axis' length; axis {axis}", expected=length, got=len(array))
     return np.flatnonzero(array).astype(np.int64, copy=False)
 
 
 def as_index_array(item: Any) -> AnyArray:
-    """`item` as an array of integers or booleans; an empty list is an integer array.
+    """Convert `item` to an array of integers or booleans; an empty list is an integer array.
 
-    Raises `ArrayIndexError` when it is neither.
+    Raises `ArrayIndexError` for other dtypes.
     """
     if item is None or isinstance(item, str | bytes | bool | np.bool_ | float | np.inexact):
         raise refusal(item)

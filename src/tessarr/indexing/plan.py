@@ -1,12 +1,12 @@
-"""A selection cut along the chunk grid: which chunks it touches, what it takes of each, and where that goes.
+"""Cut a selection along the chunk grid: the chunks it touches, the elements of each, and their place in the result.
 
-1. `Outer`: each axis is cut on its own into *pieces*, one per chunk interval touched; a part is the product of one
+1. `Outer`: each axis is cut independently into *pieces*, one per chunk interval touched; a part is the product of one
    piece per axis. Slices are cut by arithmetic; index arrays are grouped by a stable sort.
 2. `Points`: the points are grouped by chunk with one stable sort.
 
-Each chunk appears in exactly one part, so a chunk is fetched once and two parts never write to the same chunk. Within
-a part the order of the selection is kept, so that of repeated indices the last one written wins, as in NumPy. Time and
-memory are proportional to the selection and the parts, never to the grid; parts of an `Outer` are made while iterated.
+Each chunk appears in exactly one part, so a chunk is fetched once and two parts never write to the same chunk. A part
+keeps the order of the selection, so of repeated indices the last one written wins, as in NumPy. Time and memory are
+proportional to the selection and the parts, never to the grid; parts of an `Outer` are generated lazily.
 """
 
 from __future__ import annotations
@@ -23,40 +23,42 @@ from tessarr.indexing.selection import IndexArray, Outer, Points, Selection
 from tessarr.types import Coords
 
 Pick: TypeAlias = slice | IndexArray
-"""What is taken along one axis: a slice, or a 1-d int64 index array."""
+"""A selection along one axis: a slice, or a 1-d int64 index array."""
 
 
 class Part(NamedTuple):
-    """What a selection takes of one chunk."""
+    """The elements of one chunk that a selection contains."""
 
     coords: Coords
-    """Grid index of the chunk."""
+    """Coords of the chunk."""
     local: Selection
-    """The elements taken, counted from the chunk's first element; `Outer` or `Points` as the whole selection is."""
+    """The selected elements, counted from the chunk's first element; `Outer` or `Points` like the whole selection."""
     out_sel: Any
-    """Where they go: what NumPy must be given to index the full-rank result, a view whenever every entry is a slice."""
+    """NumPy index of the elements in the full-rank result; it gives a view if every entry is a slice."""
     covers: bool
-    """Every element that the chunk and the array have in common is taken, once and in order. Never set for `Points`."""
+    """Whether every element that the chunk shares with the array is selected, once and in order. Never set for
+    `Points`.
+    """
 
 
 class Parts(Protocol):
-    """The parts of a plan: sized, and may be iterated any number of times."""
+    """The parts of a plan: sized, and iterable any number of times."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Part]: ...
 
 
 class Pieces(NamedTuple):
-    """One axis of an `Outer`, cut: four lists with one entry per chunk interval touched."""
+    """Cut one axis of an `Outer`: four lists with one entry per chunk interval touched."""
 
     chunks: Sequence[int]
     """Chunk index along the axis."""
     local: Sequence[Pick]
-    """What is taken of the chunk, counted from its start."""
+    """Selected elements of the chunk, counted from its start."""
     out: Sequence[Pick]
-    """Where it goes along the axis of the result."""
+    """Their positions along the axis of the result."""
     covers: Sequence[bool]
-    """Whether all of the chunk that lies within the array is taken in order."""
+    """Whether all elements of the chunk within the array are selected in order."""
 
 
 def plan(selection: Selection, axes: Sequence[Axis]) -> Parts:
@@ -73,7 +75,7 @@ def plan(selection: Selection, axes: Sequence[Axis]) -> Parts:
 
 
 def _one_chunk(dims: tuple[Pick, ...], axes: Sequence[Axis]) -> Part | None:
-    """The one part of a box inside one chunk, the commonest request; ``None`` when it is something else."""
+    """Return the only part of a box inside one chunk, the commonest request; ``None`` for other requests."""
     coords, local, out, covers = [], [], [], True
     for dim, axis in zip(dims, axes, strict=True):
         if not isinstance(dim, slice):
@@ -94,7 +96,7 @@ def _one_chunk(dims: tuple[Pick, ...], axes: Sequence[Axis]) -> Part | None:
 
 
 class OuterParts:
-    """The parts of an `Outer`, made while iterated."""
+    """Generate the parts of an `Outer`."""
 
     __slots__ = ("_pieces",)
 
@@ -105,7 +107,7 @@ class OuterParts:
         return prod([len(pieces.chunks) for pieces in self._pieces])
 
     def __iter__(self) -> Iterator[Part]:
-        # Four products in lockstep: everything but `Outer` itself is made in C.
+        # Four products in lockstep: only the `Outer` objects are made by Python code.
         pieces = self._pieces
         coords = product(*[p.chunks for p in pieces])
         local = map(Outer, product(*[p.local for p in pieces]))
@@ -119,12 +121,12 @@ class OuterParts:
 
 
 def _outer_index(picks: tuple[Pick, ...]) -> Any:
-    """The NumPy index of the outer product of `picks`."""
+    """Make the NumPy index of the outer product of `picks`."""
     return Outer(picks).index
 
 
 def _cut(dim: Pick, axis: Axis) -> Pieces:
-    """Cut what is selected along one axis."""
+    """Cut the selection along one axis."""
     if not isinstance(dim, slice):
         return _cut_indices(dim, axis)
     size = axis.uniform
@@ -134,7 +136,7 @@ def _cut(dim: Pick, axis: Axis) -> Pieces:
 
 
 def _cut_run(start: int, stop: int, size: int, length: int) -> Pieces:
-    """Cut ``[start, stop)`` along chunks of one size; it is longer than one chunk."""
+    """Cut ``[start, stop)``, which is longer than one chunk, along chunks of one size."""
     first, last = start // size, (stop - 1) // size
     whole = slice(0, size, 1)
     local = [whole] * (last - first + 1)
@@ -151,7 +153,7 @@ def _cut_run(start: int, stop: int, size: int, length: int) -> Pieces:
 
 
 def _cut_slice(dim: slice, axis: Axis) -> Pieces:
-    """Cut any slice along any axis, hopping from chunk to chunk; chunks that the step leaps over are left out."""
+    """Cut any slice along any axis, jumping from chunk to chunk; chunks that the step skips are left out."""
     index: list[int] = []
     local: list[Pick] = []
     out: list[Pick] = []
@@ -198,7 +200,7 @@ def _cut_indices(dim: IndexArray, axis: Axis) -> Pieces:
 
 
 def _groups(keys: IndexArray) -> tuple[IndexArray | None, list[int]]:
-    """How to bring equal `keys` (at least one) together.
+    """Group equal `keys` (at least one).
 
     Returns the stable order that sorts them (``None`` when they are sorted) and the positions where groups begin in
     that order, followed by their number.
@@ -238,7 +240,7 @@ def _cut_points(coords: tuple[IndexArray, ...], axes: Sequence[Axis]) -> Sequenc
 
 
 def _grid_keys(chunks: list[IndexArray]) -> IndexArray:
-    """One int64 per point that is equal for points of one chunk and sorts as the chunks' coords do.
+    """Compute an int64 per point that is equal for points of one chunk and sorts like the chunks' coords.
 
     Counted from the lowest chunk touched along each axis, so that grids of more than 2⁶³ chunks do not overflow; where
     even the extent of the selection would, values are replaced by their rank.

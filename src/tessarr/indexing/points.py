@@ -1,4 +1,4 @@
-"""Point selections: coordinate arrays broadcast together, or a mask of the whole array (``vindex``).
+"""Select points: coordinate arrays broadcast together, or a mask of the whole array (``vindex``).
 
 >>> request = coordinate(([0, 2], [[1], [3]]), (3, 4))
 >>> request.shape, request.selection.shape
@@ -50,7 +50,7 @@ def coordinate(selection: Any, shape: Shape) -> Request:
 def mask(selection: Any, shape: Shape) -> Request:
     """Select the points where a boolean array of the array's shape is true, in C order; the result is 1-d.
 
-    Raises `VindexInvalidSelectionError` when `selection` is no such array.
+    Raises `VindexInvalidSelectionError` for any other `selection`.
     """
     if isinstance(selection, tuple) and len(selection) == 1:
         (selection,) = selection
@@ -64,7 +64,7 @@ def mask(selection: Any, shape: Shape) -> Request:
 
 
 def vindex(selection: Any, shape: Shape) -> Request:
-    """`mask` for one boolean array, otherwise `coordinate`."""
+    """Select by `mask` for one boolean array, otherwise by `coordinate`."""
     item = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
     if isinstance(item, tuple | slice) or item is Ellipsis:
         return coordinate(selection, shape)
@@ -76,12 +76,12 @@ def vindex(selection: Any, shape: Shape) -> Request:
 
 
 def at_points(coords: list[IndexArray], shape: Shape) -> Request:
-    """The request for points at `coords`, arrays of one shape with `shape`'s number of elements, within bounds."""
+    """Make the request for points at `coords`, arrays with as many elements as `shape`, within bounds."""
     flat = tuple(array.reshape(-1) for array in coords)
     selection = Outer(flat) if len(flat) == 1 else Points(flat)
     return Request(selection, shape, split=None if len(shape) == 1 else shape)
 
 
 def _kinds(arrays: list[AnyArray]) -> str:
-    """Data types and shapes of `arrays`, for messages."""
+    """Describe data types and shapes of `arrays` for messages."""
     return ", ".join(f"{array.dtype} {array.shape}" for array in arrays) or "nothing"

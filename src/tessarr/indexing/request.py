@@ -1,4 +1,4 @@
-"""From what a user wrote between brackets to a `Request`.
+"""Turn an index expression into a `Request`.
 
 `getitem` decides as zarr-python's ``Array.__getitem__`` does, so that code written for it selects the same elements;
 selections that zarr-python refuses mean what they mean in NumPy. The two differ where several index arrays meet:
@@ -45,9 +45,9 @@ _BASIC = frozenset({int, slice, type(Ellipsis)})
 
 
 def getitem(selection: Any, shape: Shape) -> Request:
-    """What ``array[selection]`` means for an array of `shape`; field names are taken out before (`pop_fields`).
+    """Interpret ``array[selection]`` for an array of `shape`; `pop_fields` removes field names first.
 
-    Raises `ArrayIndexError`, of which `BoundsCheckError` is one.
+    Raises `ArrayIndexError`, also its subclass `BoundsCheckError`.
     """
     if not isinstance(selection, tuple):
         selection = (selection,)
@@ -68,7 +68,7 @@ def getitem(selection: Any, shape: Shape) -> Request:
 
 
 def _kind(item: Any) -> str:
-    """How zarr-python sees an index: int, slice, ints, mask, or (what it refuses) other."""
+    """Classify an index like zarr-python: int, slice, ints, mask, or (refused there) other."""
     if is_integer(item):
         return "int"
     if isinstance(item, slice):
@@ -84,7 +84,7 @@ def _kind(item: Any) -> str:
 
 
 def _flat(item: Any) -> bool:
-    """Whether `item` can stand in an orthogonal selection: anything but arrays that are not 1-d."""
+    """Return whether `item` is possible in an orthogonal selection: anything but arrays that are not 1-d."""
     return len(getattr(item, "shape", (0,))) == 1 or isinstance(item, np.generic)
 
 
@@ -95,8 +95,8 @@ def _is_names(item: Any) -> TypeGuard[list[str]]:
 def pop_fields(selection: Any) -> tuple[str | list[str] | None, Any]:
     """Separate the field names of a structured data type from the rest of `selection`.
 
-    Returns the one name, the list of several, or ``None`` without any; and the selection without them, which is no
-    tuple when one item is left.
+    Returns one name, a list of several, or ``None``; and the selection without the names, which is not a tuple if only
+    one item remains.
 
     >>> pop_fields("x"), pop_fields((0, "x", "y")), pop_fields((1, 2))
     (('x', ()), (['x', 'y'], 0), (None, (1, 2)))

@@ -1,9 +1,9 @@
-"""What a user wrote between brackets, as one of two full-rank selections.
+"""The two full-rank selections to which every index expression is reduced.
 
-`Outer` takes a slice or an index array per axis and means their outer product; `Points` takes one coordinate array per
-axis and means the points they name together. Everything else (integers that drop an axis, negative steps, Ellipsis,
-masks, broadcasting, point arrays of several dimensions) is undone here: a `Request` holds the selection and how the
-user's array relates to it.
+`Outer` takes a slice or an index array per axis and selects their outer product; `Points` takes one coordinate array per
+axis and selects the points that they name together. All other forms (integers that drop an axis, negative steps,
+Ellipsis, masks, broadcasting, point arrays of several dimensions) are reduced to these: a `Request` holds the selection
+and the relation of the user's array to it.
 
     basic, orthogonal, block  → Outer        coordinates, masks, NumPy-style mixtures → Points
 
@@ -25,7 +25,7 @@ IndexArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outer:
-    """The outer product of one slice or index array per axis.
+    """Select the outer product of one slice or index array per axis.
 
     Slices have ``0 <= start <= stop <= length`` and ``step >= 1``, and ``stop`` is the last element + 1 (an empty one
     is ``slice(0, 0, 1)``). Index arrays are 1-d int64, non-negative, in any order, and may repeat.
@@ -40,7 +40,7 @@ class Outer:
 
     @property
     def index(self) -> Any:
-        """What NumPy must be given to select the same from an array in memory."""
+        """The NumPy index of the same elements in an array in memory."""
         arrays = sum(not isinstance(d, slice) for d in self.dims)
         if arrays <= 1:
             return self.dims
@@ -49,7 +49,7 @@ class Outer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """The points ``(coords[0][k], coords[1][k], …)`` for each k: one 1-d int64 array per axis, of equal length.
+    """Select the points ``(coords[0][k], coords[1][k], …)`` for each k: one 1-d int64 array per axis, of equal length.
 
     There is at least one axis (a 0-d array is selected by ``Outer(())``).
     """
@@ -63,7 +63,7 @@ class Points:
 
     @property
     def index(self) -> Any:
-        """What NumPy must be given to select the same from an array in memory."""
+        """The NumPy index of the same elements in an array in memory."""
         return self.coords
 
 

@@ -1,1 +1,1 @@
-"""Chunk key encodings: grid index to key and back. One file per name of the specification."""
+"""Chunk key encodings: coords to key and back. One file per name of the specification."""

@@ -1,6 +1,6 @@
 """The ``prefix`` and ``suffix`` chunk key encodings: text before or behind the keys of another encoding.
 
-Source: zarr-extensions pull requests 47 and 28 (proposed). v3 names ``prefix`` and ``suffix``; none in v2.
+Source: zarr-extensions pull requests 47 and 28 (proposed). v3 names ``prefix`` and ``suffix``; no v2 form.
 
 >>> PrefixKeyEncoding.from_json({"prefix": "x/", "base_encoding": "v2"}).encode((0, 0, 0))
 'x/0.0.0'
@@ -9,7 +9,7 @@ Source: zarr-extensions pull requests 47 and 28 (proposed). v3 names ``prefix`` 
 
 ``base_encoding`` is an encoding, as an object or a name; in ``suffix`` it may be left out, and is ``default`` then. One
 example of the proposal spells it ``base-encoding``, which is read too. zarrs has ``zarrs.default_suffix``, which is
-``suffix`` with the members ``suffix`` and ``separator``; it keeps its name when it is written again.
+``suffix`` with the members ``suffix`` and ``separator``; writing keeps that name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tessarr.types import JSON, Coords, JSONObject
 
 _BASES = ("base_encoding", "base-encoding")
 _DEEPEST = 8
-"""Encodings within encodings; more would be a document made to exhaust the stack."""
+"""Limit on nested encodings: deeper documents are made to exhaust the stack."""
 
 
 def _base(configuration: Mapping[str, JSON], problems: list[Problem]) -> ChunkKeyEncoding | None:
-    """The encoding within an encoding's configuration."""
+    """Parse the encoding nested in an encoding's configuration."""
     given = [configuration[name] for name in _BASES if name in configuration] or ["default"]
     value = given[0]
     parsed = {"name": value} if isinstance(value, str) else value if isinstance(value, Mapping) else {}
@@ -52,7 +52,7 @@ def _base(configuration: Mapping[str, JSON], problems: list[Problem]) -> ChunkKe
 
 
 def _depth(value: Any) -> int:
-    """How many encodings stand within each other in a configuration."""
+    """Count the nested encodings in a configuration."""
     depth = 0
     while isinstance(value, Mapping):
         found = next((value[name] for name in _BASES if name in value), None)
@@ -62,7 +62,7 @@ def _depth(value: Any) -> int:
 
 
 class _Affix(ChunkKeyEncoding):
-    """Text around the keys of `base`."""
+    """Add text to the keys of `base`."""
 
     __slots__ = ("base", "text")
     needs_base: ClassVar[bool]
@@ -88,7 +88,6 @@ class _Affix(ChunkKeyEncoding):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration. Raises `MetadataValidationError` listing every problem."""
         problems = [
             Problem((name,), "unknown", f"{name!r} is not a member of the {cls.name} key encoding's configuration")
             for name in configuration
@@ -97,7 +96,7 @@ class _Affix(ChunkKeyEncoding):
         required = (cls.name, "base_encoding") if cls.needs_base else (cls.name,)
         problems += [Problem((name,), "missing", "is required") for name in required if name not in configuration]
         if _depth(configuration) > _DEEPEST:
-            message = f"holds more than {_DEEPEST} encodings within each other"
+            message = f"holds more than {_DEEPEST} nested encodings"
             problems.append(Problem(("base_encoding",), "value", message))
         base = None if problems else _base(configuration, problems)
         if problems:
@@ -105,14 +104,13 @@ class _Affix(ChunkKeyEncoding):
         return cls(configuration[cls.name], base)  # type: ignore[arg-type]  # checked there
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object, its base always spelled out."""
+        """Return the v3 ``chunk_key_encoding`` object, its base always included."""
         return {"name": self.name, "configuration": {self.name: self.text, "base_encoding": self.base.to_json()}}
 
     def _around(self, parts: KeyTemplate) -> KeyTemplate:
         raise NotImplementedError
 
     def template(self, ndim: int) -> KeyTemplate | None:
-        """See `ChunkKeyEncoding.template`."""
         inner = self.base.template(ndim)
         if inner is None:
             return None
@@ -122,9 +120,9 @@ class _Affix(ChunkKeyEncoding):
 
 
 class PrefixKeyEncoding(_Affix):
-    """`text` before the keys of `base`.
+    """Prepend `text` to the keys of `base`.
 
-    Raises `MetadataValidationError` for text that is empty, or that chunk keys cannot begin with.
+    Raises `MetadataValidationError` for text that is empty or cannot begin a chunk key.
     """
 
     name: ClassVar[str] = "prefix"
@@ -138,18 +136,16 @@ class PrefixKeyEncoding(_Affix):
         return (self.text, *parts)
 
     def encode(self, coords: Coords) -> str:
-        """The key of the chunk at `coords`."""
         return self.text + self.base.encode(coords)
 
     def decode(self, key: str, ndim: int) -> Coords | None:
-        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
         return self.base.decode(key[len(self.text) :], ndim) if key.startswith(self.text) else None
 
 
 class SuffixKeyEncoding(_Affix):
-    """`text` behind the keys of `base`, the ``default`` encoding when ``None``.
+    """Append `text` to the keys of `base`, the ``default`` encoding when ``None``.
 
-    Raises `MetadataValidationError` for text that chunk keys cannot end with.
+    Raises `MetadataValidationError` for text that cannot end a chunk key.
     """
 
     name: ClassVar[str] = "suffix"
@@ -163,22 +159,19 @@ class SuffixKeyEncoding(_Affix):
         return (*parts, self.text)
 
     def encode(self, coords: Coords) -> str:
-        """The key of the chunk at `coords`."""
         return self.base.encode(coords) + self.text
 
     def decode(self, key: str, ndim: int) -> Coords | None:
-        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
         return self.base.decode(key[: len(key) - len(self.text)], ndim) if key.endswith(self.text) else None
 
 
 class DefaultSuffixKeyEncoding(SuffixKeyEncoding):
-    """``zarrs.default_suffix``: `SuffixKeyEncoding` over the ``default`` encoding, with members of its own."""
+    """``zarrs.default_suffix``: `SuffixKeyEncoding` over the ``default`` encoding, with other members."""
 
     __slots__ = ()
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration. Raises `MetadataValidationError` listing every problem."""
         rest = {name: value for name, value in configuration.items() if name != "suffix"}
         base = DefaultKeyEncoding.from_json(rest)
         if "suffix" not in configuration:
@@ -187,6 +180,6 @@ class DefaultSuffixKeyEncoding(SuffixKeyEncoding):
         return cls(configuration["suffix"], base)  # type: ignore[arg-type]  # checked there
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object."""
+        """Return the v3 ``chunk_key_encoding`` object."""
         separator = self.base.separator if isinstance(self.base, DefaultKeyEncoding) else "/"
         return {"name": "zarrs.default_suffix", "configuration": {"separator": separator, "suffix": self.text}}

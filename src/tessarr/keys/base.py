@@ -1,6 +1,6 @@
-"""The contract of a chunk key encoding: grid index ↔ key, relative to the array's path.
+"""The contract of a chunk key encoding: coords ↔ key, relative to the array's path.
 
-An encoding may also give its *key template*: text and slots, which the native engine spells keys with.
+An encoding may also have a *key template* of text and slots, by which the native engine builds keys.
 
 Source: Zarr v3.1 core, "Chunk key encoding".
 """
@@ -15,17 +15,17 @@ from tessarr.types import JSON, Coords, JSONObject
 
 
 class Slot(NamedTuple):
-    """Where the index of one axis stands in a chunk key, and how it is spelled."""
+    """The place of one axis' index in a chunk key, and its spelling."""
 
     axis: int
     """Not negative."""
     width: int = 0
-    """Least number of digits; zeros are put in front."""
+    """Minimum number of digits; shorter indices are padded with zeros."""
     group: int = 0
     """Digits per path segment, after a segment with the number of segments that follow the first; 0: one segment."""
 
     def spell(self, index: int) -> str:
-        """The digits of `index`.
+        """Return the digits of `index`.
 
         >>> Slot(0).spell(7), Slot(0, width=3).spell(7), Slot(0, group=3).spell(1234)
         ('7', '007', '1/001/234')
@@ -44,31 +44,32 @@ KeyTemplate: TypeAlias = tuple[str | Slot, ...]
 
 
 class ChunkKeyEncoding(ABC):
-    """Immutable, equal by value."""
+    """Map coords to keys and back. Immutable, equal by value."""
 
     name: ClassVar[str]
 
     @classmethod
     @abstractmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration ({} when absent). Raises `MetadataValidationError` listing every problem."""
+        """Parse a v3 configuration ({} when absent). Raises `MetadataValidationError` listing every problem."""
 
     @abstractmethod
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object."""
+        """Return the v3 ``chunk_key_encoding`` object."""
 
     @abstractmethod
     def encode(self, coords: Coords) -> str:
-        """The key of the chunk at `coords`."""
+        """Return the key of the chunk at `coords`."""
 
     @abstractmethod
     def decode(self, key: str, ndim: int) -> Coords | None:
-        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
+        """Return the coords that `key` encodes, or ``None``; strict: one spelling per chunk."""
 
     def template(self, ndim: int) -> KeyTemplate | None:
-        """The key template for arrays of `ndim` axes; ``None`` when the encoding has none, and the reference engine serves.
+        """Return the key template for arrays of `ndim` axes; ``None`` for encodings without one, which the reference
+        engine serves.
 
-        Raises `MetadataValidationError` when the encoding cannot name the chunks of such arrays, each by a key of its own.
+        Raises `MetadataValidationError` when the encoding cannot give each chunk of such arrays a unique key.
         Called once when an array's document is read, and when an array is created.
         """
         return None

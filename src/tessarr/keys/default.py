@@ -1,4 +1,4 @@
-"""The ``default`` chunk key encoding of Zarr v3: ``c``, then the grid index, joined by a separator.
+"""The ``default`` chunk key encoding of Zarr v3: ``c``, then the coords, joined by a separator.
 
 Source: Zarr v3.1 core, "Default".
 
@@ -27,17 +27,17 @@ _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
 def decode_indices(parts: list[str]) -> Coords | None:
-    """The integers that `parts` spell in decimal ASCII without sign or padding, or ``None`` when one does not."""
+    """Parse decimal ASCII integers without sign or padding; ``None`` when one of `parts` is another text."""
     if not all(map(_INDEX.fullmatch, parts)):
         return None
     try:
         return tuple(map(int, parts))
-    except ValueError:  # beyond Python's limit of digits for int(): no chunk has such an index
+    except ValueError:  # more digits than int() allows: no chunk has such an index
         return None
 
 
 def read_separator(configuration: Mapping[str, JSON], default: str, encoding: str) -> str:
-    """The separator in a key encoding's configuration.
+    """Read the separator in a key encoding's configuration.
 
     Raises `MetadataValidationError` listing every problem, located relative to the configuration.
     """
@@ -55,7 +55,7 @@ def read_separator(configuration: Mapping[str, JSON], default: str, encoding: st
 
 
 class DefaultKeyEncoding(ChunkKeyEncoding):
-    """``c/1/23/45``, or ``c.1.23.45`` with `separator` "."; ``c`` for the one chunk of a 0-d array.
+    """Encode ``c/1/23/45``, or ``c.1.23.45`` with `separator` "."; ``c`` for the single chunk of a 0-d array.
 
     Raises `MetadataValidationError` for another separator.
     """
@@ -78,24 +78,20 @@ class DefaultKeyEncoding(ChunkKeyEncoding):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration ({} when absent). Raises `MetadataValidationError` listing every problem."""
         return cls(read_separator(configuration, "/", "default"))
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object, its separator always spelled out."""
+        """Return the v3 ``chunk_key_encoding`` object, always with its separator."""
         return {"name": "default", "configuration": {"separator": self.separator}}
 
     def encode(self, coords: Coords) -> str:
-        """The key of the chunk at `coords`."""
         return self._prefix + self.separator.join(map(str, coords)) if coords else "c"
 
     def decode(self, key: str, ndim: int) -> Coords | None:
-        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
         if ndim == 0:
             return () if key == "c" else None
         head, *parts = key.split(self.separator)
         return decode_indices(parts) if head == "c" and len(parts) == ndim else None
 
     def template(self, ndim: int) -> KeyTemplate:
-        """See `ChunkKeyEncoding.template`."""
         return (self._prefix, *joined(range(ndim), self.separator)) if ndim else ("c",)

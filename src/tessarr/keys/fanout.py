@@ -1,6 +1,6 @@
 """The ``fanout`` chunk key encoding: no directory holds more than a given number of entries.
 
-Source: zarr-extensions pull request 31 (proposed). v3 name ``fanout``; none in v2.
+Source: zarr-extensions pull request 31 (proposed). v3 name ``fanout``; no v2 form.
 
 >>> encoding = FanoutKeyEncoding.from_json({"max_children": 1000})
 >>> encoding.encode((1234, 5, 0, 6789012))
@@ -10,8 +10,8 @@ Source: zarr-extensions pull request 31 (proposed). v3 name ``fanout``; none in 
 
 The decimal digits of each index are cut into path segments of as many digits as ``max_children - 1`` has, after a
 segment with their number less one. ``max_children`` (1000 when absent) is at least 100 and rounded down to a power of ten;
-what holds is written. Before October 2025 the proposal spelled ``(1234,)`` as ``d0/1/234/c``, with another default: such
-keys are not read.
+the rounded value is written. Before October 2025 the proposal spelled ``(1234,)`` as ``d0/1/234/c``, with another
+default: such keys are not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAST, _USUAL, _MOST = 100, 1000, 10**18
 
 
 class FanoutKeyEncoding(TemplatedKeyEncoding):
-    """``c/1/001/234``: at most `max_children` entries in a directory.
+    """Encode ``c/1/001/234``: at most `max_children` entries in a directory.
 
     Raises `MetadataValidationError` for a number below 100, or of more than 19 digits.
     """
@@ -45,7 +45,6 @@ class FanoutKeyEncoding(TemplatedKeyEncoding):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration ({} when absent). Raises `MetadataValidationError` listing every problem."""
         problems = [
             Problem((name,), "unknown", f"{name!r} is not a member of the fanout key encoding's configuration")
             for name in configuration
@@ -56,11 +55,9 @@ class FanoutKeyEncoding(TemplatedKeyEncoding):
         return cls(configuration.get("max_children", _USUAL))  # type: ignore[arg-type]  # checked there
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object."""
         return {"name": "fanout", "configuration": {"max_children": self.max_children}}
 
     def parts(self, ndim: int) -> KeyTemplate:
-        """See `TemplatedKeyEncoding.parts`."""
         digits = len(str(self.max_children)) - 1
         parts: list[str | Slot] = ["c"]
         for axis in range(ndim):

@@ -1,16 +1,16 @@
-"""The ``template`` chunk key encoding: a string with places for the grid index.
+"""The ``template`` chunk key encoding: a string with placeholders for the coords.
 
-Source: zarr-extensions pull request 69 (proposed). v3 name ``template``; none in v2.
+Source: zarr-extensions pull request 69 (proposed). v3 name ``template``; no v2 form.
 
 >>> encoding = TemplateKeyEncoding.from_json({"template": "images/{-1}/{*:04}.jpeg", "separator": "_"})
 >>> encoding.encode((11, 22, 33)), encoding.decode("images/33/0011_0022.jpeg", 3)
 ('images/33/0011_0022.jpeg', (11, 22, 33))
 
-``{0}`` is the index of the first axis, ``{-1}`` that of the last, ``{*}`` those that are named nowhere else, joined by
-``separator``; ``:04`` behind them fills up with zeros to four digits; ``{{`` and ``}}`` are braces. Every axis is named
-once, so a template fits some numbers of dimensions only. The examples of the proposal call the member ``format``, its
-table ``template``: both are read, ``template`` is written. Templates by which two chunks would have one key, such as
-``{0}{1}``, are refused here; the proposal has no rule for them.
+``{0}`` is the index of the first axis, ``{-1}`` that of the last, ``{*}`` those of all axes not named elsewhere, joined by
+``separator``; a format ``:04`` pads with zeros to four digits; ``{{`` and ``}}`` are braces. Every axis must be named once,
+so a template fits certain numbers of dimensions only. The examples of the proposal call the member ``format``, its
+table ``template``: both are read, ``template`` is written. Ambiguous templates, which give two chunks the same key, such
+as ``{0}{1}``, are refused here; the proposal has no rule for them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _REST = "*"
 
 
 class TemplateKeyEncoding(TemplatedKeyEncoding):
-    """Keys from `template`; `separator` stands between the indices of ``{*}``.
+    """Build keys from `template`; `separator` joins the indices of ``{*}``.
 
-    Raises `MetadataValidationError` for what is no template.
+    Raises `MetadataValidationError` for an invalid template.
     """
 
     name: ClassVar[str] = "template"
@@ -44,7 +44,7 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
             if (wrong := check_text(value)) is not None
         ]
         self._terms: list[str | tuple[str, int]] = []
-        """Text, and what is between braces: what is named, and the least number of digits."""
+        """Text, and placeholders: the name of an axis, and the minimum number of digits."""
         if not problems:
             wrong = self._parse(template, separator)
             problems += [Problem(("template",), "value", wrong)] if wrong else []
@@ -53,7 +53,7 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
         self.text, self.separator = template, separator
 
     def _parse(self, template: str, separator: str | None) -> str | None:
-        """Fill `_terms`; what is wrong with the template."""
+        """Fill `_terms`; return what is wrong with the template, or ``None``."""
         at, rests = 0, 0
         for found in _TERM.finditer(template):
             self._terms.append(template[at : found.start()])
@@ -63,7 +63,7 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
         self._terms.append(template[at:])
         between = _TERM.sub("", template)
         if "{" in between or "}" in between:
-            return f"has a brace that opens or closes no index (write {{{{ or }}}} for a brace), got {template!r}"
+            return f"has an unmatched brace (write {{{{ or }}}} for a brace), got {template!r}"
         if not any(isinstance(term, tuple) for term in self._terms):
             return f"must name at least one index, got {template!r}"
         if template.startswith("/"):
@@ -74,7 +74,6 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration. Raises `MetadataValidationError` listing every problem."""
         problems = [
             Problem((name,), "unknown", f"{name!r} is not a member of the template key encoding's configuration")
             for name in configuration
@@ -88,12 +87,10 @@ class TemplateKeyEncoding(TemplatedKeyEncoding):
         return cls(given[0], configuration.get("separator"))  # type: ignore[arg-type]  # checked there
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object."""
         separator: JSONObject = {} if self.separator is None else {"separator": self.separator}
         return {"name": "template", "configuration": {"template": self.text, **separator}}
 
     def parts(self, ndim: int) -> KeyTemplate:
-        """See `TemplatedKeyEncoding.parts`."""
         named = [_axis(term[0], ndim) for term in self._terms if isinstance(term, tuple) and term[0] != _REST]
         rest = [axis for axis in range(ndim) if axis not in named]
         parts: list[str | Slot] = []

@@ -1,6 +1,6 @@
-"""Chunk key encodings that are nothing but a key template: how keys are spelled, read, and kept apart.
+"""Implement chunk key encodings that consist of a key template: building, parsing and checking keys.
 
-`rust/src/keys.rs` spells the same keys.
+`rust/src/keys.rs` builds the same keys.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tessarr.types import Coords
 
 _DIGITS = re.compile(r"[0-9]*", re.ASCII)
 _MOST_GROUPS = 20
-"""No index has more digits."""
+"""Limit on the number of digit groups of an index."""
 LONGEST_TEXT = 1024
-"""Bytes that object storage allows in a key."""
+"""Longest key, in bytes, that object storage allows."""
 
 
 def joined(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
-    """Slots of `axes` with `separator` between them.
+    """Make slots of `axes` with `separator` between them.
 
     >>> joined((0, 2), "/")
     (Slot(axis=0, width=0, group=0), '/', Slot(axis=2, width=0, group=0))
@@ -35,7 +35,7 @@ def joined(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
 
 
 def check_text(value: Any) -> str | None:
-    """What is wrong with text that chunk keys are made of; ``None`` when nothing is."""
+    """Describe what is wrong with text for chunk keys; ``None`` for valid text."""
     if not isinstance(value, str):
         return f"must be a string, got {value!r}"
     if len(value) > LONGEST_TEXT:
@@ -45,12 +45,12 @@ def check_text(value: Any) -> str | None:
 
 
 def spell(parts: KeyTemplate, coords: Coords) -> str:
-    """The key of the chunk at `coords`."""
+    """Return the key of the chunk at `coords`."""
     return "".join(part if isinstance(part, str) else part.spell(coords[part.axis]) for part in parts)
 
 
 def read(parts: KeyTemplate, key: str, ndim: int) -> Coords | None:
-    """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
+    """Return the coords that `key` encodes, or ``None``; strict: one spelling per chunk."""
     coords, at = [0] * ndim, 0
     for number, part in enumerate(parts):
         if isinstance(part, str):
@@ -68,7 +68,7 @@ def read(parts: KeyTemplate, key: str, ndim: int) -> Coords | None:
 
 
 def _end(slot: Slot, key: str, at: int, following: str) -> int:
-    """Where the digits that fill `slot` from `at` on end, `following` being the text behind it."""
+    """Find the end of the digits that fill `slot` from `at` on; `following` is the text after the slot."""
     run = _end_of_digits(key, at)
     if not slot.group:
         return run - _end_of_digits(following, 0)
@@ -83,7 +83,7 @@ def _end_of_digits(text: str, at: int) -> int:
 
 
 def check_template(name: str, parts: KeyTemplate, ndim: int) -> None:
-    """Refuse a template by which two chunks would have one key, or a chunk a key that no store takes.
+    """Refuse a template that gives two chunks the same key, or a chunk a key that no store accepts.
 
     Raises `MetadataValidationError`.
     """
@@ -112,7 +112,7 @@ def _problem(parts: KeyTemplate, ndim: int) -> str | None:
 
 
 def _merged(parts: KeyTemplate) -> list[str | Slot]:
-    """`parts` with neighbouring text in one piece, and no empty text."""
+    """Merge adjacent text in `parts`, and drop empty text."""
     found: list[str | Slot] = []
     for part in parts:
         if isinstance(part, str) and found and isinstance(found[-1], str):
@@ -123,26 +123,23 @@ def _merged(parts: KeyTemplate) -> list[str | Slot]:
 
 
 class TemplatedKeyEncoding(ChunkKeyEncoding):
-    """An encoding that is its template. Subclasses give `parts`, and are equal by their JSON."""
+    """Base class of encodings that consist of a template. Subclasses implement `parts`, and are equal by their JSON."""
 
     __slots__ = ()
 
     @abstractmethod
     def parts(self, ndim: int) -> KeyTemplate:
-        """The template for arrays of `ndim` axes, whether it fits them or not."""
+        """Return the template for arrays of `ndim` axes, without checking that it fits them."""
 
     def template(self, ndim: int) -> KeyTemplate:
-        """See `ChunkKeyEncoding.template`."""
         parts = self.parts(ndim)
         check_template(self.name, parts, ndim)
         return parts
 
     def encode(self, coords: Coords) -> str:
-        """The key of the chunk at `coords`."""
         return spell(self.parts(len(coords)), coords)
 
     def decode(self, key: str, ndim: int) -> Coords | None:
-        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
         return read(self.parts(ndim), key, ndim)
 
     def __eq__(self, other: object) -> bool:

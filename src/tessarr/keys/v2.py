@@ -1,4 +1,4 @@
-"""The ``v2`` chunk key encoding: the grid index joined by a separator, as in Zarr v1 and v2.
+"""The ``v2`` chunk key encoding: the coords joined by a separator, as in Zarr v1 and v2.
 
 Source: Zarr v3.1 core, "v2"; Zarr v2, "Chunks" and ``dimension_separator``; Zarr v1, "Chunks".
 
@@ -9,8 +9,8 @@ Source: Zarr v3.1 core, "v2"; Zarr v2, "Chunks" and ``dimension_separator``; Zar
 >>> V2KeyEncoding().to_json()
 {'name': 'v2', 'configuration': {'separator': '.'}}
 
-The separator is "." (also when absent) or "/". v1 and v2 arrays always use it; v3 has it so that converted arrays keep
-their chunks, and advises against it for new ones, so tessarr writes it in v3 only when asked.
+The separator is "." (also when absent) or "/". v1 and v2 arrays always use this encoding. v3 has it so that converted
+arrays keep their chunks, and advises against it for new ones, so tessarr writes it in v3 only on request.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tessarr.types import JSON, Coords, JSONObject
 
 
 class V2KeyEncoding(ChunkKeyEncoding):
-    """``1.23.45``, or ``1/23/45`` with `separator` "/"; ``0`` for the one chunk of a 0-d array.
+    """Encode ``1.23.45``, or ``1/23/45`` with `separator` "/"; ``0`` for the single chunk of a 0-d array.
 
     Raises `MetadataValidationError` for another separator.
     """
@@ -47,24 +47,20 @@ class V2KeyEncoding(ChunkKeyEncoding):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From a v3 configuration ({} when absent). Raises `MetadataValidationError` listing every problem."""
         return cls(read_separator(configuration, ".", "v2"))
 
     def to_json(self) -> JSONObject:
-        """The v3 ``chunk_key_encoding`` object, its separator always spelled out."""
+        """Return the v3 ``chunk_key_encoding`` object, always with its separator."""
         return {"name": "v2", "configuration": {"separator": self.separator}}
 
     def encode(self, coords: Coords) -> str:
-        """The key of the chunk at `coords`."""
         return self.separator.join(map(str, coords)) if coords else "0"
 
     def decode(self, key: str, ndim: int) -> Coords | None:
-        """The grid index that `key` stands for, strictly (one spelling per chunk), or ``None``."""
         if ndim == 0:
             return () if key == "0" else None
         parts = key.split(self.separator)
         return decode_indices(parts) if len(parts) == ndim else None
 
     def template(self, ndim: int) -> KeyTemplate:
-        """See `ChunkKeyEncoding.template`."""
         return joined(range(ndim), self.separator) or ("0",)

@@ -1,8 +1,7 @@
-"""What an array's metadata is, whatever format it was written in.
+"""The metadata of an array, in one model for all formats.
 
-The vocabulary is that of Zarr v3: data type, chunk grid, chunk key encoding, codecs. What an older format says in other
-words (order, compressor, filters, compression) is kept beside it in its own words, so that a document can be written back
-as faithfully as it was read.
+The vocabulary is that of Zarr v3: data type, chunk grid, chunk key encoding, codecs. Members of older formats with other
+terms (order, compressor, filters, compression) are kept as well, so that a document can be written back without changes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tessarr.keys.base import ChunkKeyEncoding
 from tessarr.types import JSON, AnyDType, JSONObject, Shape, ZarrFormat
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"
-"""The attribute in which v1 and v2 arrays name their dimensions."""
+"""The attribute that holds the dimension names of v1 and v2 arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,17 +32,19 @@ class ArrayMetadata:
     chunk_grid: ChunkGrid
     chunk_key_encoding: ChunkKeyEncoding
     fill_value: Scalar | None
-    """0-d array with the exact bits; ``None`` only in v1 and v2 (null: missing chunks are undefined, we give zeros)."""
+    """0-d array with the exact bits; ``None`` only in v1 and v2 (null: missing chunks are undefined; tessarr returns
+    zeros).
+    """
     codecs: tuple[Codec, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
     dimension_names: tuple[str | None, ...] | None = None
     """v3: as stated; v2: from the attribute ``_ARRAY_DIMENSIONS``."""
     storage_transformers: tuple[JSONObject, ...] = ()
-    """As in the document; those that are unknown and may be ignored are left out when the array is bound."""
+    """As in the document; binding the array leaves out those that are unknown and may be ignored."""
     extra: dict[str, JSON] = field(default_factory=dict)
-    """Document members that are not ours but must survive a rewrite."""
+    """Unknown document members, which a rewrite must keep."""
     pending: JSON = None
-    """v3: the member of `tessarr.metadata.reservations` as it was read. A copy of an array has none: it is never dumped."""
+    """v3: the stored member of `tessarr.metadata.reservations`. Never copied to other arrays, and never dumped."""
     order: str = "C"
     """v1, v2: the layout of elements in a chunk. In v3 always "C" (a transpose codec says otherwise)."""
     compressor: JSON = None
@@ -51,12 +52,12 @@ class ArrayMetadata:
     filters: tuple[JSONObject, ...] | None = None
     """v2: the filters as in the document."""
     not_writable: str | None = None
-    """Why this array can be read and must not be written; ``None`` when it may."""
+    """Why this array can be read and must not be written; ``None`` when it is writable."""
 
     def __post_init__(self) -> None:
-        """Hold the fill value that the document will say: v1 and v2 have one NaN, without sign and payload.
+        """Normalize the fill value to the one the document can state: v1 and v2 have one NaN, without sign and payload.
 
-        Otherwise chunks of the given NaN would be left out, and come back as another.
+        Otherwise chunks of the given NaN would not be stored, and would be read as another NaN.
         """
         fill = self.fill_value
         if self.zarr_format == 3 or fill is None or fill.dtype.kind not in "fcV":
@@ -96,23 +97,27 @@ class ArrayMetadata:
         return getattr(self.chunk_key_encoding, "separator", None)
 
     def documents(self) -> dict[str, JSONObject]:
-        """The documents this array is written as: key relative to the node → JSON."""
+        """Return the documents of this array: key relative to the node → JSON."""
         from tessarr.metadata import formats
 
         documents: dict[str, JSONObject] = formats.module(self.zarr_format).dump_array(self)
         return documents
 
     def to_dict(self) -> JSONObject:
-        """The one document, attributes included (v1 and v2 keep theirs elsewhere when stored)."""
+        """Return the metadata as one document, attributes included (stored v1 and v2 metadata has a separate document
+        for them).
+        """
         first, *rest = self.documents().values()
         return first if self.zarr_format == 3 else {**first, "attributes": rest[0] if rest else {}}
 
     def with_(self, **changes: Any) -> ArrayMetadata:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
     def with_attributes(self, attributes: dict[str, Any]) -> ArrayMetadata:
-        """A copy with other user attributes (and, in v2, the dimension names they state; a malformed statement warns)."""
+        """Return a copy with other user attributes (in v2, also the dimension names in them; malformed names cause a
+        warning).
+        """
         changed = replace(self, attributes=attributes)
         if self.zarr_format == 3:
             return changed
@@ -126,13 +131,15 @@ class ArrayMetadata:
 
 
 def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | None, ...] | None:
-    """Dimension names from ``_ARRAY_DIMENSIONS`` (xarray's, and OGC's recommended, practice); ``None`` for a malformed one."""
+    """Read dimension names from ``_ARRAY_DIMENSIONS`` (a practice of xarray, recommended by OGC); ``None`` if
+    malformed.
+    """
     names = attributes.get(DIMENSIONS)
     return None if names is None or misstated_dimensions(attributes, ndim) else tuple(names)
 
 
 def misstated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str, ...]:
-    """Say what is wrong with ``_ARRAY_DIMENSIONS``, which is then ignored; nothing where it is well-formed or missing."""
+    """Describe a malformed ``_ARRAY_DIMENSIONS``, which is ignored; return () if well-formed or missing."""
     names = attributes.get(DIMENSIONS)
     if names is None or (
         isinstance(names, list | tuple) and len(names) == ndim and all(isinstance(name, str) for name in names)

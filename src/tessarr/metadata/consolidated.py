@@ -1,7 +1,7 @@
-"""Consolidated metadata: the documents of a whole hierarchy in one place, so that opening it takes one read.
+"""Consolidated metadata: the documents of a whole hierarchy in one place, so that one request opens the hierarchy.
 
 v3 keeps it in the group's ``zarr.json`` (zarr-specs pull request 373); v2 in the key ``.zmetadata`` beside the group's
-own documents (never specified, universal in practice). Both are flat maps of what `tessarr.model.flatten` gives:
+own documents (never specified, universal in practice). Both are flat maps like the result of `tessarr.model.flatten`:
 
 >>> inline = parse_v3({"kind": "inline", "must_understand": False, "metadata": {
 ...     "a": {"zarr_format": 3, "node_type": "group"}, "a/x": {"zarr_format": 3, "node_type": "array"}}})
@@ -11,11 +11,11 @@ own documents (never specified, universal in practice). Both are flat maps of wh
 >>> old.node(""), old.children("")
 ({'.zgroup': {'zarr_format': 2}}, {'x': 'array'})
 
-Nothing is parsed before it is asked for: a map of 10,000 nodes costs one pass over its keys. What real writers do and
-no text says is read: values that are JSON in a string (v2), keys that begin with a slash, ``null`` for "none" (v3),
-nested groups with a block of their own (empty: "see above"; filled: taken where the outer map is silent), and a
-stray ``consolidated_metadata`` in nested ``.zgroup`` entries. A v3 ``kind`` other than ``inline`` is not ours to read:
-the result is ``None`` and the store is read instead.
+Entries are parsed lazily: a map of 10,000 nodes costs one pass over its keys. Practices of real writers that no text
+describes are read: values that are JSON in a string (v2), keys that begin with a slash, ``null`` for "none" (v3), blocks
+in nested groups (an empty one refers to the outer map; a filled one adds nodes that the outer map lacks), and a stray
+``consolidated_metadata`` in nested ``.zgroup`` entries. A v3 ``kind`` other than ``inline`` is not supported: the result
+is ``None``, and the store is read instead.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _V3_KEY = "zarr.json"
 _V2_NAMES = frozenset((".zarray", ".zgroup", ".zattrs"))
 
 Documents: TypeAlias = dict[str, Any]
-"""What a node has in a store: key relative to the node → JSON."""
+"""The stored documents of a node: key relative to the node → JSON."""
 Kind: TypeAlias = Literal["array", "group"]
 
 
 class Consolidated:
-    """The documents of every node below a group (and, in v2, of the group itself). Immutable once parsed.
+    """Hold the documents of every node below a group (and, in v2, of the group itself). Immutable once parsed.
 
-    `raw` maps paths relative to the group to documents. `prefix` re-roots it (`under`).
+    `raw` maps paths relative to the group to documents. `prefix` is the root of this view of the map (`under`).
     """
 
     __slots__ = ("_children", "_parsed", "_prefix", "_raw", "zarr_format")
@@ -72,10 +72,10 @@ class Consolidated:
         return f"{self._prefix}/{path}" if path else self._prefix
 
     def node(self, path: str) -> Documents | None:
-        """The documents of the node at `path` (relative to this group, "" is the group itself), or ``None``.
+        """Return the documents of the node at `path` (relative to this group, "" is the group itself), or ``None``.
 
-        For v3 the group itself is never in its own map. Raises `MetadataValidationError` when a v2 entry is a string
-        that holds no JSON.
+        A v3 group is never in its own map. Raises `MetadataValidationError` when a v2 entry is a string without valid
+        JSON.
         """
         documents = self._raw.get(self._full(path))
         if documents is None:
@@ -83,11 +83,11 @@ class Consolidated:
         return {name: _unwrap(value, path, name) for name, value in documents.items()}
 
     def parsed(self, path: str, parse: Callable[[ZarrFormat, Documents], Any] | None = None) -> Any:
-        """The parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
+        """Return the parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
 
-        `parse` makes the node of its documents and warns; ``None``: as `tessarr.metadata.formats.parse_node`.
+        `parse` makes the node from its documents and warns; default: `tessarr.metadata.formats.parse_node`.
 
-        Raises `MetadataValidationError` for an entry that breaks its specification.
+        Raises `MetadataValidationError` for an entry that violates its specification.
         """
         full = self._full(path)
         if full not in self._parsed:
@@ -104,24 +104,24 @@ class Consolidated:
         return self._parsed[full]
 
     def kind(self, path: str) -> Kind | None:
-        """Whether an array or a group is at `path`, without parsing it; ``None`` when there is no node."""
+        """Return the kind of the node at `path`, without parsing it; ``None`` when there is no node."""
         documents = self._raw.get(self._full(path))
         return None if documents is None else kind_of(documents)
 
     def children(self, path: str) -> dict[str, Kind]:
-        """The direct children of the group at `path`: name → kind, in the order of the map."""
+        """Return the direct children of the group at `path`: name → kind, in the order of the map."""
         if not self._children:
             self._children.update(_index(self._raw))
         return dict(self._children.get(self._full(path), {}))
 
     def paths(self) -> tuple[str, ...]:
-        """Every path below this group ("" is not among them), parents before children."""
+        """Return every path below this group ("" is not among them), parents before children."""
         start = f"{self._prefix}/" if self._prefix else ""
         found = [path[len(start) :] for path in self._raw if path and path.startswith(start)]
         return tuple(sorted((path for path in found if path), key=_order))
 
     def items(self) -> Iterator[tuple[str, Documents]]:
-        """Every path and its documents; in v2 this group's own come first, under ""."""
+        """Yield every path and its documents; in v2 this group's own come first, under ""."""
         own = self.node("")
         if own is not None and self.zarr_format == 2:
             yield "", own
@@ -131,7 +131,7 @@ class Consolidated:
             yield path, documents
 
     def under(self, path: str) -> Consolidated:
-        """The same map as seen from the group at `path`; shares everything, costs nothing."""
+        """Return a view of the same map from the group at `path`; nothing is copied."""
         twin = Consolidated(self.zarr_format, self._raw)
         twin._prefix = self._full(path)
         twin._children = self._children
@@ -140,7 +140,7 @@ class Consolidated:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Name → parsed metadata of the direct children, as zarr-python has it; a new dict."""
+        """Name → parsed metadata of the direct children, as in zarr-python; a new dict."""
         return {name: self.parsed(name) for name in self.children("")}
 
     @property
@@ -149,16 +149,16 @@ class Consolidated:
         return {path: self.parsed(path) for path in self.paths()}
 
     def to_json(self) -> JSONObject:
-        """The v3 inline object, or the v2 ``.zmetadata`` document."""
+        """Return the v3 inline object, or the v2 ``.zmetadata`` document."""
         nodes = dict(self.items())
         return dump_v3(nodes) if self.zarr_format == 3 else dump_v2(nodes)
 
 
 def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consolidated | None:
-    """From the ``consolidated_metadata`` member of a group's ``zarr.json``.
+    """Parse the ``consolidated_metadata`` member of a group's ``zarr.json``.
 
-    ``None`` when there is none to use: null, another kind than inline, or malformed, which is
-    added to `diagnostics`.
+    Returns ``None`` when the member cannot be used: null, of another kind than inline, or malformed, which adds a
+    diagnostic.
     Source: Zarr v3 core, "Additional fields" (zarr-specs pull request 373).
     """
     if obj is None:
@@ -175,7 +175,7 @@ def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consol
 
 
 def _collect(entries: Mapping[str, Any], prefix: str, raw: dict[str, Documents]) -> None:
-    """Add the entries of one block, then those of filled blocks in its groups, never over what is there."""
+    """Add the entries of one block, then those of filled blocks in its groups; existing entries stay."""
     nested: list[tuple[str, Mapping[str, Any]]] = []
     for key, document in entries.items():
         path = prefix + key.strip("/")
@@ -191,10 +191,10 @@ def _collect(entries: Mapping[str, Any], prefix: str, raw: dict[str, Documents])
 
 
 def parse_v2(document: object) -> Consolidated:
-    """From a ``.zmetadata`` document.
+    """Parse a ``.zmetadata`` document.
 
-    Raises `MetadataValidationError` when it is no such document. Keys that are no metadata of ours (NCZarr's, say) are
-    left out.
+    Raises `MetadataValidationError` for any other document. Other keys than those of Zarr metadata (such as NCZarr's)
+    are left out.
     """
     metadata = document.get("metadata") if isinstance(document, Mapping) else None
     if not isinstance(document, Mapping) or not isinstance(metadata, Mapping):
@@ -209,12 +209,13 @@ def parse_v2(document: object) -> Consolidated:
         path, _, name = key.strip("/").rpartition("/")
         if name in _V2_NAMES:
             raw.setdefault(path, {})[name] = value
-    # attributes alone make no node
+    # attributes alone are not a node
     return Consolidated(2, {path: found for path, found in raw.items() if found.keys() - {".zattrs"}})
 
 
 def dump_v3(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
-    """The ``consolidated_metadata`` object of a group, from path relative to it → documents (``{"zarr.json": …}``).
+    """Return the ``consolidated_metadata`` object of a group, from path relative to it → documents (``{"zarr.json":
+    …}``).
 
     Written in zarr-python's order: by depth, then by case-folded NFKC name. Nested blocks are left out.
     """
@@ -227,7 +228,7 @@ def dump_v3(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
 
 
 def dump_v2(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
-    """The ``.zmetadata`` document of a group, from path relative to it ("" is the group itself) → documents."""
+    """Return the ``.zmetadata`` document of a group, from path relative to it ("" is the group itself) → documents."""
     metadata: JSONObject = {}
     for path in sorted(nodes):
         for name, document in sorted(nodes[path].items()):
@@ -240,11 +241,11 @@ def dump_v2(nodes: Mapping[str, Mapping[str, JSON]]) -> JSONObject:
 def entered(
     name: str, document: JSONObject, nodes: Mapping[str, Documents], gone: Collection[str] = ()
 ) -> JSONObject | None:
-    """The document called `name` that holds consolidated metadata, with the entries of some nodes brought up to date.
+    """Update the entries of some nodes in the document called `name` that holds consolidated metadata.
 
-    `nodes`: path relative to the holder → what is stored there now, nothing for a node that is not there any more.
-    `gone`: paths below which nothing is left of what was there. The blocks of nested groups become part of the one map,
-    so that nothing stays in them. ``None`` when the document holds no block that we can read.
+    `nodes`: path relative to the group → documents stored there now, empty for a removed node.
+    `gone`: paths below which all old nodes were removed. The blocks of nested groups are merged into the outer map.
+    Returns ``None`` when the document has no readable block.
 
     >>> held = {"metadata": {".zgroup": {}, "x/.zarray": {"shape": [1]}, "x/.zattrs": {}}}
     >>> entered(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
@@ -285,7 +286,7 @@ def _entries_v2(held: Mapping[str, JSON], nodes: Mapping[str, Documents], left: 
 
 
 def _below(path: str, groups: Collection[str]) -> bool:
-    """Whether any of `groups` is an ancestor of `path`."""
+    """Return whether any of `groups` is an ancestor of `path`."""
     while groups and "/" in path:
         path = path.rpartition("/")[0]
         if path in groups:
@@ -299,7 +300,7 @@ def _order(path: str) -> tuple[int, list[str], str]:
 
 
 def _index(raw: Mapping[str, Documents]) -> dict[str, dict[str, Kind]]:
-    """Parent path → name → kind."""
+    """Map parent path → name → kind."""
     found: dict[str, dict[str, Kind]] = {}
     for path, documents in raw.items():
         if path:
@@ -309,7 +310,9 @@ def _index(raw: Mapping[str, Documents]) -> dict[str, dict[str, Kind]]:
 
 
 def kind_of(documents: Mapping[str, Any]) -> Kind:
-    """Tell a group from an array; what is not clearly a group counts as an array, so that opening it says what is wrong."""
+    """Return the kind of a node; documents that are not clearly a group count as an array, so that opening it raises a
+    full error.
+    """
     if _V3_KEY in documents:
         document = documents[_V3_KEY]
         return "group" if isinstance(document, Mapping) and document.get("node_type") == "group" else "array"
@@ -317,7 +320,7 @@ def kind_of(documents: Mapping[str, Any]) -> Kind:
 
 
 def _unwrap(value: Any, path: str, name: str) -> Any:
-    """Very old ``.zmetadata`` holds documents as JSON text."""
+    """Parse documents that very old ``.zmetadata`` holds as JSON text."""
     if not isinstance(value, str):
         return value
     return strict_json.loads(value.encode(), key=f"{path}/{name}" if path else name, allow_nan=True)

@@ -1,4 +1,4 @@
-"""Checks that the documents of all formats share; each adds what is wrong to one list instead of stopping at the first."""
+"""Check documents of all formats; each check adds its problems to one list instead of stopping at the first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 2**63 - 1
 MAX_DIMENSIONS = 64
-"""NumPy's limit; a document with more is hostile or of no use here."""
+"""NumPy's limit; a document with more dimensions is hostile or not usable here."""
 
 
 class Parsed(NamedTuple):
-    """A node, and what is unusual about the documents that it was parsed from."""
+    """Hold a parsed node, and what is unusual about its documents."""
 
     node: ArrayMetadata | GroupMetadata
     diagnostics: tuple[Diagnostic, ...]
@@ -27,7 +27,7 @@ class Parsed(NamedTuple):
 
 
 class Document:
-    """A metadata document under examination, and the problems and diagnostics found in it so far."""
+    """Collect the problems and diagnostics of one metadata document."""
 
     def __init__(self, document: object, what: str, key: str) -> None:
         if not isinstance(document, Mapping):
@@ -41,48 +41,48 @@ class Document:
         self.diagnostics: list[Diagnostic] = []
 
     def add(self, name: str, kind: str, message: str) -> None:
-        """Note a problem with the field `name`."""
+        """Add a problem of the field `name`."""
         self.problems.append(Problem((name,), kind, message))
 
     def tolerate(self, name: str, message: str, read_as: str) -> None:
-        """Add a diagnostic about what real writers did against the specification; with the setting ``strict``, a problem."""
+        """Add a diagnostic about a known violation of the specification; with the setting ``strict``, a problem."""
         if is_strict():
             self.add(name, "strict", message)
         else:
             self.diagnose(f"{name} {message}; read as {read_as}")
 
     def diagnose(self, message: str) -> None:
-        """Add a diagnostic about something unusual that is read all the same."""
+        """Add a diagnostic about something unusual that is read nevertheless."""
         self.diagnostics.append(Diagnostic(message))
 
     def parsed(self, node: ArrayMetadata | GroupMetadata) -> Parsed:
-        """Return `node`, which was made of this document, with the diagnostics."""
+        """Return `node`, which was made from this document, with the diagnostics."""
         return Parsed(node, tuple(self.diagnostics))
 
     def adopt(self, name: str, error: TessarrError) -> None:
-        """Note the problem(s) that `error` tells about the field `name`."""
+        """Add the problems of `error` to those of the field `name`."""
         inner = getattr(error, "problems", None) or [Problem((), "value", str(error))]
         self.problems.extend(problem._replace(loc=(name, *problem.loc)) for problem in inner)
 
     def finish(self) -> None:
-        """Raise `MetadataValidationError` if there is anything wrong."""
+        """Raise `MetadataValidationError` if there are problems."""
         if self.problems:
             raise MetadataValidationError(f"invalid {self.what}", self.problems, key=self.key)
 
     def require(self, names: Iterable[str]) -> None:
-        """Every one of `names` must be there. What is there is judged all the same."""
+        """Check that every one of `names` is present. Present members are checked in any case."""
         for name in names:
             if name not in self.fields:
                 self.add(name, "missing", "required and not there")
 
     def format(self, number: int) -> None:
-        """``zarr_format`` must be the integer `number`."""
+        """Check that ``zarr_format`` is the integer `number`."""
         found = self.fields.get("zarr_format", number)
         if type(found) is not int or found != number:
             self.add("zarr_format", "value", f"must be the integer {number}, got {found!r}")
 
     def lengths(self, name: str) -> tuple[int, ...]:
-        """A list of non-negative integers; () when it is missing, and after noting a problem."""
+        """Return a list of non-negative integers; () when it is missing or invalid (which adds a problem)."""
         value = self.fields.get(name, [])
         if not isinstance(value, list | tuple):
             self.add(name, "type", f"must be a list of integers, got {value!r}")
@@ -97,7 +97,7 @@ class Document:
         return tuple(value)
 
     def choice(self, name: str, options: tuple[Any, ...], default: Any) -> Any:
-        """One of `options`."""
+        """Return the value of a member, which must be one of `options`."""
         value = self.fields.get(name, default)
         if value not in options:
             self.add(name, "value", f"must be one of {', '.join(map(repr, options))}; got {value!r}")
@@ -106,7 +106,7 @@ class Document:
 
 
 def check_attributes(attributes: object, key: str) -> dict[str, Any]:
-    """User attributes: a JSON object. Raises `MetadataValidationError`."""
+    """Check that user attributes are a JSON object. Raises `MetadataValidationError`."""
     if not isinstance(attributes, Mapping):
         raise MetadataValidationError(
             "attributes must be a JSON object", [Problem(("attributes",), "type", f"got {attributes!r}")], key=key

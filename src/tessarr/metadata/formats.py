@@ -1,6 +1,6 @@
-"""The three formats side by side: which keys their documents have, and who parses them.
+"""Map each of the three formats to the keys of its documents and to its parser.
 
-Version checks exist only in this package: everyone else asks here, or holds an `ArrayMetadata` or `GroupMetadata`.
+Only this package checks versions: other code calls it, or uses an `ArrayMetadata` or `GroupMetadata`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DOCUMENT_NAMES = frozenset(key for keys in KEYS.values() for key in keys.all) | 
 
 
 def module(zarr_format: int) -> Any:
-    """The module that parses and writes the documents of a format."""
+    """Return the module that parses and writes the documents of a format."""
     return importlib.import_module(f"tessarr.metadata.v{zarr_format}")
 
 
@@ -62,7 +62,9 @@ def dumps(documents: Mapping[str, JSONObject]) -> dict[str, bytes]:
 
 
 def put_right(name: str, document: JSONObject) -> JSONObject:
-    """A stored document about to be rewritten, without what is read with a warning and must not be written (V2-09)."""
+    """Return a stored document for rewriting, without parts that are read with a warning and must not be written
+    (V2-09).
+    """
     from tessarr.metadata import legacy
 
     if name == ".zarray" and document.get("filters") == []:
@@ -79,8 +81,8 @@ def _indent() -> int | None:
 def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
     """Parse the documents (relative key → JSON) of one node of one format.
 
-    An array wins over a group at one path, with a diagnostic (V2-54). A document that can be read only as a rule of
-    `tessarr.metadata.legacy` has it is read so, with a diagnostic; not with the setting ``strict``.
+    An array wins over a group at one path, with a diagnostic (V2-54). A document that can be read only after a correction
+    by `tessarr.metadata.legacy` is corrected, with a diagnostic; not with the setting ``strict``.
 
     Raises `MetadataValidationError`.
     """
@@ -94,7 +96,7 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
 
 
 def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | None:
-    """Parse the node as the rules for legacy documents read it; ``None`` when they do not help."""
+    """Parse the node after the corrections for legacy documents; ``None`` when they do not help."""
     from tessarr.metadata import legacy
     from tessarr.settings import is_strict
 

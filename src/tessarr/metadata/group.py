@@ -1,4 +1,4 @@
-"""What a group's metadata is, whatever format it was written in."""
+"""The metadata of a group, in one model for all formats."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ class GroupMetadata:
     zarr_format: ZarrFormat = 3
     attributes: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, JSON] = field(default_factory=dict)
-    """Document members that are not ours but must survive a rewrite."""
+    """Unknown document members, which a rewrite must keep."""
     consolidated_metadata: Any = None
-    """The metadata of everything below, where this group was opened with it (`tessarr.metadata.consolidated`)."""
+    """The metadata of all nodes below, if this group was opened with it (`tessarr.metadata.consolidated`)."""
 
     def documents(self) -> dict[str, JSONObject]:
-        """The documents this group is written as: key relative to the node → JSON."""
+        """Return the documents of this group: key relative to the node → JSON."""
         from tessarr.metadata import formats
 
         documents: dict[str, JSONObject] = formats.module(self.zarr_format).dump_group(self)
         return documents
 
     def to_dict(self) -> JSONObject:
-        """The one document, attributes included (v2 keeps them elsewhere when stored)."""
+        """Return the metadata as one document, attributes included (stored v2 metadata has a separate document for
+        them).
+        """
         first, *rest = self.documents().values()
         return first if self.zarr_format == 3 else {**first, "attributes": rest[0] if rest else {}}
 
     def with_(self, **changes: Any) -> GroupMetadata:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
     def with_attributes(self, attributes: dict[str, Any]) -> GroupMetadata:
-        """A copy with other user attributes."""
+        """Return a copy with other user attributes."""
         return replace(self, attributes=attributes)

@@ -1,8 +1,8 @@
-"""Documents that real libraries wrote against their specification, and that can be read only in the form they meant.
+"""Correct documents of known writers that violate their specification and cannot be read otherwise.
 
-A rule is a pure function from a parsed document to the document as it must be, or ``None`` when it has nothing to say.
-The parsers try them only when a document cannot be read as it stands, and warn; `tessarr.tools.check` reports the same
-rules, and `tessarr.tools.repair` writes what they say.
+A rule is a pure function from a parsed document to the corrected document, or ``None`` when the rule does not apply. The
+parsers apply the rules only when a document is invalid, and warn; `tessarr.tools.check` reports the same rules, and
+`tessarr.tools.repair` writes the corrected documents.
 
 >>> mixed = {"shape": [4, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, [1, 3]]}}}
 >>> new, said = readable("zarr.json", mixed)
@@ -28,7 +28,7 @@ _BITS = {"start_bit": "first_bit", "end_bit": "last_bit"}
 
 
 def readable(name: str, document: Document) -> tuple[Document, list[str]]:
-    """The document called `name` as the rules would have it, and what they say; nothing when no rule applies."""
+    """Apply the rules to the document called `name`; return it and descriptions of the corrections."""
     said: list[str] = []
     for names, say, rule in RULES.values():
         new = rule(document) if name in names else None
@@ -39,27 +39,27 @@ def readable(name: str, document: Document) -> tuple[Document, list[str]]:
 
 
 def copied(document: Document, *fields: str) -> Document:
-    """The document with copies of some members, which may then be changed."""
+    """Return the document with copies of some members, for changing them."""
     return {**document, **{field: copy.deepcopy(document[field]) for field in fields if field in document}}
 
 
 def changed(old: Document, new: Document) -> Document | None:
-    """`new`, or ``None`` when it says the same."""
+    """Return `new`, or ``None`` when it equals `old`."""
     return None if _same(old, new) else new
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equal, where ``0`` and ``false`` are not, and NaN is NaN."""
+    """Compare values; ``0`` and ``false`` differ, and NaN equals NaN."""
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(_same(a[name], b[name]) for name in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_same, a, b))
-    number = isinstance(a, float) and isinstance(b, float)  # one of them may know its decimal text
+    number = isinstance(a, float) and isinstance(b, float)  # one of them may be a FloatLiteral
     return bool((number or type(a) is type(b)) and (a == b or (a != a and b != b)))
 
 
 def codec_lists(document: Document) -> Iterator[list[Any]]:
-    """Every list of codecs in a v3 array, those of shards included."""
+    """Yield every list of codecs in a v3 array, those of shards included."""
     waiting = [document.get("codecs")]
     while waiting:
         codecs = waiting.pop()
@@ -72,7 +72,7 @@ def codec_lists(document: Document) -> Iterator[list[Any]]:
 
 
 def chunk_lengths(document: Document) -> Document | None:
-    """``false`` and 0 are 1 on an axis of length 0, where there are no chunks."""
+    """Replace chunk lengths ``false`` and 0 by 1 on an axis of length 0, which has no chunks."""
     new = copied(document, "chunks", "chunk_grid")
     shape = document.get("shape")
     lengths = new["chunks"] if "chunks" in new else grid_lengths(new, "regular", "chunk_shape")
@@ -95,7 +95,7 @@ def grid_lengths(document: Document, name: str, member: str) -> Any:
 
 
 def mixed_grid(document: Document) -> Document | None:
-    """A regular grid in which some axes list their chunks; these were laid out as a rectilinear one."""
+    """Read a regular grid in which some axes list their chunks as a rectilinear one, whose layout the chunks have."""
     lengths = grid_lengths(document, "regular", "chunk_shape")
     if not isinstance(lengths, list) or not any(isinstance(length, list) for length in lengths):
         return None
@@ -104,7 +104,7 @@ def mixed_grid(document: Document) -> Document | None:
 
 
 def plain_orders(dtype: Any) -> Any:
-    """A v2 dtype in which single bytes have no byte order.
+    """Remove the byte order of single bytes from a v2 dtype.
 
     >>> plain_orders([["a", "<u1"], ["b", "<i4"]])
     [['a', '|u1'], ['b', '<i4']]
@@ -121,7 +121,7 @@ def plain_orders(dtype: Any) -> Any:
 
 
 def object_codec(document: Document) -> Document | None:
-    """The codec that makes bytes of objects, written as the compressor."""
+    """Move an object codec from the compressor to the filters."""
     from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 
     compressor = document.get("compressor")
@@ -131,14 +131,14 @@ def object_codec(document: Document) -> Document | None:
 
 
 def boolean_fill(document: Document) -> Document | None:
-    """The fill value of booleans, written as 0 or 1."""
+    """Replace 0 and 1 by false and true in the fill value of booleans."""
     if document.get("data_type") != "bool" or type(document.get("fill_value")) is not int:
         return None
     return {**document, "fill_value": bool(document["fill_value"])} if document["fill_value"] in (0, 1) else None
 
 
 def order_of_text(document: Document) -> Document | None:
-    """The ``bytes`` codec of text of fixed length, which names no byte order; it was written as little-endian."""
+    """Add the byte order of fixed-length text, which was written as little-endian, to the ``bytes`` codec."""
     kind = document.get("data_type")
     if not isinstance(kind, dict) or kind.get("name") != "fixed_length_utf32":
         return None
@@ -153,7 +153,7 @@ def order_of_text(document: Document) -> Document | None:
 
 
 def codec_words(document: Document) -> Document | None:
-    """Members and values of codecs as faulty schemas and examples of the registry have them."""
+    """Replace members and values of codecs that follow faulty schemas and examples of the registry."""
     new = copied(document, "codecs")
     for codecs in codec_lists(new):
         for codec in codecs:
@@ -177,7 +177,7 @@ def _zstd(inner: Document) -> Document:
 
 
 def _blosc(inner: Document) -> Document:
-    """A ``level`` beside ``clevel``, in data of a library for R; the compressed bytes do not depend on it."""
+    """Remove a ``level`` beside ``clevel``, which an R library writes; the compressed bytes do not depend on it."""
     return {name: value for name, value in inner.items() if name != "level"} if "clevel" in inner else inner
 
 
@@ -203,9 +203,9 @@ _WORDS: dict[str, Callable[[Document], Document]] = {
 RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
     "LEGACY-GRID": (("zarr.json",), "a regular grid with lists of lengths is a rectilinear one", mixed_grid),
     "LEGACY-CHUNK0": (("zarr.json", ".zarray"), "chunk lengths are positive integers", chunk_lengths),
-    "LEGACY-WORDS": (("zarr.json",), "words of codecs that only a faulty schema, example or writer has", codec_words),
+    "LEGACY-WORDS": (("zarr.json",), "members of codecs that only a faulty schema, example or writer has", codec_words),
     "LEGACY-BOOLFILL": (("zarr.json",), "the fill value of booleans is true or false", boolean_fill),
     "LEGACY-TEXTORDER": (("zarr.json",), "text of fixed length has a byte order", order_of_text),
     "LEGACY-STRINGS": ((".zarray",), "the codec of objects belongs to the filters", object_codec),
 }
-"""Rule id → the documents it is about, what it says, and the mending function."""
+"""Rule id → names of its documents, its description, and the correcting function."""

@@ -1,4 +1,4 @@
-"""N5's ``attributes.json`` as documents of Zarr v3, and back.
+"""Convert N5's ``attributes.json`` to documents of Zarr v3, and back.
 
 Source: N5 4.0, "file-system specification" and its Java source; zarr-extensions, "n5_default".
 
@@ -9,9 +9,9 @@ Source: N5 4.0, "file-system specification" and its Java source; zarr-extensions
 {'dimensions': [4, 6], 'blockSize': [2, 3], 'dataType': 'uint8', 'compression': {'type': 'raw'}}
 
 A dataset is a directory whose attributes have ``dimensions``, ``blockSize``, ``dataType`` and ``compression`` (or, before
-N5 2.0, ``compressionType``); every other directory is a group. N5 names axes with the fastest first. With axis order
-``"C"`` arrays have them the other way round, as zarr-python 2 and z5py do; with ``"F"`` as Java, TensorStore and
-Neuroglancer do. The fill value is 0. All other members are attributes.
+N5 2.0, ``compressionType``); every other directory is a group. N5 lists the fastest axis first. With axis order ``"C"``
+arrays have the reverse order, as in zarr-python 2 and z5py; with ``"F"`` N5's order, as in Java, TensorStore and
+Neuroglancer. The fill value is 0. All other members are attributes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tessarr.types import JSON, JSONObject
 AxisOrder: TypeAlias = Literal["C", "F"]
 
 VERSION = "4.0.0"
-"""What a new container says of itself, under ``n5`` in its root."""
+"""Version that a new container states under ``n5`` in its root."""
 DOCUMENT = "attributes.json"
 _DATASET = ("dimensions", "blockSize", "dataType", "compression", "compressionType")
 _TYPES = frozenset(
@@ -35,12 +35,14 @@ _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
 def is_dataset(attributes: Mapping[str, Any]) -> bool:
-    """Whether the attributes of a directory make it a dataset."""
+    """Return whether the attributes of a directory make it a dataset."""
     return all(name in attributes for name in _DATASET[:3])
 
 
 def to_zarr(attributes: Mapping[str, Any], order: AxisOrder) -> JSONObject:
-    """The v3 document of a directory with these attributes. Raises `MetadataValidationError` listing every problem."""
+    """Make the v3 document of a directory with these attributes. Raises `MetadataValidationError` listing every
+    problem.
+    """
     if not is_dataset(attributes):
         kept = {name: value for name, value in attributes.items() if name != "n5"}
         return {"zarr_format": 3, "node_type": "group", "attributes": kept}
@@ -71,7 +73,7 @@ def to_zarr(attributes: Mapping[str, Any], order: AxisOrder) -> JSONObject:
 
 
 def keys(ndim: int, order: AxisOrder) -> JSONObject:
-    """The chunk key encoding of a dataset."""
+    """Make the chunk key encoding of a dataset."""
     if order == "F":
         return {"name": "v2", "configuration": {"separator": "/"}}
     template = "/".join(f"{{{axis}}}" for axis in reversed(range(ndim)))
@@ -79,7 +81,7 @@ def keys(ndim: int, order: AxisOrder) -> JSONObject:
 
 
 def codecs(ndim: int, data_type: str, order: AxisOrder, compressor: JSONObject | None) -> list[JSON]:
-    """The codecs of a dataset."""
+    """Make the codecs of a dataset."""
     reverse: JSONObject = {"name": "transpose", "configuration": {"order": list(reversed(range(ndim)))}}
     raw: JSONObject = {"name": "bytes"}
     if not data_type.endswith("int8"):
@@ -101,7 +103,7 @@ def _sizes(value: Any, name: str, problems: list[Problem]) -> list[int]:
 
 
 def _compressor(attributes: Mapping[str, Any], data_type: str, problems: list[Problem]) -> JSONObject | None:
-    """The codec of a dataset's compression; ``None`` for raw."""
+    """Make the codec of a dataset's compression; ``None`` for raw."""
     given = attributes.get("compression")
     if given is None and isinstance(attributes.get("compressionType"), str):
         given = {"type": attributes["compressionType"]}
@@ -169,7 +171,7 @@ _MAKERS: dict[str, Any] = {
 
 
 def compression(codec: Mapping[str, Any] | None) -> JSONObject | None:
-    """The compression that a codec object stands for; ``None`` when N5 has none such.
+    """Return the N5 compression of a codec object; ``None`` when N5 has no such compression.
 
     >>> compression({"name": "gzip", "configuration": {"level": 1}})
     {'type': 'gzip', 'level': 1}
@@ -198,21 +200,21 @@ def compression(codec: Mapping[str, Any] | None) -> JSONObject | None:
     return None
 
 
-# -- the way back --------------------------------------------------------------------------------------------------------
+# -- v3 to N5 -----------------------------------------------------------------------------------------------------------
 
 
 def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, Any]) -> JSONObject:
-    """The attributes that say what a v3 document says; `old` are those that it replaces.
+    """Make the attributes equivalent to a v3 document; `old` are the attributes that they replace.
 
-    Members of `old` that describe a dataset stay as they are spelled where they say the same.
-    Raises `MetadataValidationError` for what N5 has no words for.
+    Members of `old` that describe a dataset keep their spelling where the meaning is the same.
+    Raises `MetadataValidationError` for what N5 cannot express.
     """
     version: JSONObject = {"n5": old["n5"]} if "n5" in old else {}
     own = dict(document.get("attributes") or {})
     reserved = [name for name in own if name in (*_DATASET, "n5")]
     if reserved:
-        problems = [Problem(("attributes", name), "value", "is a name of N5's own") for name in reserved]
-        raise MetadataValidationError("attributes that N5 cannot hold", problems)
+        problems = [Problem(("attributes", name), "value", "is reserved by N5") for name in reserved]
+        raise MetadataValidationError("attributes with names that N5 reserves", problems)
     if document.get("node_type") != "array":
         return {**version, **own}
     if is_dataset(old) and _same(document, to_zarr(old, order)):
@@ -250,7 +252,7 @@ def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
     ]
     if problems:
         hint = "Create datasets with tessarr.create_n5"
-        raise MetadataValidationError("this array is no N5 dataset", problems, hint=hint)
+        raise MetadataValidationError("this array cannot be an N5 dataset", problems, hint=hint)
     turned = order == "C"
     dataset: JSONObject = {
         "dimensions": shape[::-1] if turned else shape,
@@ -265,7 +267,7 @@ def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
 
 
 def _plain(value: Any) -> Any:
-    """JSON without configurations that say nothing."""
+    """Drop configurations without effect from JSON."""
     if isinstance(value, Mapping):
         kept = {name: _plain(item) for name, item in value.items()}
         return {

@@ -1,4 +1,4 @@
-"""What `Array.metadata` is: `ArrayV3Metadata` or `ArrayV2Metadata`, each with the fields of its own format and no others.
+"""The types of `Array.metadata`: `ArrayV3Metadata` and `ArrayV2Metadata`, each with the fields of its format only.
 
 >>> old = ArrayV2Metadata.from_dict(
 ...     {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "fill_value": 0, "order": "C", "compressor": None,
@@ -9,8 +9,8 @@
 >>> old.update_shape((6,)).to_dict()["shape"]
 [6]
 
-Code tells the formats apart by these fields (xarray by ``dimension_names``), so that v2 metadata must not have those of v3.
-Both are views of the one model that tessarr works with, `tessarr.metadata.array.ArrayMetadata`; v1 arrays show as v2.
+Other software distinguishes the formats by these fields (xarray by ``dimension_names``), so v2 metadata must not have those
+of v3. Both are views of `tessarr.metadata.array.ArrayMetadata`, the model that tessarr uses; v1 arrays show as v2.
 
 Source: ``zarr.core.metadata`` of zarr-python 3.0 to 3.4, whose names, argument names and value types these are.
 """
@@ -34,7 +34,7 @@ from tessarr.types import JSON, JSONObject, Shape
 
 
 class _Shown:
-    """What both have."""
+    """Base class of both."""
 
     __slots__ = ("_model",)
     _model: ArrayMetadata
@@ -52,18 +52,18 @@ class _Shown:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The metadata that one document states, attributes included.
+        """Parse one document, attributes included.
 
-        Raises `MetadataValidationError` when it breaks its specification, or is of another format or kind of node.
+        Raises `MetadataValidationError` when it violates its specification, or is of another format or kind of node.
         """
         return cls._of(_parsed(data, cls._formats))
 
     def to_dict(self) -> JSONObject:
-        """The one document, attributes included."""
+        """Return the metadata as one document, attributes included."""
         return self._model.to_dict()
 
     def to_buffer_dict(self, prototype: Any) -> dict[str, Any]:
-        """The documents as they are stored: key relative to the array → a buffer of ``prototype.buffer``."""
+        """Return the stored documents: key relative to the array → a buffer of ``prototype.buffer``."""
         documents = formats.dumps(self._model.documents())
         return {key: prototype.buffer.from_bytes(value) for key, value in documents.items()}
 
@@ -103,7 +103,7 @@ class _Shown:
 
     @property
     def fill_value(self) -> Any:
-        """A scalar; ``None`` where a v1 or v2 document says null."""
+        """A scalar; ``None`` for null in a v1 or v2 document."""
         fill = self._model.fill_value
         return None if fill is None else fill[()]
 
@@ -114,7 +114,7 @@ class _Shown:
 
     @property
     def chunk_grid(self) -> ChunkGrid:
-        """How the array is cut into what is stored as one value."""
+        """The grid of stored chunks (of shards, where there are shards)."""
         return self._model.chunk_grid
 
     @property
@@ -125,7 +125,7 @@ class _Shown:
 
     @property
     def shards(self) -> Shape | None:
-        """Shape of a shard; ``None`` without shards. `NotImplementedError` when they differ in shape."""
+        """Shape of a shard; ``None`` without shards. `NotImplementedError` when shards differ in shape."""
         whole = self._model.chunks
         return whole if self._sharding is not None else None
 
@@ -135,15 +135,15 @@ class _Shown:
         return codecs[0] if len(codecs) == 1 and isinstance(codecs[0], ShardingCodec) else None
 
     def encode_chunk_key(self, chunk_coords: Sequence[int]) -> str:
-        """The key of a chunk, relative to the array."""
+        """Return the key of a chunk, relative to the array."""
         return self._model.chunk_key_encoding.encode(tuple(chunk_coords))
 
     def update_shape(self, shape: Sequence[int]) -> Self:
-        """The same with another shape."""
+        """Return a copy with another shape."""
         return self._of(_parsed({**self.to_dict(), "shape": list(shape)}, self._formats))
 
     def update_attributes(self, attributes: dict[str, Any]) -> Self:
-        """The same with other attributes."""
+        """Return a copy with other attributes."""
         return self._of(self._model.with_attributes(attributes))
 
 
@@ -169,7 +169,7 @@ class ArrayV2Metadata(_Shown):
         filters: Iterable[Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        """`compressor` and `filters` are objects of numcodecs or their configurations; `fill_value` is a value of `dtype`.
+        """Take `compressor` and `filters` as objects of numcodecs or their configurations, `fill_value` as a value of `dtype`.
 
         Raises `MetadataValidationError`.
         """
@@ -191,7 +191,7 @@ class ArrayV2Metadata(_Shown):
         )
 
     def to_dict(self) -> JSONObject:
-        """The one document, attributes and ``dimension_separator`` included, also where what is stored leaves it out."""
+        """Return the metadata as one document, with attributes and always with ``dimension_separator``."""
         document = self._model.to_dict()
         if self.zarr_format == 2:
             document.setdefault("dimension_separator", self.dimension_separator)
@@ -204,17 +204,17 @@ class ArrayV2Metadata(_Shown):
 
     @property
     def dimension_separator(self) -> str:
-        """What stands between the numbers of a chunk's key."""
+        """The separator between the numbers of a chunk key."""
         return self._model.dimension_separator or "."
 
     @property
     def compressor(self) -> Any:
-        """The compressor, of numcodecs; ``None`` when there is none."""
+        """The compressor, of numcodecs; ``None`` without a compressor."""
         return None if self._model.compressor is None else _numcodec(self._model.compressor)
 
     @property
     def filters(self) -> tuple[Any, ...] | None:
-        """The filters, of numcodecs; ``None`` when there are none."""
+        """The filters, of numcodecs; ``None`` without filters."""
         return tuple(map(_numcodec, self._model.filters)) if self._model.filters else None
 
 
@@ -243,7 +243,7 @@ class ArrayV3Metadata(_Shown):
         storage_transformers: Iterable[JSONObject] | None = None,
         extra_fields: Mapping[str, JSON] | None = None,
     ) -> None:
-        """`fill_value` is a value of `data_type`; grids, key encodings and codecs are objects or their JSON.
+        """Take `fill_value` as a value of `data_type`; grids, key encodings and codecs as objects or their JSON.
 
         Raises `MetadataValidationError`.
         """
@@ -265,7 +265,7 @@ class ArrayV3Metadata(_Shown):
         self._parse(document)
 
     def to_dict(self) -> JSONObject:
-        """The document, ``storage_transformers`` included, also where what is stored leaves it out."""
+        """Return the document, always with ``storage_transformers``."""
         document = self._model.to_dict()
         document.setdefault("storage_transformers", [])
         return document
@@ -277,7 +277,7 @@ class ArrayV3Metadata(_Shown):
 
     @property
     def chunk_key_encoding(self) -> ChunkKeyEncoding:
-        """How chunks are named."""
+        """The encoding of chunk keys."""
         return self._model.chunk_key_encoding
 
     @property
@@ -307,12 +307,12 @@ class ArrayV3Metadata(_Shown):
 
 
 def shown(model: ArrayMetadata) -> ArrayV2Metadata | ArrayV3Metadata:
-    """`model` in the words of its own format."""
+    """Present `model` with the terms of its format."""
     return ArrayV3Metadata._of(model) if model.zarr_format == 3 else ArrayV2Metadata._of(model)
 
 
 def model_of(metadata: Any) -> Any:
-    """The model behind what `shown` gives; anything else as it is."""
+    """Return the model behind a result of `shown`; other values unchanged."""
     return metadata._model if isinstance(metadata, _Shown) else metadata
 
 
@@ -341,14 +341,14 @@ def _numcodec(configuration: Any) -> Any:
 
 
 def _configuration(codec: Any) -> Any:
-    """What a v2 document says of a codec: an object of numcodecs, its configuration, or nothing."""
+    """Return the v2 configuration of a codec: from an object of numcodecs, its configuration, or ``None``."""
     from tessarr.codecs.numcodecs.v2 import v2_config
 
     return None if codec is None else v2_config(codec)
 
 
 def _json_of(value: Any) -> Any:
-    """The JSON of a grid, key encoding or codec; JSON as it is."""
+    """Return the JSON of a grid, key encoding or codec; JSON unchanged."""
     for name in ("to_json", "to_dict"):
         if hasattr(value, name):
             return getattr(value, name)()
@@ -357,7 +357,7 @@ def _json_of(value: Any) -> Any:
 
 def _key_encoding(value: Any) -> Any:
     given = _json_of(value)
-    # zarr-python also takes {"name": …, "separator": …}
+    # zarr-python also accepts {"name": …, "separator": …}
     if isinstance(given, dict) and "separator" in given and "configuration" not in given:
         return {"name": given["name"], "configuration": {"separator": given["separator"]}}
     return given

@@ -1,19 +1,19 @@
-"""Reserved regions of an array: how writers that share no lock append to one array and lose nothing.
+"""Reserve regions of an array, so that writers without a common lock can append to it without losing data.
 
-While appends are pending, the array's document has one more member, which other readers ignore:
+While appends are pending, the array's document has an additional member, which other readers ignore:
 
 >>> document = {"shape": [100], "tessarr_append": {
 ...     "must_understand": False, "axis": 0, "stop": 120, "reserved": [[100, 110, "a1b2", 1700000000]]}}
 >>> parse(document)
 Reservations(axis=0, stop=120, reserved=(Region(start=100, stop=110, owner='a1b2', since=1700000000),), voided=(), closed=None)
 
-A writer takes the next region by compare-and-swap in the document (`reserve`), stores its data there, beyond the shape and so
-invisible, and takes its region off again (`publish`). The shape is always the start of the first region that is still
-reserved: readers see complete data only, in the order of the regions. A region whose owner died is never given to another
-owner's data. Somebody takes it over (`take_over`), fills it with fill value and publishes it; ``voided`` remembers it, so that
-the first owner, if it lives after all, learns that its data is not in the array.
+A writer reserves the next region by compare-and-swap in the document (`reserve`), stores its data there, beyond the shape
+and so invisible, and removes its region from the reserved ones (`publish`). The shape always ends at the start of the first
+region that is still reserved: readers see complete data only, in the order of the regions. An abandoned region never gets
+the data of another append. Another process takes it over (`take_over`), fills it with fill value and publishes it;
+``voided`` records it, so that the first owner, if it is still alive, gets an error: its data is not in the array.
 
-Everything here is pure: documents in, documents out.
+All functions here are pure: documents in, documents out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tessarr.errors import MetadataValidationError, Problem
 
 MEMBER = "tessarr_append"
 _MOST = 100_000
-"""Regions in one document; more are refused as no honest document."""
+"""Limit on the regions in one document; a document with more is hostile."""
 
 
 class Region(NamedTuple):
@@ -35,51 +35,51 @@ class Region(NamedTuple):
     start: int
     stop: int
     owner: str
-    """Random, so that no two appends are taken for one another."""
+    """A random name, unique to the append."""
     since: int
-    """Seconds since 1970 by the owner's clock. Tells how long a region is pending; nothing relies on it for correctness."""
+    """Seconds since 1970 by the owner's clock. Only the expiry of the region depends on it, never correctness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservations:
-    """What is pending along one axis of an array."""
+    """The pending appends along one axis of an array."""
 
     axis: int
-    """The axis that the regions are along."""
+    """The axis of the regions."""
     stop: int
-    """Where the next region starts: behind all regions that were ever reserved, published ones included."""
+    """Start of the next region: after all regions that were ever reserved, published ones included."""
     reserved: tuple[Region, ...] = ()
-    """Not published, in order of `Region.start`."""
+    """Unpublished regions, ordered by `Region.start`."""
     voided: tuple[Region, ...] = ()
-    """Published as fill value after their owner did not come back."""
+    """Regions published as fill value because their owner did not come back."""
     closed: tuple[str, int] | None = None
     """Owner and time of a resize that still removes chunks beyond its new shape: until the resize ends, no writer reserves."""
 
     def published(self) -> int:
-        """The length of the axis that readers may see."""
+        """Return the length of the axis that is visible to readers."""
         return self.reserved[0].start if self.reserved else self.stop
 
     def of(self, owner: str) -> Region | None:
-        """The reserved region of `owner`."""
+        """Return the reserved region of `owner`."""
         return next((region for region in self.reserved if region.owner == owner), None)
 
     def was_voided(self, owner: str) -> bool:
-        """Whether the region of `owner` was taken over by another."""
+        """Return whether another process took over the region of `owner`."""
         return any(region.owner == owner for region in self.voided)
 
-    # -- changes: each returns what is to be stored ---------------------------------------------------------------
+    # -- changes: each returns the new reservations ---------------------------------------------------------------
 
     def reserve(self, length: int, owner: str, now: int) -> Reservations:
-        """Add the region of `owner` behind all others."""
+        """Add a region of `owner` after all others."""
         region = Region(self.stop, self.stop + length, owner, now)
         return replace(self, stop=region.stop, reserved=(*self.reserved, region))
 
     def publish(self, owner: str) -> Reservations:
-        """Take the region of `owner`, whose data is stored, off the reserved ones."""
+        """Remove the region of `owner`, whose data is stored, from the reserved ones."""
         return replace(self, reserved=tuple(region for region in self.reserved if region.owner != owner))
 
     def retract(self, owner: str) -> Reservations | None:
-        """Give the region of `owner` back, nothing of it having been stored for good; ``None``: others come behind it."""
+        """Remove the region of `owner`, which stored nothing; ``None`` when other regions follow it."""
         region = self.of(owner)
         if region is None or region.stop != self.stop:
             return None
@@ -93,7 +93,7 @@ class Reservations:
         return replace(self, reserved=reserved, voided=self.voided if known else (*self.voided, region))
 
     def abandoned(self, now: int, expire_s: float, before: int | None = None) -> tuple[Region, ...]:
-        """Regions (those that start below `before`) that are reserved for `expire_s` or longer."""
+        """Return the regions (those that start below `before`) that are reserved for `expire_s` or longer."""
         return tuple(
             region
             for region in self.reserved
@@ -101,7 +101,7 @@ class Reservations:
         )
 
     def to_json(self, length: int) -> dict[str, Any] | None:
-        """The member for an axis of that length; ``None`` when nothing is pending and nothing is to be remembered."""
+        """Return the member for an axis of that length; ``None`` when there is nothing to record."""
         if not self.reserved and not self.voided and not self.closed and self.stop == length:
             return None
         members: dict[str, Any] = {"must_understand": False, "axis": self.axis}
@@ -116,23 +116,23 @@ class Reservations:
         return members
 
     def put_in(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """`document` with the member, or without it where there is nothing to say."""
+        """Return `document` with the member, or without it where there is nothing to record."""
         rest = {name: value for name, value in document.items() if name != MEMBER}
         member = self.to_json(document["shape"][self.axis])
         return rest if member is None else {**rest, MEMBER: member}
 
 
 def parse(document: Mapping[str, Any]) -> Reservations | None:
-    """The reservations in a v3 array document; ``None`` when it has none.
+    """Parse the reservations in a v3 array document; ``None`` without reservations.
 
-    Raises `MetadataValidationError` for a member that no version of this protocol writes.
+    Raises `MetadataValidationError` for an invalid member.
     """
     member = document.get(MEMBER)
     return None if member is None else parse_member(member, document.get("shape"))
 
 
 def parse_member(member: Any, shape: Any) -> Reservations:
-    """The reservations that `member` spells, of an array whose stored shape is `shape`. See `parse`."""
+    """Parse the reservations in `member`, of an array whose stored shape is `shape`. See `parse`."""
     problems: list[Problem] = []
 
     def add(message: str, *loc: str | int) -> None:

@@ -1,6 +1,6 @@
-"""Zarr v1 documents: ``meta`` and ``attrs``, one array to a store, no groups.
+"""Zarr v1 documents: ``meta`` and ``attrs``, one array per store, no groups.
 
-Source: "Zarr storage specification version 1". What zarr 1.x wrote and the text does not say: the compression names
+Source: "Zarr storage specification version 1". zarr 1.x also wrote, without a word in the text: the compression names
 ``blosc``, ``zlib`` (and ``gzip``, the same zlib stream), ``bz2``, ``lzma``, ``none`` or null, and bare ``NaN``
 fill values. Writing v1 is deprecated; tessarr does it only on explicit request.
 """
@@ -23,7 +23,7 @@ _LEVELLED = {"zlib": "zlib", "gzip": "zlib", "bz2": "bz2"}
 
 
 def parse_array(documents: Mapping[str, Any]) -> Parsed:
-    """From ``meta`` and ``attrs`` (which may be missing, though the specification wants it).
+    """Parse ``meta`` and ``attrs`` (which may be missing, against the specification).
 
     Raises `MetadataValidationError` listing every problem.
     """
@@ -37,7 +37,7 @@ def parse_array(documents: Mapping[str, Any]) -> Parsed:
 
 
 def compressor_from_v1(doc: Document) -> JSONObject | None:
-    """``compression`` and ``compression_opts`` as a v2 compressor configuration (UPG-01)."""
+    """Convert ``compression`` and ``compression_opts`` to a v2 compressor configuration (UPG-01)."""
     name = doc.fields.get("compression")
     options = doc.fields.get("compression_opts")
     if name in (None, "none"):
@@ -54,7 +54,7 @@ def compressor_from_v1(doc: Document) -> JSONObject | None:
 
 
 def compression_to_v1(compressor: JSON) -> tuple[JSON, JSON]:
-    """A v2 compressor configuration as ``(compression, compression_opts)``; raises where v1 has no word for it."""
+    """Convert a v2 compressor configuration to ``(compression, compression_opts)``; raises for others than v1's."""
     if compressor is None:
         return "none", None
     assert isinstance(compressor, Mapping)
@@ -71,7 +71,7 @@ def compression_to_v1(compressor: JSON) -> tuple[JSON, JSON]:
 
 
 def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
-    """To ``meta`` and ``attrs``. Raises `MetadataValidationError` for what v1 cannot express."""
+    """Return ``meta`` and ``attrs``. Raises `MetadataValidationError` for what v1 cannot express."""
     if array.filters:
         raise MetadataValidationError("Zarr v1 has no filters", got=[f.get("id") for f in array.filters])
     compression, options = compression_to_v1(array.compressor)
@@ -91,5 +91,5 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
 
 
 def dump_group(_: object) -> dict[str, JSONObject]:
-    """There are no groups in v1."""
+    """Raise `MetadataValidationError`: v1 has no groups."""
     raise MetadataValidationError("Zarr v1 has no groups", hint="Use zarr_format=2 or 3")

@@ -2,7 +2,7 @@
 
 Source: "Zarr storage specification version 2" and the OGC community standard's text of it. Decisions where the text is
 silent or real files differ are in docs/decisions.md. ``dimension_separator`` is written only when it is ``/``, so that
-what we write with ``.`` is valid under both texts.
+documents with ``.`` are valid under both texts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_valu
 
 
 def parse_array(documents: Mapping[str, Any]) -> Parsed:
-    """From ``.zarray`` and, where there is one, ``.zattrs``. Raises `MetadataValidationError` listing every problem."""
+    """Parse ``.zarray`` and, if present, ``.zattrs``. Raises `MetadataValidationError` listing every problem."""
     doc = Document(documents[ARRAY_KEY], "v2 array metadata", ARRAY_KEY)
     doc.require(_REQUIRED)
     doc.format(2)
@@ -76,7 +76,7 @@ def resolve_array(
     attributes: dict[str, Any],
     extra: dict[str, Any],
 ) -> Parsed:
-    """What v1 and v2 share, from a document whose compressor and filters are in v2's words."""
+    """Build the metadata of a v1 or v2 array from a document with v2's compressor and filters."""
     shape = doc.lengths("shape")
     order = doc.choice("order", ("C", "F"), "C")
     separator = doc.choice("dimension_separator", (".", "/"), ".") if zarr_format == 2 else "."
@@ -128,7 +128,7 @@ def _grid(doc: Document, shape: Shape) -> RegularGrid | None:
         grid = RegularGrid.from_json({"chunk_shape": doc.fields["chunks"]}, shape)
     except TessarrError as error:
         found = len(doc.problems)
-        doc.adopt("chunks", error)  # which says chunks/chunk_shape, the name that v3 has
+        doc.adopt("chunks", error)  # whose loc has v3's name: chunks/chunk_shape
         doc.problems[found:] = [item._replace(loc=(item.loc[0], *item.loc[2:])) for item in doc.problems[found:]]
         return None
     for message in grid.diagnostics:
@@ -151,7 +151,7 @@ def _data_type(doc: Document, filters: tuple[JSONObject, ...] | None) -> DataTyp
 
 
 def _check_orders(doc: Document) -> None:
-    """Add a diagnostic about single bytes with a byte order, which other readers refuse."""
+    """Add a diagnostic about single bytes with a byte order, which other implementations refuse."""
     from tessarr.metadata.legacy import plain_orders
 
     dtype = doc.fields["dtype"]
@@ -167,7 +167,9 @@ def chain_from_v2(
     data_type: DataType,
     ndim: int,
 ) -> tuple[Codec, ...]:
-    """The v3 chain that stores the same bytes: transpose for order F, then elements as declared, filters, compressor."""
+    """Return the v3 chain that stores the same bytes: transpose for order F, then elements as declared, filters,
+    compressor.
+    """
     before = [TransposeCodec(tuple(reversed(range(ndim))))] if order == "F" and ndim > 1 else []
     middle, after = v2_filters(filters or (), data_type)
     last = [] if compressor is None else [v2_compressor(compressor)]
@@ -175,7 +177,7 @@ def chain_from_v2(
 
 
 def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
-    """To ``.zarray`` and ``.zattrs`` (left out when there are no attributes)."""
+    """Return ``.zarray``, and ``.zattrs`` if there are attributes."""
     fill = None if array.fill_value is None else array.data_type.dump_fill(array.fill_value, 2)
     document: JSONObject = {
         **array.extra,
@@ -196,7 +198,7 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
 
 
 def parse_group(documents: Mapping[str, Any]) -> Parsed:
-    """From ``.zgroup`` and, where there is one, ``.zattrs``."""
+    """Parse ``.zgroup`` and, if present, ``.zattrs``."""
     doc = Document(documents[GROUP_KEY], "v2 group metadata", GROUP_KEY)
     doc.require(["zarr_format"])
     doc.format(2)
@@ -212,7 +214,7 @@ def parse_group(documents: Mapping[str, Any]) -> Parsed:
 
 
 def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
-    """To ``.zgroup`` and ``.zattrs`` (left out when there are no attributes)."""
+    """Return ``.zgroup``, and ``.zattrs`` if there are attributes."""
     return {GROUP_KEY: {**group.extra, "zarr_format": 2}, **_attributes(group.attributes)}
 
 

@@ -45,7 +45,7 @@ _OPTIONAL = ("attributes", "storage_transformers", "dimension_names")
 
 
 def parse_array(documents: Mapping[str, Any]) -> Parsed:
-    """From ``zarr.json``. Raises `MetadataValidationError` listing every problem; nothing else is read or written."""
+    """Parse ``zarr.json``. Raises `MetadataValidationError` listing every problem. Does no I/O."""
     doc = Document(documents[KEY], "v3 array metadata", KEY)
     if doc.fields.get("node_type") == "group":
         raise NodeTypeValidationError("the node is a group, not an array", key=KEY, hint="Open it with open_group")
@@ -92,7 +92,7 @@ def parse_array(documents: Mapping[str, Any]) -> Parsed:
 
 
 def _old_names(doc: Document) -> None:
-    """Warn of names that were given up, and are read for the sake of what was written with them."""
+    """Warn of legacy names, which are read for old data."""
     data_type = doc.fields.get("data_type")
     if isinstance(data_type, Mapping) and data_type.get("name") == "structured":
         doc.tolerate("data_type", "is called structured, as zarr-python before 3.2 wrote it", "struct")
@@ -123,7 +123,7 @@ def _data_type(doc: Document) -> DataType | None:
 
 
 def _extension(doc: Document, point: Any, *context: Any) -> Any:
-    """A chunk grid or chunk key encoding; ``must_understand`` has no say there (V3-EXT-09)."""
+    """Parse a chunk grid or chunk key encoding; ``must_understand`` has no effect there (V3-EXT-09)."""
     if point not in doc.fields:
         return None
     parsed = named_config(doc.fields[point], (point,), doc.problems)
@@ -146,7 +146,7 @@ def _extension(doc: Document, point: Any, *context: Any) -> Any:
 
 
 def _check_keys(doc: Document, encoding: ChunkKeyEncoding, ndim: int) -> None:
-    """Refuse an encoding that cannot tell the chunks of arrays of `ndim` axes apart."""
+    """Refuse an encoding that gives two chunks of an array of `ndim` axes the same key."""
     try:
         encoding.template(ndim)
     except MetadataValidationError as error:
@@ -208,7 +208,7 @@ def _storage_transformers(doc: Document) -> tuple[JSONObject, ...]:
 
 
 def _extra(doc: Document, known: tuple[str, ...]) -> dict[str, Any]:
-    """Unknown members, all of which must say that they need not be understood (V3-EXT-07)."""
+    """Collect unknown members, which must all say that they need not be understood (V3-EXT-07)."""
     extra = {}
     for name, value in doc.fields.items():
         if name in known:
@@ -221,7 +221,7 @@ def _extra(doc: Document, known: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type: Any, fill: Any) -> None:
-    """Bind the chain once, so that a chain that cannot work is refused at the door."""
+    """Bind the chain once, so that parsing refuses an impossible chain."""
     shape: Shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in axes)
     try:
         chain = BoundChain(codecs, ChunkSpec(shape, data_type, fill))
@@ -232,10 +232,10 @@ def _check_chain(doc: Document, codecs: tuple[Codec, ...], axes: Any, data_type:
 
 
 def check_endian(chain: BoundChain) -> tuple[str, ...]:
-    """A v3 ``bytes`` codec must state the byte order of multi-byte elements.
+    """Check that a v3 ``bytes`` codec states the byte order of multi-byte elements.
 
-    Structured types are let off with a diagnostic (little-endian), which is returned: zarr-python wrote them so. Raises
-    `CodecError`, with the setting ``strict`` also for them.
+    A structured type without byte order, as zarr-python wrote, is read as little-endian; the diagnostic is returned.
+    Raises `CodecError` otherwise, and with the setting ``strict`` in this case too.
     """
     if chain.shard is not None:
         return check_endian(chain.shard.inner)
@@ -254,7 +254,7 @@ def check_endian(chain: BoundChain) -> tuple[str, ...]:
 
 
 def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
-    """To ``zarr.json``."""
+    """Return ``zarr.json``."""
     assert array.fill_value is not None
     document: JSONObject = {
         "zarr_format": 3,
@@ -275,7 +275,9 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
 
 
 def parse_group(documents: Mapping[str, Any]) -> Parsed:
-    """From ``zarr.json``; an inline consolidated block is kept as it is (`tessarr.metadata.consolidated` reads it)."""
+    """Parse ``zarr.json``; an inline consolidated block is kept unparsed (`tessarr.metadata.consolidated` parses
+    it).
+    """
     doc = Document(documents[KEY], "v3 group metadata", KEY)
     if doc.fields.get("node_type") == "array":
         raise NodeTypeValidationError("the node is an array, not a group", key=KEY, hint="Open it with open_array")
@@ -296,7 +298,7 @@ def parse_group(documents: Mapping[str, Any]) -> Parsed:
 
 
 def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
-    """To ``zarr.json``."""
+    """Return ``zarr.json``."""
     document: JSONObject = {"zarr_format": 3, "node_type": "group", "attributes": group.attributes}
     return {KEY: {**document, **group.extra}}
 

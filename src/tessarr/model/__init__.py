@@ -1,7 +1,7 @@
-"""The Zarr Object Model: the structure of a hierarchy as one value, without data and without a store.
+"""The Zarr Object Model: the structure of a hierarchy as one value, independent of data and store.
 
-Source: ZEP 6 (draft), with its gaps closed as docs/model.md says. A model is what `from_store` reads, `from_json`
-parses, or your code builds; `to_store` creates the hierarchy it describes (metadata documents only, no chunk).
+Source: ZEP 6 (draft), with its gaps closed as docs/model.md says. Models come from `from_store`, from `from_json`
+or from your own code; `to_store` creates the hierarchy that a model describes (metadata documents only, no chunks).
 
 >>> from tessarr import model
 >>> spec = model.from_json('{"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "members": {}}')

@@ -1,7 +1,7 @@
-"""One spelling for each meaning, so that documents can be compared.
+"""Convert documents to one spelling per meaning, so that they can be compared.
 
-Two documents mean the same when only these differ: member order, ``"crc32c"`` or ``{"name": "crc32c"}``, an empty
-configuration or none, a default written out or left out, ``[]`` or null where they mean the same, ``0`` or ``0.0``,
+Two documents are equivalent when only these differ: member order, ``"crc32c"`` or ``{"name": "crc32c"}``, an empty
+configuration or none, a default written or left out, ``[]`` or null where they mean the same, ``0`` or ``0.0``,
 ``"NaN"`` or its bit pattern.
 
 >>> canonical({"zarr_format": 3, "node_type": "array", "codecs": ["crc32c"]})["codecs"]
@@ -27,7 +27,7 @@ _ABSENT: dict[str, Any] = {"attributes": {}, "storage_transformers": [], "dimens
 
 
 def canonical(document: Mapping[str, Any]) -> JSONObject:
-    """An array's or group's document (v2: with its attributes in it) in one spelling. Pure JSON in, pure JSON out."""
+    """Convert an array's or group's document (v2: including its attributes) to its canonical spelling."""
     result = plain(dict(document))
     if result.get("zarr_format") == 2:
         _canonical_v2(result)
@@ -57,7 +57,7 @@ def _canonical_v2(document: JSONObject) -> None:
 
 
 def extension(value: Any) -> Any:
-    """A short-hand name as an object; no empty configuration; defaults spelled out; no ``must_understand: true``."""
+    """Convert an extension to an object with its defaults, without empty configuration and ``must_understand: true``."""
     if isinstance(value, str):
         value = {"name": value}
     if not isinstance(value, Mapping) or "name" not in value:
@@ -77,7 +77,7 @@ def extension(value: Any) -> Any:
 
 
 def _inner(key: str, item: Any) -> Any:
-    """Codecs and data types nested in configurations (sharding, conditional, struct, cast_value)."""
+    """Convert codecs and data types nested in configurations (sharding, conditional, struct, cast_value)."""
     if key in ("codecs", "index_codecs") and isinstance(item, list | tuple):
         return [extension(codec) for codec in item]
     if key == "data_type":
@@ -93,7 +93,9 @@ def _inner(key: str, item: Any) -> Any:
 
 
 def _fill(document: JSONObject) -> Any:
-    """The fill value as its data type writes it, where the type is known; else as it stands (NaN as a word)."""
+    """Convert a fill value to the spelling of its data type, where the type is known (an unknown type: NaN as a
+    word).
+    """
     value = document["fill_value"]
     if isinstance(value, float) and value != value:
         return "NaN"

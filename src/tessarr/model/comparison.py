@@ -1,4 +1,4 @@
-"""Where two models differ.
+"""Find where two models differ.
 
 >>> from tessarr.model.node import ArraySpecV2, GroupSpec
 >>> def tree(**attributes):
@@ -29,17 +29,17 @@ _ALIASES: dict[str, tuple[str, ...]] = {
     "chunk_keys": ("chunk_key_encoding", "dimension_separator"),
     "data_type": ("data_type", "dtype"),
 }
-"""What may be ignored under one name for both formats; any name of a document member works too."""
+"""Names to ignore in both formats, with their members; any name of a document member works too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same in two models."""
+    """Describe one difference of two models."""
 
     path: str
     """The node, from the root ("" is the root)."""
     loc: tuple[str | int, ...]
-    """Where in the node's document; () when the node as a whole was added, removed, or is of another kind."""
+    """Location in the node's document; () when the node as a whole was added, removed, or is of another kind."""
     kind: Kind
     old: JSON
     new: JSON
@@ -51,7 +51,7 @@ class Difference:
         return f"{where}: {self.kind} {_short(self.new if self.kind == 'added' else self.old)}"
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the difference as a JSON object."""
         return {"path": self.path, "loc": list(self.loc), "kind": self.kind, "old": self.old, "new": self.new}
 
 
@@ -61,7 +61,7 @@ def _short(value: JSON) -> str:
 
 
 def equal(a: Any, b: Any, *, ignore: Collection[str] = ()) -> bool:
-    """Whether two models have the same structure, apart from the document members named in `ignore`.
+    """Return whether two models have the same structure, apart from the document members named in `ignore`.
 
     ``"attributes"``, ``"codecs"`` (compressor, filters and order too), ``"chunks"``, ``"chunk_keys"``, ``"data_type"``,
     ``"shape"``, ``"fill_value"`` and every other name of a document member may be ignored.
@@ -70,12 +70,12 @@ def equal(a: Any, b: Any, *, ignore: Collection[str] = ()) -> bool:
 
 
 def diff(a: Any, b: Any, *, ignore: Collection[str] = ()) -> list[Difference]:
-    """Every difference between two models, `a` being the old one; `ignore` as in `equal`."""
+    """List every difference between two models, `a` being the old one; `ignore` as in `equal`."""
     return list(iterate(a, b, ignore=ignore))
 
 
 def iterate(a: Any, b: Any, *, ignore: Collection[str] = (), path: str = "") -> Iterator[Difference]:
-    """`diff`, lazily, with `a` and `b` standing at `path`."""
+    """Yield the differences of `diff`, for nodes `a` and `b` at `path`."""
     ignored = frozenset(name for item in ignore for name in _ALIASES.get(item, (item,)))
     yield from _nodes(a, b, path, ignored)
 
@@ -99,7 +99,7 @@ def _nodes(a: Any, b: Any, path: str, ignored: frozenset[str]) -> Iterator[Diffe
 
 
 def own_json(spec: Any) -> JSONObject:
-    """A node's document with its attributes, without its members."""
+    """Return a node's document with its attributes, without its members."""
     return {**spec.document(), "attributes": attributes_json(spec.attributes)}
 
 
@@ -130,7 +130,7 @@ def _values(a: Any, b: Any, path: str, loc: tuple[str | int, ...]) -> Iterator[D
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal; NaN equals NaN, ``true`` is not ``1``.
+    """Return whether two JSON values are equal; NaN equals NaN, ``true`` is not ``1``.
 
     >>> same(float("nan"), float("nan")), same(True, 1), same([1], [1.0]), same({"a": []}, {"a": []})
     (True, False, True, True)

@@ -1,4 +1,4 @@
-"""Members of a node's document that a model has names of its own for: ``attributes`` and ``members``."""
+"""Convert document members that collide with members of a model: ``attributes`` and ``members``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNDERSCORED = re.compile("_+members")
 
 
 def attributes_json(attributes: object) -> JSONObject:
-    """User attributes as a JSON object: a mapping, a dataclass, or an object with ``to_json()``.
+    """Convert user attributes to a JSON object: a mapping, a dataclass, or an object with ``to_json()``.
 
     Raises `MetadataValidationError` for anything else, and for keys that are not strings.
     """
@@ -32,7 +32,7 @@ def attributes_json(attributes: object) -> JSONObject:
 
 
 def _open(value: Any) -> Any:
-    """Dataclasses inside attributes as objects."""
+    """Convert dataclasses inside attributes to objects."""
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: _open(getattr(value, item.name)) for item in fields_of(value)}
     if isinstance(value, Mapping):
@@ -53,13 +53,14 @@ def _check_keys(value: Any, loc: tuple[str | int, ...]) -> None:
 
 
 def rename_members(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Move a document's own ``members`` out of the way of the model's.
+    """Rename a document's own ``members``, which would collide with the model's.
 
     >>> rename_members({"members": 1, "_members": 2})
     {'__members': 1, '_members': 2}
 
-    ``members`` gets one underscore more than the longest such name. The draft's rule cannot tell that from a document
-    that has ``_members`` and no ``members``; there the longest name gets two more, a length that is otherwise free:
+    ``members`` gets one underscore more than the longest such name. Under the draft's rule the result is ambiguous for a
+    document that has ``_members`` and no ``members``; there the longest name gets two more, a length that is otherwise
+    unused:
 
     >>> rename_members({"_members": 2})
     {'___members': 2}
@@ -76,7 +77,7 @@ def rename_members(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def restore_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The inverse of `rename_members`.
+    """Undo `rename_members`.
 
     >>> restore_names({"__members": 1, "_members": 2}), restore_names({"___members": 2})
     ({'members': 1, '_members': 2}, {'_members': 2})

@@ -1,5 +1,5 @@
-"""A model as a flat map and back: path → node without members. Consolidated metadata is this map (ZEP 6, "Implementing
-consolidated metadata").
+"""Convert a model to a flat map, path → node without members, and back. Consolidated metadata is this map (ZEP 6,
+"Implementing consolidated metadata").
 
 >>> from tessarr.model.node import ArraySpecV2, GroupSpec
 >>> array = ArraySpecV2(shape=[1], chunks=[1], dtype="|u1", compressor=None)
@@ -19,7 +19,7 @@ from tessarr.types import JSONObject
 
 
 def flatten(spec: Spec) -> dict[str, Any]:
-    """Every node under its path (the root under ""), groups without members, parents before children."""
+    """Map the path of every node (the root under "") to the node, groups without members, parents before children."""
     return {
         path: node.with_(members={}) if isinstance(node, GroupSpec) else node
         for path, node in walk(spec)
@@ -27,7 +27,7 @@ def flatten(spec: Spec) -> dict[str, Any]:
 
 
 def unflatten(nodes: Mapping[str, Any]) -> Any:
-    """The tree of a flat map, in any order; paths may begin with a slash.
+    """Build the tree of a flat map, in any order; paths may begin with a slash.
 
     Raises `NodeNotFoundError` when a node's parent is not in the map, `ContainsArrayError` when it is an array.
     """
@@ -54,7 +54,7 @@ def unflatten(nodes: Mapping[str, Any]) -> Any:
 
 
 def consolidated(spec: GroupSpec[Any, Any]) -> JSONObject:
-    """The consolidated metadata of the hierarchy: v3, the ``consolidated_metadata`` object; v2, ``.zmetadata``."""
+    """Make the consolidated metadata of the hierarchy: v3, the ``consolidated_metadata`` object; v2, ``.zmetadata``."""
     from tessarr.metadata.consolidated import dump_v2, dump_v3
 
     nodes = {path: node.documents() for path, node in flatten(spec).items()}

@@ -1,8 +1,8 @@
-"""A model as JSON, in and out.
+"""Convert a model to JSON and back.
 
 Source: ZEP 6, "Modeling Zarr hierarchy structures in JSON". Where the draft is silent: ``members`` is always written
 for groups and may be absent when read; a group document's own member called ``members`` is written as ``_members``,
-with one underscore more than any such name present, and gets its name back (`rename_members`).
+with one underscore more than any such name present, and renamed back on reading (`rename_members`).
 
 >>> spec = from_json({"zarr_format": 2, "attributes": {}, "members": {}})
 >>> to_json(spec)
@@ -31,10 +31,10 @@ _V2_REQUIRED = _V2[:7]
 
 
 def from_json(document: str | bytes | Mapping[str, Any]) -> Spec:
-    """The model that a JSON text, or the object parsed from it, describes.
+    """Parse the model in a JSON text, or in the object parsed from it.
 
-    Only the shape of the model is checked here: names, kinds, required members. What the specification says of their
-    values is for `tessarr.model.validate`.
+    Only the structure of the model is checked: names, kinds, required members. `tessarr.model.validate` checks their
+    values against the specification.
 
     Raises `MetadataValidationError` listing every problem with its place in the document.
     """
@@ -125,5 +125,5 @@ def _group(
 
 
 def to_json(spec: Spec) -> JSONObject:
-    """The node, and everything below it, as a JSON object."""
+    """Convert the node, and everything below it, to a JSON object."""
     return spec.to_json()

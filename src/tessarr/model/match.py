@@ -1,7 +1,7 @@
-"""Partial models as constraints: does a hierarchy have a given structure?
+"""Check that a hierarchy has a given structure, with partial models as constraints.
 
-A pattern is a model with only the parts that matter. A part may be a value, a predicate, or ``...`` for "anything, but
-there"; members not named are free.
+A pattern is a model with only the relevant parts. A part may be a value, a predicate, or ``...`` for any present value;
+members not named are unconstrained.
 
 >>> from tessarr import model
 >>> volume = {"ndim": 3, "dtype": "float", "dims": ["z", "y", "x"]}
@@ -10,7 +10,7 @@ there"; members not named are free.
 >>> [str(problem) for problem in model.mismatches(hierarchy, pattern)]
 ['/a/volume: missing']
 
-Besides the members of the documents a pattern may say, alike for both formats: ``kind`` ("array", "group"), ``ndim``,
+Besides the members of the documents, a pattern may contain, for both formats: ``kind`` ("array", "group"), ``ndim``,
 ``dims`` (dimension names, from ``_ARRAY_DIMENSIONS`` in v2), ``chunk_shape``, ``dtype`` (a NumPy type or its name, a v3
 name, or one of the families bool, integer, signed, unsigned, float, complex, number, string, bytes, datetime, timedelta,
 struct), ``optional`` (members that may be missing) and ``others`` (the pattern of all members not named; ``False``:
@@ -51,7 +51,7 @@ _FAMILIES = {
 
 
 def like(spec: Spec, pattern: Pattern, *, ignore: tuple[str, ...] = ()) -> bool:
-    """Whether `spec` has the structure that `pattern` describes.
+    """Return whether `spec` has the structure that `pattern` describes.
 
     A whole model as pattern must be equal, apart from the document members in `ignore` (as in `tessarr.model.equal`).
     """
@@ -61,7 +61,7 @@ def like(spec: Spec, pattern: Pattern, *, ignore: tuple[str, ...] = ()) -> bool:
 
 
 def mismatches(spec: Spec, pattern: Pattern) -> list[NodeProblem]:
-    """Where `spec` is not as `pattern` says, with the path of every node concerned."""
+    """List where `spec` violates `pattern`, with the path of every node concerned."""
     return list(_mismatches(spec, pattern, ""))
 
 
@@ -116,7 +116,7 @@ _MISSING = _Missing()
 
 
 def _normal(name: str, wanted: Any) -> Any:
-    """A wanted value in the spelling of `canonical`."""
+    """Convert an expected value to the spelling of `canonical`."""
     if name in _VIRTUAL or callable(wanted) or wanted is ... or name == "fill_value":
         return wanted
     if isinstance(wanted, Mapping) and any(callable(value) or value is ... for value in wanted.values()):
@@ -147,7 +147,7 @@ def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> 
 
 
 def _is_dtype(found: Any, wanted: str | AnyDType | type) -> bool:
-    """Whether a type is what the pattern wants: a family, a NumPy type (abstract ones too), or a v3 name.
+    """Return whether a type satisfies the pattern: a family, a NumPy type (abstract ones too), or a v3 name.
 
     Raises `ValueError` for any other word: no array could ever have it.
     """
@@ -171,13 +171,11 @@ def _named(wanted: Any) -> Any:
     try:
         return from_v3(wanted).dtype
     except TessarrError as error:
-        raise ValueError(
-            f"a pattern wants the unknown dtype {wanted!r}; families are {', '.join(_FAMILIES)}"
-        ) from error
+        raise ValueError(f"a pattern has the unknown dtype {wanted!r}; families are {', '.join(_FAMILIES)}") from error
 
 
 def _dtype(node: Any) -> Any:
-    """The NumPy dtype; what the document says where it is not known here."""
+    """Return the NumPy dtype; the document's text for an unknown type."""
     if isinstance(node, GroupSpec):
         return _MISSING
     from tessarr.dtypes.parse import from_v2, from_v3
@@ -190,7 +188,7 @@ def _dtype(node: Any) -> Any:
 
 
 def dims(node: Any) -> Any:
-    """The dimension names of an array of either format; ``None`` without."""
+    """Return the dimension names of an array of either format; ``None`` without names."""
     if isinstance(node, GroupSpec):
         return _MISSING
     if node.zarr_format == 3:

@@ -1,7 +1,7 @@
 """The nodes of a model: arrays and groups, frozen, typed in their attributes and members.
 
-An array is its metadata document with the user's attributes under ``attributes``; a group is that plus ``members``. The
-fields are named as the format names them, and hold plain JSON:
+An array is its metadata document with the user's attributes under ``attributes``; a group also has ``members``. The
+fields have the names of the format, and hold plain JSON:
 
 >>> array = ArraySpecV2(shape=[10, 10], chunks=[1, 1], dtype="|u1", compressor=None, attributes={"name": "cool"})
 >>> group = GroupSpec(zarr_format=2, members={"foo": array})
@@ -9,7 +9,7 @@ fields are named as the format names them, and hold plain JSON:
 ((10, 10), 'cool')
 
 Two models are equal when they have the same structure: the order of members, the formatting of JSON, short-hand and
-object spellings of extensions, and the spelling of NaN do not count (`tessarr.model.equal` has more to ignore).
+object spellings of extensions, and the spelling of NaN do not count (`tessarr.model.equal` can ignore more).
 
 Source: ZEP 6, "Specification of the base Zarr Object Model".
 """
@@ -49,25 +49,25 @@ class ArraySpec(Generic[TAttrs]):
         return len(self.shape)
 
     def document(self) -> JSONObject:
-        """The metadata document without the attributes, as plain JSON of its own."""
+        """Return the metadata document without the attributes, as a new plain JSON object."""
         raise NotImplementedError
 
     def documents(self) -> dict[str, JSONObject]:
-        """What the node has in a store: key relative to it → document."""
+        """Return the stored documents of the node: key relative to it → document."""
         raise NotImplementedError
 
     def to_json(self) -> JSONObject:
-        """The node as JSON: its document, and the attributes under ``attributes``."""
+        """Return the node as JSON: its document, and the attributes under ``attributes``."""
         return {**self.document(), "attributes": attributes_json(self.attributes)}
 
     def to_store(self, store: Any, path: str = "", *, overwrite: bool = False) -> None:
-        """Create the array: its metadata documents, and nothing else (`tessarr.model.to_store`)."""
+        """Create the array: only its metadata documents (`tessarr.model.to_store`)."""
         from tessarr import model
 
         model.to_store(self, store, path, overwrite=overwrite)
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)  # type: ignore[type-var]
 
     def __eq__(self, other: object) -> bool:
@@ -89,7 +89,7 @@ class ArraySpecV3(ArraySpec[TAttrs]):
     """An array of Zarr v3: the members of its ``zarr.json``.
 
     Nothing is resolved: the model may hold a data type or codec that this installation does not know (`validate`
-    tells). Sequences are kept as tuples.
+    reports it). Sequences become tuples.
     """
 
     zarr_format: ClassVar[Literal[3]] = 3
@@ -115,7 +115,7 @@ class ArraySpecV3(ArraySpec[TAttrs]):
         attributes_json(self.attributes)
 
     def document(self) -> JSONObject:
-        """The ``zarr.json`` without its attributes."""
+        """Return the ``zarr.json`` without its attributes."""
         document: JSONObject = {
             "zarr_format": 3,
             "node_type": "array",
@@ -133,7 +133,7 @@ class ArraySpecV3(ArraySpec[TAttrs]):
         return {**document, **plain(dict(self.extra))}
 
     def documents(self) -> dict[str, JSONObject]:
-        """``zarr.json``."""
+        """Return ``zarr.json``."""
         return {"zarr.json": {**self.document(), "attributes": attributes_json(self.attributes)}}
 
 
@@ -161,7 +161,7 @@ class ArraySpecV2(ArraySpec[TAttrs]):
         attributes_json(self.attributes)
 
     def document(self) -> JSONObject:
-        """The ``.zarray``; a separator is written only when it is "/"."""
+        """Return the ``.zarray``; the separator is written only when it is "/"."""
         document: JSONObject = {
             "zarr_format": 2,
             "shape": list(self.shape),
@@ -177,7 +177,7 @@ class ArraySpecV2(ArraySpec[TAttrs]):
         return {**document, **plain(dict(self.extra))}
 
     def documents(self) -> dict[str, JSONObject]:
-        """``.zarray``, and ``.zattrs`` when there are attributes."""
+        """Return ``.zarray``, and ``.zattrs`` when there are attributes."""
         attributes = attributes_json(self.attributes)
         return {".zarray": self.document(), **({".zattrs": attributes} if attributes else {})}
 
@@ -186,8 +186,8 @@ class ArraySpecV2(ArraySpec[TAttrs]):
 class GroupSpec(Generic[TAttrs, TMember]):
     """A group of either format, and everything below it.
 
-    Raises `NodeNameError` for a member name that is no node name, and `MetadataValidationError` for a member that is
-    no node or of the other format: one hierarchy is of one format.
+    Raises `NodeNameError` for a member name that is not a valid node name, and `MetadataValidationError` for a member
+    that is not a node or has the other format: all nodes of a hierarchy have one format.
     """
 
     zarr_format: Literal[2, 3] = 3
@@ -213,7 +213,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
         attributes_json(self.attributes)
 
     def __getitem__(self, path: str) -> Any:
-        """The node at `path` below this group ("" is the group). Raises `KeyError`."""
+        """Return the node at `path` below this group ("" is the group). Raises `KeyError`."""
         node: Any = self
         for name in filter(None, path.split("/")):
             if not isinstance(node, GroupSpec) or name not in node.members:
@@ -229,23 +229,23 @@ class GroupSpec(Generic[TAttrs, TMember]):
         return True
 
     def walk(self) -> Iterator[tuple[str, Any]]:
-        """This group under "", then every node below it by path, parents before children."""
+        """Yield this group under "", then every node below it by path, parents before children."""
         yield from walk(self)
 
     def document(self) -> JSONObject:
-        """The group's document without its attributes."""
+        """Return the group's document without its attributes."""
         kind: JSONObject = {"node_type": "group"} if self.zarr_format == 3 else {}
         return {"zarr_format": self.zarr_format, **kind, **plain(dict(self.extra))}
 
     def documents(self) -> dict[str, JSONObject]:
-        """What the group itself has in a store: key relative to it → document."""
+        """Return the stored documents of the group itself: key relative to it → document."""
         attributes = attributes_json(self.attributes)
         if self.zarr_format == 3:
             return {"zarr.json": {**self.document(), "attributes": attributes}}
         return {".zgroup": self.document(), **({".zattrs": attributes} if attributes else {})}
 
     def to_json(self) -> JSONObject:
-        """The group and everything below it as JSON (`tessarr.model.to_json`)."""
+        """Return the group and everything below it as JSON (`tessarr.model.to_json`)."""
         kind: JSONObject = {"node_type": "group"} if self.zarr_format == 3 else {}
         return {
             "zarr_format": self.zarr_format,
@@ -256,13 +256,13 @@ class GroupSpec(Generic[TAttrs, TMember]):
         }
 
     def to_store(self, store: Any, path: str = "", *, overwrite: bool = False, consolidate: bool = False) -> None:
-        """Create the group and everything below it: the metadata documents, and nothing else (`tessarr.model.to_store`)."""
+        """Create the group and everything below it: only the metadata documents (`tessarr.model.to_store`)."""
         from tessarr import model
 
         model.to_store(self, store, path, overwrite=overwrite, consolidate=consolidate)
 
     def with_(self, **changes: Any) -> Self:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
     def __eq__(self, other: object) -> bool:
@@ -272,7 +272,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
 
 
 def walk(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
-    """`spec` under `path`, then every node below it, parents before children."""
+    """Yield `spec` under `path`, then every node below it, parents before children."""
     yield path, spec
     if isinstance(spec, GroupSpec):
         for name, member in spec.members.items():
@@ -280,7 +280,7 @@ def walk(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def with_attributes(spec: ArraySpec[Any], parse: Callable[[Any], TNew]) -> ArraySpec[TNew]:
-    """The array with its attributes made into a type of yours: `parse` is called with the JSON object.
+    """Parse the attributes of an array with `parse`, which gets the JSON object and returns a type of yours.
 
     >>> from dataclasses import make_dataclass
     >>> Named = make_dataclass("Named", ["name"])
@@ -299,7 +299,7 @@ def _check_extra(spec: ArraySpec[Any], *forbidden: str) -> None:
 
 
 def check_member_name(name: object, zarr_format: int) -> None:
-    """A node name as the format allows it. Raises `NodeNameError`.
+    """Refuse a name that the format does not allow for a node. Raises `NodeNameError`.
 
     Source: Zarr v3.1 core, "Node names"; Zarr v2, "Hierarchies".
     """

@@ -1,4 +1,4 @@
-"""Nodes of a model from their stored documents, and back. Pure: `tessarr.core.stored.model_io` reads and writes."""
+"""Make nodes of a model from their stored documents, and back. Pure: `tessarr.core.stored.model_io` does the I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tessarr.types import JSONObject
 
 
 def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
-    """One node from its documents, without members. Raises `MetadataValidationError` naming `path`."""
+    """Make a node without members from its documents. Raises `MetadataValidationError` naming `path`."""
     name = "zarr.json" if zarr_format == 3 else ".zarray" if ".zarray" in documents else ".zgroup"
     document = documents[name]
     if not isinstance(document, dict):
@@ -22,7 +22,7 @@ def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
     own = {key: value for key, value in document.items() if key not in ("attributes", consolidated.FIELD)}
     try:
         if consolidated.kind_of(documents) == "group":
-            # not through the JSON of a model, where a document's own "members" would need another name
+            # not through the JSON of a model, where the document's "members" would need another name
             extra = {key: own.pop(key) for key in list(own) if key not in ("zarr_format", "node_type")}
             return model_json.from_json({**own, "attributes": attributes}).with_(extra=extra)
         return model_json.from_json({**own, "attributes": attributes})
@@ -31,7 +31,7 @@ def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
 
 
 def from_block(block: consolidated.Consolidated, documents: dict[str, Any], path: str, zarr_format: int) -> Any:
-    """Build the group at `path` from its own documents, and what is below it from consolidated metadata."""
+    """Build the group at `path` from its own documents, and the nodes below it from consolidated metadata."""
 
     def build(below: str, own: dict[str, Any]) -> Any:
         node = own_spec(own, zarr_format, "/".join(filter(None, (path, below))))
@@ -49,7 +49,7 @@ def from_block(block: consolidated.Consolidated, documents: dict[str, Any], path
 
 
 def serialise(spec: Spec, path: str = "", *, consolidate: bool = False) -> dict[str, bytes]:
-    """Full key → value of every document of the hierarchy, in the order to write them: deepest first, root last."""
+    """Map the full key of every document of the hierarchy to its value, in writing order: deepest first, root last."""
     values: dict[str, bytes] = {}
     nodes = [(place, _written(node)) for place, node in walk(spec)]
     for place, documents in reversed(nodes):
@@ -70,7 +70,7 @@ def _with_block(
 
 
 def _written(node: Any) -> dict[str, JSONObject]:
-    """A node's documents with extensions as objects: readers of v3.0 know no short-hand names."""
+    """Return a node's documents with extensions as objects: readers of v3.0 do not support short-hand names."""
     documents: dict[str, JSONObject] = node.documents()
     if isinstance(node, ArraySpecV3):
         document = documents["zarr.json"]

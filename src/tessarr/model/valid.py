@@ -1,4 +1,4 @@
-"""Checking a model at run time: what the specification says of every node, and what your own rules say.
+"""Validate a model: against the specification, and against your own rules.
 
 >>> from tessarr.model.node import ArraySpecV2, GroupSpec
 >>> def one_name_per_dimension(path, node):
@@ -26,18 +26,18 @@ from tessarr.model.node import ArraySpec, GroupSpec, Spec, walk
 from tessarr.types import JSONObject
 
 Rule: TypeAlias = Callable[[str, Any], "Iterable[str] | str | None"]
-"""Called with the path and every node of the kind its second parameter is annotated with (every node without one);
-returns what is wrong: nothing, one sentence, or several."""
+"""Called with the path and each node of the kind that annotates its second parameter (each node without an
+annotation); returns its problems: none, one sentence, or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProblem:
-    """One thing that is wrong with one node of a model."""
+    """Describe one problem of one node of a model."""
 
     path: str
     """The node, from the root ("" is the root)."""
     loc: tuple[str | int, ...]
-    """Where in the node's document."""
+    """Location in the node's document."""
     kind: str
     """missing, type, value, unknown, unsupported (as in `tessarr.errors.Problem`), or "rule" for a rule of yours."""
     message: str
@@ -46,16 +46,16 @@ class NodeProblem:
         return " ".join(filter(None, (f"/{self.path}", "/".join(map(str, self.loc))))) + f": {self.message}"
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the problem as a JSON object."""
         return {"path": self.path, "loc": list(self.loc), "kind": self.kind, "message": self.message}
 
 
 def validate(spec: Spec, *rules: Rule, documents: bool = True) -> list[NodeProblem]:
-    """Everything that is wrong with a model.
+    """List all problems of a model.
 
-    `documents` parses every node with the parser that opens arrays, so what passes can be opened. A rule that wants
-    arrays only annotates its second parameter with `ArraySpec` (or names it ``array``); likewise `GroupSpec`
-    (``group``). Parse warnings are not problems and are not shown.
+    `documents` parses every node with the parser that opens arrays, so valid nodes can be opened. A rule for arrays only
+    annotates its second parameter with `ArraySpec` (or names it ``array``); likewise `GroupSpec` (``group``). Parse
+    warnings are not problems and are not shown.
     """
     found: list[NodeProblem] = []
     wanted = [(rule, _wants(rule)) for rule in rules]
@@ -75,7 +75,7 @@ def _ask(rule: Rule, path: str, node: Any) -> Iterable[str] | str | None:
         return rule(path, node)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(node, GroupSpec) and _wants(rule) is None and isinstance(error, AttributeError):
-            return None  # a rule about arrays that says so nowhere
+            return None  # a rule about arrays without an annotation
         return f"{getattr(rule, '__name__', 'rule')} failed: {type(error).__name__}: {error}"
 
 
@@ -95,7 +95,7 @@ def _wants(rule: Rule) -> type[Any] | None:
 
 
 def document_problems(node: Any, path: str) -> list[NodeProblem]:
-    """What the specification has against one node's own documents."""
+    """List the violations of the specification in one node's documents."""
     try:
         formats.parse_node(node.zarr_format, node.documents())
     except TessarrError as error:
@@ -105,7 +105,7 @@ def document_problems(node: Any, path: str) -> list[NodeProblem]:
 
 
 def require_valid(spec: Spec, *rules: Rule, documents: bool = True) -> None:
-    """`validate`, raising `MetadataValidationError` that lists every problem under its node's path."""
+    """Call `validate`, and raise `MetadataValidationError` with every problem under its node's path."""
     found = validate(spec, *rules, documents=documents)
     if found:
         problems = [Problem((f"/{item.path}", *item.loc), item.kind, item.message) for item in found]

@@ -115,7 +115,7 @@ class TreePlan:
 
 
 def plan_tree(source: Source, choices: Choices) -> TreePlan:
-    """What writing `source` with these choices will write.
+    """Return what writing `source` with these choices will write.
 
     Raises `BaseZarrError` when something has no form in the format, listing all of it, or when a choice fits nothing.
     """
@@ -157,7 +157,7 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
 
 
 def _wanted(path: str, choices: Choices) -> bool:
-    """Whether the patterns let a node through; a pattern that matches a group matches all below it."""
+    """Return whether the patterns let a node through; a pattern that matches a group matches all below it."""
     parts = path.strip("/").split("/")
     lines = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
 
@@ -168,7 +168,7 @@ def _wanted(path: str, choices: Choices) -> bool:
 
 
 def _selected(source: Source, choices: Choices) -> list[SourceArray | SourceGroup]:
-    """The nodes that the patterns let through, and the groups above them."""
+    """Return the nodes that the patterns let through, and the groups above them."""
     if not choices.include and not choices.exclude:
         return list(source.nodes)
     wanted = [node.path for node in source.nodes if node.path and _wanted(node.path, choices)]
@@ -177,7 +177,7 @@ def _selected(source: Source, choices: Choices) -> list[SourceArray | SourceGrou
 
 
 def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices, notices: list[str]) -> str:
-    """The path of a node in the target: renamed as asked, or where the format does not allow its name."""
+    """Return the path of a node in the target: renamed as asked, or where the format does not allow its name."""
     if path in names:
         return names[path]
     parent, _, name = path.rpartition("/")
@@ -376,7 +376,7 @@ def _named(layout: Mapping[str, int], node: SourceArray) -> bool:
 
 
 def _check_choices(planned: list[Planned], choices: Choices) -> None:
-    """A chunk or shard shape that no array could take is a mistake."""
+    """Return a chunk or shard shape that no array could take is a mistake."""
     arrays = [node.source for node in planned if isinstance(node.source, SourceArray)]
     known = {name for array in arrays for name in array.dimension_names or () if name}
     for what, layout in (("chunks", choices.chunks), ("shards", choices.shards)):

@@ -83,7 +83,7 @@ def diff(
     path_b: str = "",
     progress: Progress | None = None,
 ) -> Diff:
-    """Every difference between two hierarchies (stores, paths, URLs, or opened arrays and groups).
+    """Return every difference between two hierarchies (stores, paths, URLs, or opened arrays and groups).
 
     Hierarchies of different formats are compared in the words of v3. `ignore` names document members that do not count,
     as in `tessarr.model.equal` ("codecs", "chunks", "attributes", …). With `data` the values of every array that both
@@ -140,7 +140,7 @@ def _values(a: Any, b: Any, path: str) -> ValueDifference | None:
 
 
 def equal_elements(a: AnyArray, b: AnyArray) -> npt.NDArray[np.bool_]:
-    """Where two arrays of one shape hold the same bits (text: the same text), as booleans.
+    """Return where two arrays of one shape hold the same bits (text: the same text), as booleans.
 
     >>> equal_elements(np.array([0.0, np.nan, 1]), np.array([-0.0, np.nan, 1]))
     array([False,  True,  True])

@@ -65,7 +65,7 @@ class Digest:
 
 
 def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
-    """The digests of an opened array or group and everything below it.
+    """Return the digests of an opened array or group and everything below it.
 
     Without `attributes` only structure and values count. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.
     """
@@ -120,7 +120,7 @@ def _array(array: Any, attributes: bool, pool: Jobs) -> str:
 
 
 def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]:
-    """What of an array's metadata counts: not its format, chunks, codecs, byte order."""
+    """Return what of an array's metadata counts: not its format, chunks, codecs, byte order."""
     data_type = metadata.data_type.with_byteorder("<")
     fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
     own = dict(metadata.attributes) if attributes else {}
@@ -137,7 +137,7 @@ def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]
 
 
 def _type_name(data_type: DataType) -> str:
-    """The name, with the size in bytes or the unit of time."""
+    """Return the name, with the size in bytes or the unit of time."""
     if data_type.dtype.kind in "mM":
         unit, count = np.datetime_data(data_type.dtype)
         return f"{data_type.name}[{count}{unit}]"
@@ -145,7 +145,7 @@ def _type_name(data_type: DataType) -> str:
 
 
 def blocks(shape: Shape) -> Iterator[Box]:
-    """The boxes that an array of `shape` is cut into, in C order.
+    """Yield the boxes that an array of `shape` is cut into, in C order.
 
     >>> [tuple((part.start, part.stop) for part in box) for box in blocks((3, 1 << 22))]
     [((0, 1), (0, 4194304)), ((1, 2), (0, 4194304)), ((2, 3), (0, 4194304))]

@@ -216,7 +216,7 @@ def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool,
 
 
 def _holds(entry: Entry, documents: dict[str, JSONObject], to_format: ZarrFormat) -> bool:
-    """Whether the node has nothing of the new format but (some of) `documents`, byte for byte."""
+    """Return whether the node has nothing of the new format but (some of) `documents`, byte for byte."""
     new = formats.dumps(documents)
     there = {name for name in (*formats.KEYS[to_format].all, consolidated.V2_KEY) if name in entry.values}
     there -= {consolidated.V2_KEY} if to_format == 3 else set()
@@ -275,7 +275,7 @@ def _converted(node: Any, found: ZarrFormat, to_format: ZarrFormat, keep_dimensi
 
 
 def _consolidate(steps: list[Step], to_format: ZarrFormat) -> None:
-    """Where the old group was consolidated the new one is."""
+    """Return where the old group was consolidated the new one is."""
     by_path = {step.path: step for step in steps}
     for step in steps:
         if step.kind != "group" or step.blockers or not _was_consolidated(step):
@@ -330,7 +330,9 @@ def _opened(store: Store, path: str, metadata: ArrayMetadata) -> Any:
 
 
 def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[Box]:
-    """The boxes of chunks to compare: all, or some spread evenly over the grid with the first and last among them."""
+    """Yield the boxes of chunks to compare: all, or some spread evenly over the grid with the first and last among
+    them.
+    """
     axes = metadata.chunk_grid.axes(metadata.shape)
     counts = [axis.nchunks for axis in axes]
     if 0 in counts:

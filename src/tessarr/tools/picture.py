@@ -42,7 +42,7 @@ _SMALLEST_SIDE = 480
 def colours(
     values: AnyArray, *, limits: tuple[float, float] | None = None, missing: Any = None
 ) -> npt.NDArray[np.uint8]:
-    """A plane of numbers as red, green, blue and opacity: shape ``(*values.shape, 4)``.
+    """Return a plane of numbers as red, green, blue and opacity: shape ``(*values.shape, 4)``.
 
     `limits` are the values of the first and the last colour; by default the 2nd and 98th percentile, so that a few
     extreme values do not take all the contrast. NaN, and values equal to `missing`, are transparent.
@@ -65,7 +65,7 @@ def colours(
 
 
 def enlarged(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Each pixel as a square, so that the shorter side has some hundred pixels."""
+    """Return each pixel as a square, so that the shorter side has some hundred pixels."""
     factor = max(1, -(-_SMALLEST_SIDE // max(1, min(pixels.shape[:2]))))
     return pixels.repeat(factor, axis=0).repeat(factor, axis=1)
 

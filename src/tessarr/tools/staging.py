@@ -31,7 +31,7 @@ from tessarr.stores.url import is_url
 def staged(
     dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[Store, str]]:
-    """A store and a path in it to write new nodes to; leaving without an error puts them at `path` of `dest`.
+    """Yield a store and a path in it to write new nodes to; leaving without an error puts them at `path` of `dest`.
 
     Raises `BaseZarrError` when something is at the destination and not `overwrite`, or when what is there is no Zarr.
     """
@@ -54,7 +54,7 @@ def staged(
 
 
 def local_path(dest: Any) -> str | None:
-    """The path on this machine that `dest` means; ``None`` for URLs and open stores."""
+    """Return the path on this machine that `dest` means; ``None`` for URLs and open stores."""
     if isinstance(dest, os.PathLike):
         return str(os.fspath(dest))
     if not isinstance(dest, str):
@@ -168,7 +168,7 @@ def _remove(path: str) -> None:
 
 
 def _check_node(store: Store, path: str, overwrite: bool) -> bool:
-    """Whether a node is at `path`, where one may be."""
+    """Return whether a node is at `path`, where one may be."""
     present = read_entries(store, [path])[0].kind is not None
     if present and not overwrite:
         raise BaseZarrError(

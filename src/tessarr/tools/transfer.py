@@ -95,7 +95,9 @@ def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done
 
 
 def values_in(array: Array, box: Box) -> AnyArray:
-    """The values of a box as an array of the array's dtype. NumPy would make another one of what a 0-d array gives."""
+    """Return the values of a box as an array of the array's dtype. NumPy would make another one of what a 0-d array
+    gives.
+    """
     value = array[box or ...]
     if isinstance(value, np.ndarray) and value.shape == tuple(part.stop - part.start for part in box):
         return value
@@ -105,7 +107,7 @@ def values_in(array: Array, box: Box) -> AnyArray:
 
 
 def identical(a: AnyArray, b: AnyArray) -> bool:
-    """Whether two arrays hold the same values to the bit; byte order and the padding of records do not count.
+    """Return whether two arrays hold the same values to the bit; byte order and the padding of records do not count.
 
     >>> import numpy as np
     >>> identical(np.array([0.0]), np.array([-0.0])), identical(np.array([np.nan], ">f4"), np.array([np.nan], "<f4"))
@@ -129,7 +131,7 @@ def _native(a: AnyArray) -> AnyArray:
 
 
 def same_value(x: object, y: object) -> bool:
-    """Whether two elements of object arrays are the same; rows (arrays) to the bit."""
+    """Return whether two elements of object arrays are the same; rows (arrays) to the bit."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return identical(x, y)
     return x == y or (x != x and y != y)  # only NaN differs from itself

@@ -67,7 +67,7 @@ accelerate = _Accelerate()
 
 
 def _exchanged(ds: Any) -> Any:
-    """The dataset with every variable exchanged that can be."""
+    """Return the dataset with every variable exchanged that can be."""
     new = {}
     for name, variable in ds.variables.items():
         outcome = _outcome(variable._data)
@@ -84,7 +84,7 @@ def _outcome(data: Any) -> Outcome:
 
 
 def _nest(data: Any) -> Outcome:
-    """A nest of lazily indexed data with the array at its heart exchanged."""
+    """Return a nest of lazily indexed data with the array at its heart exchanged."""
     if isinstance(data, LazyArray):
         return Outcome(data, FAST)
     if isinstance(data, ZarrArrayWrapper):
@@ -102,7 +102,7 @@ def _nest(data: Any) -> Outcome:
 
 
 def _adopted(wrapper: Any) -> Outcome:
-    """A wrapper of zarr-python's array as one of tessarr's."""
+    """Return a wrapper of zarr-python's array as one of tessarr's."""
     from tessarr.errors import TessarrError
 
     array = wrapper._array
@@ -116,7 +116,7 @@ def _adopted(wrapper: Any) -> Outcome:
 
 
 def _as_tessarr(theirs: Any) -> Array:
-    """The stored array that an array of zarr-python is."""
+    """Return the stored array that an array of zarr-python is."""
     from tessarr.core.open import open_array
 
     store = theirs.store_path.store
@@ -126,7 +126,7 @@ def _as_tessarr(theirs: Any) -> Array:
 
 
 def _outcome_of_dask(data: Any) -> Outcome:
-    """An array of dask, with stored arrays exchanged where its graph holds them as values of keys."""
+    """Return an array of dask, with stored arrays exchanged where its graph holds them as values of keys."""
     from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
     graph = data.dask
@@ -150,7 +150,7 @@ def _outcome_of_dask(data: Any) -> Outcome:
 
 
 def _exchanged_task(task: Any, whys: list[str]) -> Any:
-    """A task of a graph that is a stored array, exchanged; any other as it is."""
+    """Return a task of a graph that is a stored array, exchanged; any other as it is."""
     value = getattr(task, "value", task)
     if type(value).__module__.partition(".")[0] != "xarray" or isinstance(task, Mapping):
         return task

@@ -22,7 +22,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Whether the name of a place ends in ``.zarr``, or is a URL with a step for Zarr (``…|zarr3:``)."""
+        """Return whether the name of a place ends in ``.zarr``, or is a URL with a step for Zarr (``…|zarr3:``)."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         name = os.fspath(filename_or_obj)

@@ -45,7 +45,9 @@ class TessarrStore(ZarrStore):
 
     @classmethod
     def open_group(cls, store: Any, mode: str = "r", group: str | None = None, **options: Any) -> Self:
-        """The group `group` of `store`, any place that tessarr takes; the options are those of xarray's `ZarrStore`."""
+        """Return the group `group` of `store`, any place that tessarr takes; the options are those of xarray's
+        `ZarrStore`.
+        """
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
         return cls._over(opened, mode, owned, options)
 
@@ -90,7 +92,7 @@ class TessarrStore(ZarrStore):
         return tuple(name for name, _ in self.arrays())
 
     def get_variables(self) -> Any:
-        """The variables by name; the coordinates of dimensions share their requests."""
+        """Return the variables by name; the coordinates of dimensions share their requests."""
         wanted = {name: array for name, array in self.arrays() if name not in self._dropped}
         named = {name: array for name, array in wanted.items() if is_dimension_named(name, array)}
         self._batch = CoordinateBatch(named) if len(named) > 1 else None
@@ -100,7 +102,7 @@ class TessarrStore(ZarrStore):
             self._batch = None  # the variables have it; the store is pickled with the dataset
 
     def open_store_variable(self, name: str) -> Any:
-        """The array `name` as a variable whose values are read when they are used."""
+        """Return the array `name` as a variable whose values are read when they are used."""
         array = self.members[name]
         dimensions, attributes = dimensions_and_attributes(array)
         data = LazyArray(array, name, self._batch)
@@ -118,7 +120,7 @@ class TessarrStore(ZarrStore):
         return Variable(dimensions, LazilyIndexedArray(data), attributes, encoding)
 
     def get_dimensions(self) -> dict[str, int]:
-        """The dimensions of all arrays and their lengths. Raises `ValueError` where arrays disagree."""
+        """Return the dimensions of all arrays and their lengths. Raises `ValueError` where arrays disagree."""
         found: dict[str, int] = {}
         for name, array in self.arrays():
             for dimension, length in zip(dimensions_and_attributes(array)[0], array.shape, strict=True):
@@ -223,7 +225,7 @@ def _place_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_dimension_named(name: str, array: Array) -> bool:
-    """Whether an array is the coordinate of the dimension it is named after."""
+    """Return whether an array is the coordinate of the dimension it is named after."""
     return array.ndim == 1 and dimensions_and_attributes(array)[0] == (name,)
 
 

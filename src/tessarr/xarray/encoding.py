@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The names of an array's dimensions, and its attributes without those that only say these names.
+    """Return the names of an array's dimensions, and its attributes without those that only say these names.
 
     They are v3's ``dimension_names``, or else the attribute ``_ARRAY_DIMENSIONS``, or else what NCZarr notes. Raises
     `KeyError` for an array that has none of them.
@@ -46,7 +46,9 @@ def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, 
 
 
 def encoding_of(array: Array, dimensions: Sequence[Any]) -> dict[str, Any]:
-    """The encoding of the variable that `array` is. Sizes of chunks are one number per axis where they are all alike."""
+    """Return the encoding of the variable that `array` is. Sizes of chunks are one number per axis where they are all
+    alike.
+    """
     chunks = _sizes(array, sharded=False)
     encoding: dict[str, Any] = {
         "chunks": chunks,
@@ -63,7 +65,7 @@ def encoding_of(array: Array, dimensions: Sequence[Any]) -> dict[str, Any]:
 
 
 def _sizes(array: Array, *, sharded: bool) -> tuple[Any, ...]:
-    """The shape of chunks or shards; along an axis whose intervals differ, the size of each."""
+    """Return the shape of chunks or shards; along an axis whose intervals differ, the size of each."""
     try:
         return tuple(array.shards or ()) if sharded else tuple(array.chunks)
     except NotImplementedError:
@@ -80,7 +82,7 @@ def _compact(sizes: tuple[int, ...]) -> Any:
 def creation_keywords(
     dtype: Any, fill_value: Any, encoding: Mapping[str, Any], write_empty: bool | None, zarr_format: int
 ) -> dict[str, Any]:
-    """The keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
+    """Return the keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
 
     A `fill_value` of ``None`` is v2's null, by which no value reads as missing, and in v3 the default of the data type.
 

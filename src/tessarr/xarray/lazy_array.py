@@ -38,7 +38,7 @@ class CoordinateBatch:
                 self._waiting[name] = array
 
     def values(self, name: str) -> AnyArray | None:
-        """All values of the coordinate `name`, in the array's own dtype; ``None`` when it has to be read alone."""
+        """Return all values of the coordinate `name`, in the array's own dtype; ``None`` when it has to be read alone."""
         from tessarr.core.array_parts.read_many import read_many
         from tessarr.errors import TessarrError
 
@@ -67,7 +67,7 @@ class LazyArray(BackendArray):
         self.dtype = create_vlen_dtype(str) if text else array.dtype
 
     def get_array(self) -> Array:
-        """The array itself."""
+        """Return the array itself."""
         return self._array
 
     def __getstate__(self) -> tuple[Array, str]:

@@ -30,7 +30,7 @@ def open_place(
     storage_options: Mapping[str, Any] | None,
     zarr_format: int | None,
 ) -> tuple[Group, bool]:
-    """The group `group` of `place`, and whether its store was opened here, and is to be closed with it.
+    """Return the group `group` of `place`, and whether its store was opened here, and is to be closed with it.
 
     `consolidated`: ``None`` uses consolidated metadata of the root where there is some, and warns where there is none;
     ``True`` requires it; ``False`` ignores it. `mode` is xarray's, whose ``a-`` is ``a`` here.

@@ -77,7 +77,7 @@ def to_zarr(
 
 
 def _as_dataset(obj: xarray.Dataset | xarray.DataArray) -> xarray.Dataset:
-    """A data array as a dataset: under its name, or the one that xarray reserves for arrays without a name."""
+    """Return a data array as a dataset: under its name, or the one that xarray reserves for arrays without a name."""
     if isinstance(obj, xarray.Dataset):
         return obj
     if obj.name is None:
@@ -108,7 +108,7 @@ def _tree_nodes(
 def _open_for_writing(
     place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, Any] | None, options: dict[str, Any]
 ) -> TessarrStore:
-    """The store in the mode that the other arguments call for."""
+    """Return the store in the mode that the other arguments call for."""
     mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=options["write_region"])
     consolidated = options.pop("consolidated")
     safe = options.pop("safe_chunks")

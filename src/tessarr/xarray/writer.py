@@ -56,7 +56,9 @@ def _warn_of_shared(target: Array, shared: int, stored: int) -> None:
 
 
 def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: Any = None) -> tuple[int, int]:
-    """How many stored chunks (shards) of `region` more than one block of `chunks` reaches into, and how many there are."""
+    """Return how many stored chunks (shards) of `region` more than one block of `chunks` reaches into, and how many
+    there are.
+    """
     alone, stored = 1, 1
     selections = region if isinstance(region, tuple) else (slice(None),) * target.ndim
     for sizes, axis, selection in zip(chunks, target._bound.axes, selections, strict=True):
@@ -75,7 +77,7 @@ def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: Any = 
 
 
 def locks_hold(store: Store, store_kwargs: Mapping[str, Any] | None = None) -> bool:
-    """Whether no task that writes to `store` can undo another's write.
+    """Return whether no task that writes to `store` can undo another's write.
 
     Either the store's locks reach every process (or its updates compare and swap), or dask runs all tasks in this process.
     """
@@ -97,7 +99,7 @@ def _in_this_process(scheduler: Any) -> bool:
 
 
 def _private(name: str) -> Callable[..., Any]:
-    """A function of xarray's writers, which were in `xarray.backends.api` until 2025.9."""
+    """Return a function of xarray's writers, which were in `xarray.backends.api` until 2025.9."""
     try:
         from xarray.backends import writers as home
     except ImportError:
@@ -116,7 +118,7 @@ def validate_names(dataset: Any) -> None:
 
 
 def when_written(written: Any, store: Any) -> Any:
-    """A delayed that closes `store` when the delayed `written` is done."""
+    """Return a delayed that closes `store` when the delayed `written` is done."""
     import dask
 
     return dask.delayed(_closed)(store, written)

@@ -140,7 +140,7 @@ def _index(index: int, length: int, dimension: int) -> int:
 
 
 def read(array: Array, axes: list[Axis], fields: list[str]) -> AnyArray:
-    """The selected values; axes with one index vanish."""
+    """Return the selected values; axes with one index vanish."""
     if not axes:
         return _fields(np.asarray(array[()]), fields)
     selection = tuple(_as_selection(axis) for axis in axes)
@@ -170,7 +170,7 @@ def _lengths(axes: list[Axis]) -> list[int]:
 
 
 def shown(array: Array, axes: list[Axis], fields: list[str], *, everything: bool = False) -> str:
-    """The values as NumPy prints them; of many only the edges are read, unless `everything`."""
+    """Return the values as NumPy prints them; of many only the edges are read, unless `everything`."""
     summary = not everything and prod(_lengths(axes)) > _SUMMARY
     if summary:
         # One index between the edges makes NumPy write its dots there; its value is not shown.
@@ -185,7 +185,7 @@ def shown(array: Array, axes: list[Axis], fields: list[str], *, everything: bool
 
 
 def _pieces(array: Array, axes: list[Axis], fields: list[str]) -> Iterator[AnyArray]:
-    """The selected values in bounded pieces along the first axis that is left."""
+    """Yield the selected values in bounded pieces along the first axis that is left."""
     first = next((d for d, axis in enumerate(axes) if not isinstance(axis, int)), None)
     if first is None:
         yield read(array, axes, fields)

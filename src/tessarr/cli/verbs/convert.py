@@ -75,7 +75,7 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
 
 
 def _add_layout(verb: argparse.ArgumentParser) -> None:
-    """How arrays are stored."""
+    """Return how arrays are stored."""
     layout = 'lengths ("100,50"), by name ("time=100,lat=-1"), "auto", "keep" or a size ("8MB"); -1 is a whole axis'
     verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help=layout)
     verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as for --chunks, or "none"; v3 only')
@@ -200,7 +200,7 @@ def parse_layout(text: str) -> str | tuple[int, ...] | dict[str, int] | None:
 
 
 def parse_codec(text: str) -> dict[str, Any] | str | None:
-    """A codec as it is written in an option: short, or JSON; ``None`` for "none".
+    """Return a codec as it is written in an option: short, or JSON; ``None`` for "none".
 
     >>> parse_codec("zstd:5")
     {'name': 'zstd', 'configuration': {'level': 5, 'checksum': False}}

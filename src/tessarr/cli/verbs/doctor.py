@@ -149,7 +149,7 @@ def _packages(problems: list[str], needing: list[str]) -> dict[str, Any]:
 
 
 def _installed(name: str, module: str, problems: list[str], needing: list[str]) -> str | None:
-    """The version of a distribution whose module can be imported."""
+    """Return the version of a distribution whose module can be imported."""
     try:
         found = version(name)
     except PackageNotFoundError:
@@ -167,7 +167,7 @@ def _installed(name: str, module: str, problems: list[str], needing: list[str]) 
 
 
 def _gil() -> bool:
-    """Whether the interpreter's lock is on; free-threaded Python switches it on for a package that needs it."""
+    """Return whether the interpreter's lock is on; free-threaded Python switches it on for a package that needs it."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
@@ -202,7 +202,7 @@ def _threads(needing: list[str]) -> dict[str, Any]:
 
 
 def _cache() -> dict[str, Any]:
-    """The native engine's cache of decoded chunks."""
+    """Return the native engine's cache of decoded chunks."""
     return {"nbytes": chunk_cache_info().capacity}
 
 
@@ -287,7 +287,7 @@ def _try(name: str) -> str:
 
 
 def _settings(problems: list[str]) -> dict[str, Any]:
-    """What differs from the defaults, and what the environment says."""
+    """Return what differs from the defaults, and what the environment says."""
     changed = {name: config.get(name) for name in _names(DEFAULTS) if config.get(name, None) != _default(name)}
     variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
     for name in variables:
@@ -308,7 +308,7 @@ def _names(tree: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def _lock(threads: dict[str, Any]) -> str:
-    """What of free threading there is."""
+    """Return what of free threading there is."""
     if not threads["free_threaded"]:
         return ""
     needing = ", ".join(threads["gil_needed_by"])

@@ -177,7 +177,7 @@ def _attribute_rows(attributes: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _flat(codecs: list[Any]) -> list[Any]:
-    """A list of codecs with the codecs of a sharding codec after it."""
+    """Return a list of codecs with the codecs of a sharding codec after it."""
     flat = []
     for codec in codecs:
         inner = codec.get("configuration", {}).get("codecs") if codec["name"] == "sharding_indexed" else None
@@ -186,7 +186,7 @@ def _flat(codecs: list[Any]) -> list[Any]:
 
 
 def _codec(config: Any) -> str:
-    """A codec on one line."""
+    """Return a codec on one line."""
     if not config:
         return "none"
     name = config.get("name", config.get("id"))

@@ -100,5 +100,5 @@ def _numbers(text: str | None) -> list[float] | None:
 
 
 def _number(value: float | None) -> float | int | None:
-    """A whole number as one: it is compared with integers too large for floats."""
+    """Return a whole number as one: it is compared with integers too large for floats."""
     return int(value) if value is not None and value.is_integer() else value

@@ -68,13 +68,13 @@ def _label(node: Array | Group, sizes: bool) -> str:
 
 
 def _type_name(array: Array) -> str:
-    """The v3 name, or NumPy's where it says more (the lengths of strings, the units of times)."""
+    """Return the v3 name, or NumPy's where it says more (the lengths of strings, the units of times)."""
     name = array._metadata.data_type.name
     return name if "." not in name and "_" not in name else str(array.dtype)
 
 
 def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, Any]:
-    """A node and what is below it, as plain values."""
+    """Return a node and what is below it, as plain values."""
     if isinstance(node, Array):
         names = node.dimension_names
         described: dict[str, Any] = {

@@ -35,7 +35,7 @@ MANTISSA: dict[AnyDType, int] = {np.dtype("f2"): 10, np.dtype("f4"): 23, np.dtyp
 
 @dataclass(frozen=True, slots=True)
 class BitRoundCodec(ArrayToArray):
-    """Rounding to a number of significant bits."""
+    """Round values to a number of significant bits."""
 
     name = "bitround"
     keepbits: int
@@ -46,11 +46,9 @@ class BitRoundCodec(ArrayToArray):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS, required=("keepbits",)))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"keepbits": self.keepbits}}
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
@@ -64,7 +62,6 @@ class BitRoundCodec(ArrayToArray):
         return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         native = np.ascontiguousarray(chunk, chunk.dtype.newbyteorder("="))
         if native.dtype.kind == "c":
             parts = native.reshape(-1).view(f"f{native.dtype.itemsize // 2}")
@@ -77,7 +74,7 @@ class BitRoundCodec(ArrayToArray):
         return round_floats(native, self.keepbits)
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """`chunk` itself."""
+        """Return `chunk` itself: rounding is not undone."""
         return chunk
 
 
@@ -88,7 +85,7 @@ def _mantissa(dtype: AnyDType) -> int | None:
 
 
 def round_floats(values: AnyArray, keepbits: int) -> AnyArray:
-    """`values` rounded half to even to `keepbits` bits of mantissa; `values` itself when nothing is dropped."""
+    """Round `values` half to even to `keepbits` bits of mantissa; return `values` itself when no bit is dropped."""
     bits = _mantissa(values.dtype)
     if bits is None:
         raise CodecError(f"bitround cannot round {values.dtype}", codec="bitround", expected="floats")
@@ -129,7 +126,7 @@ def _round_integers(values: AnyArray, keepbits: int) -> AnyArray:
 
 
 def _bit_length(magnitude: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Position of the highest set bit plus one; 0 for 0."""
+    """Return the position of the highest set bit plus one; 0 for 0."""
     length = np.zeros(magnitude.shape, np.int64)
     rest = magnitude.copy()
     for step in (32, 16, 8, 4, 2, 1):

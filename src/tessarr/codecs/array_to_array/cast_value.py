@@ -1,18 +1,18 @@
 """The ``cast_value`` codec: the same values in another data type.
 
-Source: zarr-extensions, "cast_value". v3 name ``cast_value``; none in v2 (numcodecs' ``astype`` converts unchecked).
+Source: zarr-extensions, "cast_value". v3 name ``cast_value``; no v2 id (numcodecs' ``astype`` converts unchecked).
 
 >>> CastValueCodec(data_type="uint8", out_of_range="clamp").to_json()
 {'name': 'cast_value', 'configuration': {'data_type': 'uint8', 'out_of_range': 'clamp'}}
 
-A value that ``scalar_map`` names becomes what the map says. Any other keeps its value if the target has it, is rounded
-as ``rounding`` says if not, and is clamped or wrapped, as ``out_of_range`` says, or an error, if it lies outside. The
-limits of a float type that has infinities are these for clamping, as zarr-python's implementation has it. NaN where the
-target has none is an error. The fill value must come back from the round trip. Integers and floats only, those of
-`ml_dtypes` included; float64 to a type of `ml_dtypes` is rounded by that package. Decoding follows the same rules.
+A value in ``scalar_map`` is replaced by its entry. Any other value keeps its value if the target type has it, else it is
+rounded as ``rounding`` says. A value outside the target's range is clamped or wrapped, as ``out_of_range`` says, or is an
+error. Clamping to a float type with infinities gives infinities, as in zarr-python's implementation. NaN is an error
+where the target type has no NaN. The fill value must survive the round trip. Integers and floats only, those of
+`ml_dtypes` included; that package rounds float64 to its types. Decoding follows the same rules.
 zarr-python's implementation refuses to clamp infinities to integers, against the registered text.
 
-On reading, ``"out_of_range": "error"`` of drafts is taken for what its absence means.
+On reading, ``"out_of_range": "error"`` of earlier drafts means the same as no ``out_of_range``.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _CHECKS: Mapping[str, Check] = {
 
 @dataclass(frozen=True, slots=True, init=False)
 class CastValueCodec(ArrayToArray):
-    """Conversion by value."""
+    """Convert values to another data type."""
 
     name = "cast_value"
     data_type: DataType
-    """What is stored."""
+    """The stored data type."""
     rounding: Rounding
     out_of_range: OutOfRange | None
-    """``None``: an error."""
+    """What happens to values outside the target's range; ``None``: an error."""
     encode_map: Pairs | None
     """Pairs of a decoded and a stored value, as JSON fill values; ``None``: not stated."""
     decode_map: Pairs | None
@@ -78,7 +78,9 @@ class CastValueCodec(ArrayToArray):
         out_of_range: OutOfRange | Literal["error"] | None = None,
         scalar_map: Mapping[str, Any] | None = None,
     ) -> None:
-        """`scalar_map`: ``{"encode": [[from, to], …], "decode": …}``, or with mappings for the lists."""
+        """Set up the codec; `scalar_map`: ``{"encode": [[from, to], …], "decode": …}``, or with mappings for the
+        lists.
+        """
         values = {"rounding": rounding, "out_of_range": out_of_range, "scalar_map": scalar_map}
         check_members(self.name, values, _CHECKS)
         object.__setattr__(self, "data_type", _data_type(data_type))
@@ -89,7 +91,6 @@ class CastValueCodec(ArrayToArray):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         checks = {**_CHECKS, "data_type": lambda _: None}
         return cls(**read_members(cls.name, configuration, checks, required=("data_type",)))
 
@@ -110,7 +111,6 @@ class CastValueCodec(ArrayToArray):
         return {"name": self.name, "configuration": configuration}
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         for data_type in (spec.data_type, self.data_type):
             if number_kind(data_type) is None:
                 raise CodecError(
@@ -133,18 +133,18 @@ class CastValueCodec(ArrayToArray):
         return encoded
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         return self._cast(chunk, spec.data_type, self.data_type, self.encode_map)
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         return self._cast(chunk, self.data_type, spec.data_type, self.decode_map)
 
     def _table(self, pairs: Pairs | None, source: DataType, target: DataType) -> list[tuple[Any, Any]]:
         try:
             return [(source.parse_fill(key, 3), target.parse_fill(value, 3)) for key, value in pairs or ()]
         except (TessarrError, ValueError, TypeError, OverflowError) as error:
-            raise CodecError(f"scalar_map holds what is no value of its type: {error}", codec=self.name) from error
+            raise CodecError(
+                f"scalar_map holds a value that its type does not have: {error}", codec=self.name
+            ) from error
 
     def _cast(self, chunk: AnyArray, source: DataType, target: DataType, pairs: Pairs | None) -> AnyArray:
         values = _plain(chunk, source)
@@ -186,7 +186,7 @@ class CastValueCodec(ArrayToArray):
         if np.isnan(values).any():
             raise self._outside(float("nan"), target, "Map NaN in scalar_map")
         whole = _round(values, self.rounding)
-        # As floats: low is a power of two or 0, high + 1 is a power of two, so that both are exact.
+        # Compare as floats: low is a power of two or 0, high + 1 is a power of two, so both are exact.
         below, above = whole < float(low), whole >= float(high + 1)
         outside = below | above
         if outside.any():
@@ -256,7 +256,7 @@ def _pairs(scalar_map: Mapping[str, Any] | None, direction: str) -> Pairs | None
 
 
 def _plain(values: AnyArray, data_type: DataType) -> AnyArray:
-    """In native order; types of `ml_dtypes` as the NumPy type that holds all their values."""
+    """Return values in native byte order; types of `ml_dtypes` as the NumPy type that holds all their values."""
     if is_foreign(values.dtype):
         return values.astype(np.int8 if number_kind(data_type) == "integer" else np.float32)
     if values.dtype.kind == "f" and values.dtype.itemsize == 2:
@@ -265,13 +265,13 @@ def _plain(values: AnyArray, data_type: DataType) -> AnyArray:
 
 
 def _stored(values: AnyArray, target: DataType) -> AnyArray:
-    """Integers within the target's range as the target."""
+    """Cast integers within the target's range to the target type."""
     narrow = values.astype(np.int8) if is_foreign(target.dtype) else values
     return np.array(narrow.astype(target.dtype))
 
 
 def _wrapped(words: npt.NDArray[np.uint64], target: DataType) -> AnyArray:
-    """The lowest bits of two's complement numbers as the target."""
+    """Truncate two's complement numbers to the width of the target type."""
     low, high = limits(target)
     bits = (high - low).bit_length()
     if bits < 8:
@@ -282,7 +282,7 @@ def _wrapped(words: npt.NDArray[np.uint64], target: DataType) -> AnyArray:
 
 
 def _round(values: AnyArray, rounding: Rounding) -> AnyArray:
-    """To whole numbers, as float64."""
+    """Round to whole numbers, as float64."""
     wide = values.astype(np.float64)
     if rounding == "nearest-away":
         whole = np.trunc(wide)
@@ -293,7 +293,7 @@ def _round(values: AnyArray, rounding: Rounding) -> AnyArray:
 
 
 def _saturated(values: AnyArray, dtype: AnyDType) -> npt.NDArray[np.bool_]:
-    """Where `ml_dtypes` gives the largest number for a value that rounds past it, in types without infinity."""
+    """Find where `ml_dtypes`, in types without infinity, gives the largest number for a value that rounds past it."""
     if not is_foreign(dtype) or holds(dtype, float("inf")):
         return np.zeros(values.shape, bool)
     limit, step = largest(dtype), _last_step(dtype)
@@ -302,7 +302,7 @@ def _saturated(values: AnyArray, dtype: AnyDType) -> npt.NDArray[np.bool_]:
 
 
 def _last_step(dtype: AnyDType) -> float:
-    """Distance of the two largest finite values."""
+    """Return the distance of the two largest finite values."""
     below = np.nextafter(np.array(largest(dtype), dtype), np.array(0, dtype))
     return largest(dtype) - float(below)
 
@@ -314,10 +314,10 @@ def _direct(
     lost: npt.NDArray[np.bool_],
     where: npt.NDArray[np.bool_],
 ) -> None:
-    """Move results of rounding to nearest, in place, to where `rounding` wants them; `lost`: outside the range.
+    """Correct results of rounding to nearest, in place, for the mode `rounding`; set `lost` outside the range.
 
-    Element by element with exact fractions, for those that are not exact: this is a rare wish. A value is outside when
-    rounding it, as if exponents had no end, leads past the largest number.
+    Inexact elements are corrected one by one with exact fractions: these modes are rare. A value is outside the range
+    when rounding it with unlimited exponents leads past the largest number.
     """
     flat_in, flat_out, flat_lost = values.reshape(-1), out.reshape(-1), lost.reshape(-1)
     limit = Fraction(largest(out.dtype))
@@ -342,7 +342,7 @@ def _direct(
 
 
 def _neighbour(flat: AnyArray, index: int, exact: Fraction, *, above: bool) -> Any:
-    """The closest value of the dtype on one side of `exact`, given that ``flat[index]`` is next to it on some side."""
+    """Return the nearest value of the dtype above or below `exact`; ``flat[index]`` is the nearest on some side."""
     got = flat[index]
     if Fraction(float(got)) > exact if above else Fraction(float(got)) < exact:
         return got

@@ -1,4 +1,4 @@
-"""What codecs that compute need to know of a data type: whether it is an integer or a float, and its range."""
+"""Ask whether a data type is an integer or a float, and for its range, for codecs that compute."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tessarr.types import AnyDType
 
 
 def number_kind(data_type: DataType) -> Literal["integer", "float"] | None:
-    """``"integer"`` or ``"float"``, types of `ml_dtypes` included; ``None`` for anything else.
+    """Return ``"integer"`` or ``"float"``, types of `ml_dtypes` included; ``None`` for any other type.
 
-    ``float8_e8m0fnu`` holds powers of two and neither zero nor signs: nothing to compute with.
+    ``float8_e8m0fnu`` gives ``None``: it holds powers of two, without zero and signs, and cannot be computed with.
     """
     if data_type.name == "float8_e8m0fnu":
         return None
@@ -25,19 +25,19 @@ def number_kind(data_type: DataType) -> Literal["integer", "float"] | None:
 
 
 def limits(data_type: DataType) -> tuple[int, int]:
-    """Smallest and largest value of an integer type."""
+    """Return the smallest and the largest value of an integer type."""
     bits = int(data_type.name.lstrip("uint"))
     return (0, (1 << bits) - 1) if data_type.name.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def is_foreign(dtype: AnyDType) -> bool:
-    """Whether the dtype is one of `ml_dtypes`, which NumPy's own functions do not all know."""
+    """Return whether the dtype is one of `ml_dtypes`, which some NumPy functions do not support."""
     return dtype.isbuiltin == 2
 
 
 @cache
 def largest(dtype: AnyDType) -> float:
-    """Largest finite value of a float dtype."""
+    """Return the largest finite value of a float dtype."""
     if not is_foreign(dtype):
         return float(np.finfo(dtype).max)
     every = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}").view(dtype).astype(np.float64)
@@ -46,7 +46,7 @@ def largest(dtype: AnyDType) -> float:
 
 @cache
 def holds(dtype: AnyDType, value: float) -> bool:
-    """Whether a float dtype has the special `value` (infinity or NaN)."""
+    """Return whether a float dtype has the special `value` (infinity or NaN)."""
     with np.errstate(all="ignore"):
         cast = np.array([value]).astype(dtype).astype(np.float64)[0]
     return bool(np.isnan(cast) if np.isnan(value) else cast == value)

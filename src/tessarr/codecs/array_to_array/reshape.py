@@ -1,13 +1,13 @@
 """The ``reshape`` codec: the elements of a chunk, in C order, under another shape.
 
-Source: zarr-extensions, "reshape". v3 name ``reshape``; none in v2.
+Source: zarr-extensions, "reshape". v3 name ``reshape``; no v2 id.
 
 >>> ReshapeCodec.from_json({"shape": [[0, 1], [2], 3]}).to_json()
 {'name': 'reshape', 'configuration': {'shape': [[0, 1], [2], 3]}}
 
-Each item of ``shape`` is a length, a list of axes of the input whose lengths are multiplied, or, once, −1 for what
-remains. Axes must be named in increasing order, and may be merged only where the elements stay where they are. The
-registered text forgets a colon in that rule (``prod(A_shape[input_dims[0]])``); it is read as ``[:input_dims[0]]``.
+Each item of ``shape`` is a length, a list of axes of the input whose lengths are multiplied, or, once, −1 for the
+remaining elements. Axes must be named in increasing order, and may be merged only where the elements keep their order.
+The registered text lacks a colon in that rule (``prod(A_shape[input_dims[0]])``); it is read as ``[:input_dims[0]]``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CHECKS = {"shape": _check_shape}
 
 @dataclass(frozen=True, slots=True)
 class ReshapeCodec(ArrayToArray):
-    """Another shape for the same elements; a view where the memory allows it."""
+    """Give the elements another shape; a view where the memory layout allows it."""
 
     name = "reshape"
     shape: tuple[Item, ...]
@@ -64,16 +64,14 @@ class ReshapeCodec(ArrayToArray):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS, required=("shape",)))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         shape: JSON = [list(item) if isinstance(item, tuple) else item for item in self.shape]
         return {"name": self.name, "configuration": {"shape": shape}}
 
     def output_shape(self, shape: Shape) -> Shape:
-        """The shape of the output for an input of `shape`. Raises `CodecError` when there is none."""
+        """Compute the shape of the output for an input of `shape`. Raises `CodecError` when the shapes do not fit."""
         sizes = [self._size(item, shape) for item in self.shape]
         if -1 in sizes:
             known = -prod(sizes)
@@ -103,13 +101,10 @@ class ReshapeCodec(ArrayToArray):
         )
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         return spec.with_(shape=self.output_shape(spec.shape))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         return np.reshape(chunk, self.output_shape(spec.shape))
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         return np.reshape(chunk, spec.shape)

@@ -6,9 +6,9 @@ a cast in one, see `tessarr.codecs.numcodecs`.
 >>> ScaleOffsetCodec.from_json({"offset": 5, "scale": 0.1}).to_json()
 {'name': 'scale_offset', 'configuration': {'offset': 5, 'scale': 0.1}}
 
-Both members are written always; zarr-python leaves out an offset of 0 and a scale of 1, which is read. They are spelled
-as fill values of the array's type. The fill value goes through the codec too. A result that the type cannot hold is an
-error: an integer out of range, a quotient that is no integer (zarr-python rounds it down), a float that overflows.
+Both members are always written; zarr-python leaves out an offset of 0 and a scale of 1, and such documents are read. Both
+are spelled like fill values of the array's type. The fill value is encoded as well. A result that the type cannot hold is
+an error: an integer out of range, a quotient that is not an integer (zarr-python rounds it down), a float overflow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHECKS = {"offset": _check_scalar, "scale": _check_scalar}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleOffsetCodec(ArrayToArray):
-    """A linear map that stays within the data type."""
+    """Scale and shift values within their data type."""
 
     name = "scale_offset"
     offset: int | float | str = 0
@@ -52,11 +52,9 @@ class ScaleOffsetCodec(ArrayToArray):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"offset": self.offset, "scale": self.scale}}
 
     def _scalars(self, spec: ChunkSpec) -> tuple[AnyArray, AnyArray]:
@@ -64,17 +62,15 @@ class ScaleOffsetCodec(ArrayToArray):
             return spec.data_type.parse_fill(self.offset, 3), spec.data_type.parse_fill(self.scale, 3)
         except (TessarrError, ValueError, TypeError) as error:
             raise CodecError(
-                f"offset or scale is no value of {spec.data_type.name}: {error}", codec=self.name
+                f"offset or scale is not a value of {spec.data_type.name}: {error}", codec=self.name
             ) from error
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         if number_kind(spec.data_type) is None:
             raise CodecError("scale_offset computes with integers and floats", codec=self.name, got=spec.data_type.name)
         return spec.with_(fill=self.encode(spec.fill.reshape(1), spec).reshape(()))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         offset, scale = self._scalars(spec)
         if number_kind(spec.data_type) == "integer":
             low, high = int(offset), int(scale)
@@ -84,19 +80,18 @@ class ScaleOffsetCodec(ArrayToArray):
             return self._check_finite(((chunk - offset) * scale).astype(spec.dtype, copy=False), chunk)
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         offset, scale = self._scalars(spec)
         if number_kind(spec.data_type) == "float":
             with np.errstate(all="ignore"):
                 return self._check_finite((chunk / scale + offset).astype(spec.dtype, copy=False), chunk)
         divisor, shift = int(scale), int(offset)
         if divisor == 0 or (_wide(chunk) % _wide(scale)).any():
-            raise self._unrepresentable(spec, f"a value that is no multiple of the scale {divisor}")
+            raise self._unrepresentable(spec, f"a value that is not a multiple of the scale {divisor}")
         self._check_range(chunk, spec, lambda x: x // divisor, lambda x: x // divisor + shift)
         return _wide(_wide(chunk) // _wide(scale) + _wide(offset)).astype(spec.dtype)
 
     def _check_range(self, chunk: AnyArray, spec: ChunkSpec, *steps: Any) -> None:
-        """Every step is monotonic, so the smallest and the largest value stand for all."""
+        """Check the smallest and the largest value: every step is monotonic, so they bound all others."""
         if chunk.size == 0:
             return
         low, high = limits(spec.data_type)
@@ -132,6 +127,6 @@ ScaleOffset = ScaleOffsetCodec
 
 
 def _wide(values: AnyArray) -> AnyArray:
-    """Integers of 2 and 4 bits as int8, which NumPy computes with; others as they are, in native order."""
+    """Convert integers of 2 and 4 bits to int8, which NumPy can compute with; others to native byte order."""
     native = np.dtype(np.int8) if is_foreign(values.dtype) else values.dtype.newbyteorder("=")
     return values.astype(native, copy=False)

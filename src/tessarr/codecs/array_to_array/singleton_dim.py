@@ -1,13 +1,13 @@
-"""The ``singleton_dim`` codec: axes of length 1, put in or taken out.
+"""The ``singleton_dim`` codec: insert or remove axes of length 1.
 
-Source: zarr-extensions pull request 58 (proposed). v3 name ``singleton_dim``; none in v2. zarrs has ``zarrs.squeeze``, which
-takes all of them out.
+Source: zarr-extensions pull request 58 (proposed). v3 name ``singleton_dim``; no v2 id. zarrs has ``zarrs.squeeze``, which
+removes all axes of length 1.
 
 >>> codec = SingletonDimCodec.from_json({"operations": [{"insert": 0}, {"remove": 3}]})
 >>> codec.output_shape((4, 5, 1))
 (1, 4, 5)
 
-Operations are done from left to right, each on the shape that the one before it gave.
+Operations are applied from left to right, each to the shape that the previous one gave.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tessarr.types import JSON, AnyArray, JSONObject, Shape
 
 Operation: TypeAlias = tuple[Literal["insert", "remove"], int]
 _MOST = 64
-"""Axes that NumPy has at most."""
+"""NumPy's limit on the number of axes."""
 
 
 def _check_operations(value: Any) -> str | None:
@@ -45,7 +45,7 @@ _CHECKS = {"operations": _check_operations}
 
 @dataclass(frozen=True, slots=True)
 class SingletonDimCodec(ArrayToArray):
-    """The same elements with other axes of length 1; a view where the memory allows it."""
+    """Insert and remove axes of length 1; a view where the memory layout allows it."""
 
     name = "singleton_dim"
     operations: tuple[Operation, ...] = ()
@@ -58,16 +58,16 @@ class SingletonDimCodec(ArrayToArray):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         members = read_members(cls.name, configuration, _CHECKS, required=("operations",))
         return cls(tuple(pair for item in members["operations"] for pair in item.items()))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"operations": [{kind: axis} for kind, axis in self.operations]}}
 
     def output_shape(self, shape: Shape) -> Shape:
-        """The shape of the output for an input of `shape`. Raises `CodecError` when there is none."""
+        """Compute the shape of the output for an input of `shape`. Raises `CodecError` when an operation does not
+        fit.
+        """
         sizes = list(shape)
         for kind, axis in self.operations:
             if kind == "insert" and axis <= len(sizes):
@@ -81,42 +81,34 @@ class SingletonDimCodec(ArrayToArray):
         return tuple(sizes)
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         return spec.with_(shape=self.output_shape(spec.shape))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         return np.reshape(chunk, self.output_shape(spec.shape))
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         return np.reshape(chunk, spec.shape)
 
 
 @dataclass(frozen=True, slots=True)
 class SqueezeCodec(ArrayToArray):
-    """``zarrs.squeeze``: all axes of length 1 are taken out; one stays where there are no others."""
+    """``zarrs.squeeze``: remove all axes of length 1, but keep one where there are no others."""
 
     name = "zarrs.squeeze"
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         read_members(cls.name, configuration, {})
         return cls()
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {}}
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         return spec.with_(shape=tuple(n for n in spec.shape if n != 1) or (1,))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         return np.reshape(chunk, self.encoded_spec(spec).shape)
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         return np.reshape(chunk, spec.shape)

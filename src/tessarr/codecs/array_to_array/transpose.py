@@ -1,4 +1,4 @@
-"""The ``transpose`` codec: the axes of a chunk in another order.
+"""The ``transpose`` codec: permute the axes of a chunk.
 
 Source: Zarr v3.1, "Transpose codec". ``order`` is a permutation of the axes; axis i of the encoded chunk is axis
 ``order[i]`` of the decoded one. Before its acceptance the specification also had the constants ``"C"`` and ``"F"``;
@@ -22,7 +22,7 @@ from tessarr.types import JSON, AnyArray, JSONObject
 
 @dataclass(frozen=True, slots=True)
 class TransposeCodec(ArrayToArray):
-    """A permutation of axes."""
+    """Permute axes."""
 
     name = "transpose"
     order: tuple[int, ...] | str
@@ -34,7 +34,6 @@ class TransposeCodec(ArrayToArray):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         problems = [
             Problem((name,), "unknown", "unknown member of the transpose codec")
             for name in configuration
@@ -56,20 +55,18 @@ class TransposeCodec(ArrayToArray):
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """See `Codec.diagnostics`."""
         return (f"transpose order {_early(self.order)}",) if isinstance(self.order, str) else ()
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         order: JSON = self.order if isinstance(self.order, str) else list(self.order)
         return {"name": "transpose", "configuration": {"order": order}}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With a legacy constant replaced by the permutation it means."""
+        """Replace a legacy constant by the permutation it means."""
         return type(self)(self.permutation(len(spec.shape)))
 
     def permutation(self, ndim: int) -> tuple[int, ...]:
-        """The order as axis numbers. Raises `CodecError` when it is not for `ndim` axes."""
+        """Return the order as axis numbers. Raises `CodecError` when it does not fit `ndim` axes."""
         if isinstance(self.order, str):
             axes = range(ndim)
             return tuple(axes if self.order == "C" else reversed(axes))
@@ -83,20 +80,19 @@ class TransposeCodec(ArrayToArray):
         return self.order
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         order = self.permutation(len(spec.shape))
         return spec.with_(shape=tuple(spec.shape[axis] for axis in order))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """A view of `chunk`."""
+        """Return a transposed view of `chunk`."""
         return chunk.transpose(self.permutation(chunk.ndim))
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """A view of `chunk`."""
+        """Return `chunk` with the permutation undone, as a view."""
         order = self.permutation(chunk.ndim)
         inverse = sorted(range(chunk.ndim), key=order.__getitem__)
         return chunk.transpose(inverse)
 
 
 def _early(order: object) -> str:
-    return f"{order!r} is from before Zarr v3 was accepted; an order is a list of axes"
+    return f"{order!r} is a legacy constant from before Zarr v3 was accepted; an order is a list of axes"

@@ -1,4 +1,4 @@
-"""The ``bytes`` codec: elements one after another in C order, in a stated byte order.
+"""The ``bytes`` codec: elements in C order, in a stated byte order.
 
 Source: Zarr v3.1, "Bytes codec". v3 name ``bytes``; the name ``endian`` (before 2024) is read and never written.
 
@@ -6,8 +6,8 @@ Source: Zarr v3.1, "Bytes codec". v3 name ``bytes``; the name ``endian`` (before
 {'name': 'bytes', 'configuration': {'endian': 'little'}}
 
 ``endian`` is left out for types whose elements are single bytes. ``BytesCodec(None)`` for a wider type stores elements in
-the byte order that the data type declares: that is Zarr v1 and v2, where the order belongs to the dtype. In a v3
-document it is an error, except for structured types, which zarr-python wrote so (little-endian).
+the byte order that the data type declares, as Zarr v1 and v2 do, where the order belongs to the dtype. A v3 document
+without ``endian`` is an error then, except for structured types, which zarr-python wrote so (little-endian).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tessarr.settings import is_strict
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
 _BUFFER_KINDS = "biufcSU"
-"""Kinds of NumPy dtypes that every reader of buffers knows; others are given as bytes."""
+"""Kinds of NumPy dtypes that the buffer protocol supports everywhere; arrays of other kinds are passed as bytes."""
 _USER_DEFINED = 256
-"""Type numbers of NumPy from here on are of other packages: float8_e5m2 of ml_dtypes says that its kind is f."""
+"""First type number of dtypes from other packages: the kind of ml_dtypes' float8_e5m2 is "f" too."""
 _ORDERS = {"little": "<", "big": ">"}
 
 
 class Endian(StrEnum):
-    """``endian`` of `BytesCodec`, as zarr-python enumerates it. Each member is the string that documents hold."""
+    """Values of ``endian`` of `BytesCodec`, as zarr-python enumerates them. Each member is the string in documents."""
 
     big = "big"
     little = "little"
@@ -40,7 +40,7 @@ class Endian(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BytesCodec(ArrayToBytes):
-    """Raw elements in C order."""
+    """Store raw elements in C order."""
 
     name = "bytes"
     endian: Literal["little", "big"] | None = "little"
@@ -48,7 +48,6 @@ class BytesCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         problems = [
             Problem((name,), "unknown", "unknown member of the bytes codec")
             for name in configuration
@@ -62,23 +61,21 @@ class BytesCodec(ArrayToBytes):
         return cls(endian)  # type: ignore[arg-type]
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         if self.endian is None:
             return {"name": "bytes"}
         return {"name": "bytes", "configuration": {"endian": self.endian}}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """Without a byte order where the type has none."""
+        """Drop the byte order where the type has no byte order."""
         return self if spec.data_type.has_byteorder else type(self)(None)
 
     def stored_dtype(self, spec: ChunkSpec) -> AnyDType:
-        """The dtype of elements as they are stored."""
+        """Return the dtype of stored elements."""
         if self.endian is None or not spec.data_type.has_byteorder:
             return spec.dtype
         return spec.data_type.with_byteorder(_ORDERS[self.endian]).dtype
 
     def encoded_size(self, spec: ChunkSpec) -> int:
-        """See `ArrayToBytes.encoded_size`."""
         if spec.nbytes is None:
             raise CodecError(
                 f"the bytes codec cannot store {spec.data_type.name}, whose elements differ in size",
@@ -88,13 +85,13 @@ class BytesCodec(ArrayToBytes):
         return spec.nbytes
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """A C-contiguous array of the stored dtype (`chunk` itself where it is one), or its bytes."""
+        """Return a C-contiguous array of the stored dtype (`chunk` itself if it is one), or its bytes."""
         stored = np.ascontiguousarray(chunk, dtype=self.stored_dtype(spec)).reshape(chunk.shape)
         plain = stored.dtype.kind in _BUFFER_KINDS and stored.dtype.num < _USER_DEFINED
         return stored if plain else stored.reshape(-1).view(np.uint8)
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """A view of `data` as elements of the stored dtype."""
+        """View `data` as elements of the stored dtype."""
         view = memoryview(data)
         if view.nbytes != spec.nbytes:
             raise CodecError(
@@ -109,6 +106,6 @@ class BytesCodec(ArrayToBytes):
         if spec.dtype.kind == "b":  # a byte other than 0 and 1 is true unless strict (V3-BYTES-05)
             stored = np.frombuffer(view, np.uint8)
             if is_strict() and stored.max() > 1:
-                raise CodecError("a bool is stored as another byte than 0 or 1", codec="bytes", got=int(stored.max()))
+                raise CodecError("a bool is stored as a byte other than 0 and 1", codec="bytes", got=int(stored.max()))
             return np.not_equal(stored, 0).reshape(spec.shape)
         return np.frombuffer(view, self.stored_dtype(spec)).reshape(spec.shape)

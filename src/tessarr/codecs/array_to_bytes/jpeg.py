@@ -1,13 +1,13 @@
 """The ``jpeg`` codec: a chunk of bytes as a baseline JPEG image (extra ``codecs``). Loses precision.
 
-Source: zarr-extensions pull request 66 (proposed, text of 2026-07-20). v3 name ``jpeg``; none in v2.
+Source: zarr-extensions pull request 66 (proposed, text of 2026-07-20). v3 name ``jpeg``; no v2 id.
 
 >>> JpegCodec.from_json({}).to_json()
 {'name': 'jpeg', 'configuration': {'quality': 90}}
 
 ``uint8`` only. A chunk whose last axis has length 3 is a colour image with that axis as its channels, any other chunk is
-grey. Width and height of the image carry no meaning: samples are taken in order, as Neuroglancer does. They are written as
-the last axis of pixels and the product of the others, unless JPEG cannot hold so many.
+grey. Width and height of the image carry no meaning: samples are read in order, as Neuroglancer does. The width written is
+the length of the last pixel axis, the height the product of the others, unless that exceeds JPEG's limits.
 """
 
 from __future__ import annotations
@@ -28,31 +28,28 @@ from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 
 _CHECKS = {"quality": integer(0, 100)}
 _LONGEST = 65500
-"""Pixels of a side that libjpeg takes."""
+"""libjpeg's limit on the pixels of a side."""
 
 
 @dataclass(frozen=True, slots=True)
 class JpegCodec(ArrayToBytes):
-    """A JPEG image of `quality`."""
+    """Encode a chunk as a JPEG image."""
 
     name = "jpeg"
     quality: int = 90
-    """0 to 100."""
+    """JPEG quality, 0 to 100."""
 
     def __post_init__(self) -> None:
         check_members(self.name, {"quality": self.quality}, _CHECKS)
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"quality": self.quality}}
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         if spec.dtype != np.uint8 or _sides(spec.shape) is None:
             raise CodecError(
                 "jpeg cannot store such chunks",
@@ -62,16 +59,14 @@ class JpegCodec(ArrayToBytes):
             )
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         sides = _sides(spec.shape)
-        assert sides is not None  # looked at when the chain was bound
+        assert sides is not None  # checked when the chain was bound
         image = np.ascontiguousarray(chunk).reshape(*sides, *(_channels(spec.shape) > 1) * (3,))
         stream = io.BytesIO()
         _pillow().fromarray(image).save(stream, "JPEG", quality=self.quality)
         return stream.getvalue()
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         pillow, channels, count = _pillow(), _channels(spec.shape), prod(spec.shape)
         try:
             with pillow.open(io.BytesIO(flat_bytes(data).tobytes()), formats=("JPEG",)) as image:
@@ -91,7 +86,7 @@ def _channels(shape: Shape) -> int:
 
 
 def _sides(shape: Shape) -> tuple[int, int] | None:
-    """Height and width of the image of a chunk; ``None`` when no image has so many pixels."""
+    """Choose height and width of the image of a chunk; ``None`` when the chunk exceeds JPEG's limits."""
     pixels = shape[:-1] if _channels(shape) == 3 else shape
     count, width = prod(pixels), pixels[-1] if pixels else 1
     if 0 < width <= _LONGEST and 0 < count // width <= _LONGEST:

@@ -1,6 +1,6 @@
 """The ``n5_default`` codec: N5's blocks in their default mode, a header with the shape and compressed elements.
 
-Source: zarr-extensions, "n5_default"; N5 4.0, "file-system specification". v3 name ``n5_default``; none in v2.
+Source: zarr-extensions, "n5_default"; N5 4.0, "file-system specification". v3 name ``n5_default``; no v2 id.
 
 >>> codec = N5DefaultCodec.from_json({"codecs": [
 ...     {"name": "transpose", "configuration": {"order": [1, 0]}},
@@ -11,8 +11,8 @@ Source: zarr-extensions, "n5_default"; N5 4.0, "file-system specification". v3 n
 
 The header is big-endian: the mode (uint16, 0), the number of axes (uint16), the length of each (uint32), axes in the order
 of the array. Elements are integers of 8 to 64 bits, float32 or float64, the first axis fastest. Blocks at the edge may be
-padded (TensorStore, zarr-python) or cut (Java), also within one array: they are filled, or cut, to the chunk. Here they are
-written padded. A header whose block has more than 16 times the elements of the chunk is refused before memory is taken.
+padded (TensorStore, zarr-python) or truncated (Java), also within one array: they are filled, or cropped, to the chunk, and
+written padded. A header of a block with more than 16 times the elements of the chunk is refused before memory is allocated.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 DEFAULT, VARLENGTH = 0, 1
 """Modes of a block."""
 _MOST = 16
-"""A block may have so many times the elements of its chunk."""
+"""Largest ratio of a block's elements to those of its chunk."""
 
 
 def header(mode: int, shape: Shape) -> bytes:
-    """The header of a block of `shape`.
+    """Build the header of a block of `shape`.
 
     >>> header(0, (3, 2)).hex()
     '000000020000000300000002'
@@ -52,23 +52,25 @@ def header(mode: int, shape: Shape) -> bytes:
 
 
 def read_header(codec: str, data: Buffer, mode: int, ndim: int) -> tuple[Shape, npt.NDArray[np.uint8]]:
-    """The shape of a block of `mode` with `ndim` axes, and what follows the header. Raises `CodecError`."""
+    """Parse the header of a block of `mode` with `ndim` axes; return its shape and the remaining bytes. Raises
+    `CodecError`.
+    """
     source = flat_bytes(data)
     size = 4 + 4 * ndim
     if len(source) < 4:
         raise corrupt(codec, f"{len(source)} bytes are shorter than the header")
     found, axes = struct.unpack(">HH", source[:4].tobytes())
     if found != mode:
-        raise CodecError(f"an N5 block has another mode than {codec} reads", codec=codec, expected=mode, got=found)
+        raise CodecError(f"an N5 block has a mode that {codec} does not read", codec=codec, expected=mode, got=found)
     if axes != ndim:
-        raise CodecError("an N5 block has another number of axes", codec=codec, expected=ndim, got=axes)
+        raise CodecError("an N5 block has the wrong number of axes", codec=codec, expected=ndim, got=axes)
     if len(source) < size:
         raise corrupt(codec, f"{len(source)} bytes are shorter than the header")
     return struct.unpack(f">{ndim}I", source[4:size].tobytes()), source[size:]
 
 
 def fitted(block: AnyArray, spec: ChunkSpec) -> AnyArray:
-    """`block` filled up, or cut, to the shape of `spec`."""
+    """Pad or crop `block` to the shape of `spec`."""
     if block.shape == spec.shape:
         return block
     chunk = np.full(spec.shape, spec.fill, spec.dtype)
@@ -78,12 +80,12 @@ def fitted(block: AnyArray, spec: ChunkSpec) -> AnyArray:
 
 
 def check_block(codec: str, shape: Shape, spec: ChunkSpec, nbytes: int) -> None:
-    """Refuse a block that is much larger than its chunk, or cannot come from `nbytes`. Raises `CodecError`."""
+    """Refuse a block that is much larger than its chunk, or too large for `nbytes`. Raises `CodecError`."""
     count, chunk = prod(shape), max(1, prod(spec.shape))
     itemsize = spec.data_type.itemsize or 1
     if count > _MOST * chunk or (shape != spec.shape and count * itemsize > MAX_RATIO * max(nbytes, 1)):
         raise CodecError(
-            "an N5 block says that it is larger than it can be",
+            "an N5 block states an impossible size",
             codec=codec,
             expected=f"about the shape {spec.shape} of the chunk",
             got=f"shape {shape} in {nbytes} bytes",
@@ -91,13 +93,13 @@ def check_block(codec: str, shape: Shape, spec: ChunkSpec, nbytes: int) -> None:
 
 
 def bound_to(codecs: tuple[Codec, ...], shape: Shape, data_type: DataType) -> BoundChain:
-    """The chain of blocks of `shape`. Raises `CodecError` when there is none."""
+    """Bind the codecs to blocks of `shape`. Raises `CodecError` when they cannot encode such blocks."""
     return BoundChain(codecs, ChunkSpec(shape, data_type, data_type.default_fill()))
 
 
 @dataclass(frozen=True, slots=True)
 class N5DefaultCodec(ArrayToBytes):
-    """A header, and elements encoded by `codecs`."""
+    """Store a header, and elements encoded by `codecs`."""
 
     name = "n5_default"
     codecs: tuple[Codec, ...]
@@ -111,27 +113,24 @@ class N5DefaultCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(codecs_member(cls.name, configuration))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs]}}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With the compressor fitted to the elements."""
+        """Fit the compressor to the elements."""
         return type(self)(tuple(codec.fit(spec) for codec in self.codecs))
 
     @property
     def compressor(self) -> BytesToBytes | None:
-        """The compressor; ``None`` when there is none."""
+        """The compressor, or ``None``."""
         last = self.codecs[-1]
         return last if isinstance(last, BytesToBytes) else None
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         transpose, raw = self.codecs[:2]
-        assert isinstance(transpose, TransposeCodec)  # looked at when it was made
+        assert isinstance(transpose, TransposeCodec)  # checked in __post_init__
         assert isinstance(raw, BytesCodec)
         ndim = len(spec.shape)
         known = spec.dtype.kind in "iuf" and spec.dtype.isbuiltin != 2 and spec.dtype.itemsize <= 8
@@ -152,15 +151,13 @@ class N5DefaultCodec(ArrayToBytes):
         if spec.dtype.itemsize > 1 and raw.endian != "big":
             raise CodecError("N5 blocks are big-endian", codec=self.name, expected="endian big", got=raw.endian)
         bound_to(self.codecs, spec.shape, spec.data_type)
-        # A block may be of another shape than its chunk: even raw ones have no fixed size.
+        # A block may differ in shape from its chunk: even raw ones have no fixed size.
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         body = bound_to(self.codecs, spec.shape, spec.data_type).encode(chunk)
         return header(DEFAULT, spec.shape) + flat_bytes(body).tobytes()
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         shape, body = read_header(self.name, data, DEFAULT, len(spec.shape))
         check_block(self.name, shape, spec, len(body))
         return fitted(bound_to(self.codecs, shape, spec.data_type).decode(body), spec)

@@ -1,13 +1,13 @@
 """The ``n5_varlen`` codec: N5's blocks in their mode for elements of varying size.
 
-Source: zarr-extensions pull request 54 (proposed); N5 4.0. v3 name ``n5_varlen``; none in v2.
+Source: zarr-extensions pull request 54 (proposed); N5 4.0. v3 name ``n5_varlen``; no v2 id.
 
 >>> N5VarlenCodec.from_json({"codecs": [{"name": "vlen-utf8"}]}).to_json()["configuration"]
 {'codecs': [{'name': 'vlen-utf8'}]}
 
-As ``n5_default``, with mode 1 and one more number behind the shape (uint32, big-endian): the bytes that the array → bytes
-codec made, before compressors, which the proposal calls ``numElements`` since May 2026 and Java writes. Earlier texts have
-the size of what follows; both are read.
+Like ``n5_default``, with mode 1 and one more number behind the shape (uint32, big-endian): the size in bytes of the output
+of the array → bytes codec, before compression, which the proposal calls ``numElements`` since May 2026 and Java writes.
+Earlier texts have the size of the compressed bytes; both are read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
 @dataclass(frozen=True, slots=True)
 class N5VarlenCodec(ArrayToBytes):
-    """A header, and elements encoded by `codecs`: one array → bytes codec, then compressors."""
+    """Store a header, and elements encoded by `codecs`: one array → bytes codec, then compressors."""
 
     name = "n5_varlen"
     codecs: tuple[Codec, ...]
@@ -54,25 +54,21 @@ class N5VarlenCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(codecs_member(cls.name, configuration))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs]}}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With every codec fitted."""
+        """Fit every inner codec."""
         return type(self)(tuple(codec.fit(spec) for codec in self.codecs))
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         bound_to(self.codecs, spec.shape, spec.data_type)
         if spec.shape and max(spec.shape) >= 1 << 32:
             raise CodecError("an axis is too long for an N5 block", codec=self.name, got=spec.shape)
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         chain = bound_to(self.codecs, spec.shape, spec.data_type)
         data = chain.middle.encode(chunk, spec)
         count = len(flat_bytes(data))
@@ -83,10 +79,9 @@ class N5VarlenCodec(ArrayToBytes):
         return header(VARLENGTH, spec.shape) + count.to_bytes(4, "big") + flat_bytes(data).tobytes()
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         shape, rest = read_header(self.name, data, VARLENGTH, len(spec.shape))
         if len(rest) < 4:
-            raise corrupt(self.name, f"{len(rest)} bytes are no number of elements")
+            raise corrupt(self.name, f"{len(rest)} bytes are too few for the number of elements")
         count, body = int.from_bytes(rest[:4].tobytes(), "big"), rest[4:]
         check_block(self.name, shape, spec, len(body))
         chain = bound_to(self.codecs, shape, spec.data_type)
@@ -95,7 +90,7 @@ class N5VarlenCodec(ArrayToBytes):
             decoded = step.decode(decoded, None)
         if count not in (len(flat_bytes(decoded)), len(body)):
             raise CodecError(
-                "an N5 block states another size than it has",
+                "an N5 block does not have the size it states",
                 codec=self.name,
                 expected=f"{len(flat_bytes(decoded))} bytes",
                 got=f"{count} bytes",

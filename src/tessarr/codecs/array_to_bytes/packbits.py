@@ -6,9 +6,9 @@ Source: zarr-extensions, "packbits". v3 name ``packbits``.
 {'padding_encoding': 'none', 'first_bit': 0, 'last_bit': 11}
 
 ``first_bit`` and ``last_bit`` count from the least significant bit of an element (of each part of a complex one) and
-say which bits are kept; ``padding_encoding`` whether the number of unused bits at the end is stored in a byte of its
-own. The registered text does not say where in a byte the first element goes: it is the lowest bit, as zarrs has it. The
-other order is that of numcodecs, v2 id ``packbits`` and v3 name ``numcodecs.packbits`` (`tessarr.codecs.numcodecs`),
+say which bits are kept; ``padding_encoding`` says whether the number of unused bits at the end is stored in a separate
+byte. The registered text does not say where in a byte the first element goes: it is the lowest bit, as in zarrs.
+numcodecs uses the other order (v2 id ``packbits``, v3 name ``numcodecs.packbits``; `tessarr.codecs.numcodecs`),
 although the text calls ``first_byte`` compatible with it. Signs are extended over the whole element (zarrs, in 2026,
 stops at the end of the byte). The registered schema has other member names, which no implementation writes.
 """
@@ -59,11 +59,11 @@ class _Layout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PackBitsCodec(ArrayToBytes):
-    """Bits of elements, one after another."""
+    """Store the bits of elements without gaps."""
 
     name = "packbits"
     padding_encoding: Literal["none", "first_byte", "last_byte"] = "none"
-    """Where a byte tells the number of unused bits at the end."""
+    """Position of the byte that holds the number of unused bits at the end."""
     first_bit: int | None = None
     """Lowest bit that is kept; ``None``: 0."""
     last_bit: int | None = None
@@ -74,11 +74,9 @@ class PackBitsCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {name: getattr(self, name) for name in _CHECKS}}
 
     def _layout(self, spec: ChunkSpec) -> _Layout:
@@ -100,13 +98,11 @@ class PackBitsCodec(ArrayToBytes):
         return _Layout(parts, itemsize // parts, first, last, name.startswith("int"), nbits)
 
     def encoded_size(self, spec: ChunkSpec) -> int:
-        """See `ArrayToBytes.encoded_size`."""
         layout = self._layout(spec)
         bits = prod(spec.shape) * layout.parts * layout.kept
         return -(-bits // 8) + (self.padding_encoding != "none")
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         layout = self._layout(spec)
         little = _little(np.ascontiguousarray(chunk, spec.dtype), layout)
         if layout.nbits == 1:
@@ -120,7 +116,6 @@ class PackBitsCodec(ArrayToBytes):
         return np.concatenate([padding, packed] if self.padding_encoding == "first_byte" else [packed, padding])
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         layout, packed, count = self._layout(spec), flat_bytes(data), prod(spec.shape)
         if len(packed) != self.encoded_size(spec):
             raise CodecError(
@@ -155,7 +150,7 @@ _NUMBERS = ("int", "uint", "float", "bfloat", "complex64", "complex128")
 
 
 def _little(chunk: AnyArray, layout: _Layout) -> npt.NDArray[np.uint8]:
-    """The bytes of each component, least significant first, as rows."""
+    """Return the bytes of each component, least significant first, as rows."""
     rows = chunk.reshape(-1).view(np.uint8).reshape(-1, layout.width)
     part = chunk.dtype
     while part.fields:

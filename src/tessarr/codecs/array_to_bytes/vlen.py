@@ -1,13 +1,13 @@
-"""The ``vlen-utf8`` and ``vlen-bytes`` codecs: elements of different lengths, each after its length.
+"""The ``vlen-utf8`` and ``vlen-bytes`` codecs: variable-length elements, each prefixed with its length.
 
-Source: zarr-extensions, "vlen-utf8" and "vlen-bytes". v3 names and v2 filter ids are the same words. A chunk is the
+Source: zarr-extensions, "vlen-utf8" and "vlen-bytes". v3 names and v2 filter ids are equal. A chunk is the
 number of elements, then for each element its length and its bytes; numbers are 32-bit, unsigned, little-endian.
 
 >>> VLenUTF8Codec().to_json(), VLenBytesCodec().to_json()
 ({'name': 'vlen-utf8'}, {'name': 'vlen-bytes'})
 
-A missing value (``None``) is stored as an empty one, as numcodecs does. Decoding checks the number of elements before
-memory is taken for them, every length, that nothing follows the last element, and that text is UTF-8.
+A missing value (``None``) is stored as an empty one, as in numcodecs. Decoding checks the number of elements before
+memory is allocated for them, every length, that no bytes follow the last element, and that text is UTF-8.
 """
 
 from __future__ import annotations
@@ -33,19 +33,17 @@ from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
 @dataclass(frozen=True, slots=True)
 class _VLenCodec(ArrayToBytes):
-    """What text and bytes share."""
+    """Base class of the codecs for text and for bytes."""
 
     _stored: ClassVar[str]
-    """What an element is, for errors."""
+    """Description of an element for errors."""
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         read_members(cls.name, configuration, {})
         return cls()
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name}
 
     def _refuse(self, spec: ChunkSpec) -> CodecError:
@@ -57,9 +55,11 @@ class _VLenCodec(ArrayToBytes):
         )
 
     def _run_encode(self, coder: Any, values: AnyArray) -> Buffer:
-        """`values`, which are flat, by numcodecs; text in blocks, so that few Python objects are made of it at a time."""
+        """Encode flat `values` with numcodecs; text in blocks, which bounds the number of Python objects alive at a
+        time.
+        """
         if values.dtype == object:
-            encoded: bytearray = coder.encode(np.require(values, requirements="W"))  # it asks for memory it could write
+            encoded: bytearray = coder.encode(np.require(values, requirements="W"))  # it requires writable memory
             return encoded
         blocks = (values[start : start + BLOCK].astype(object) for start in range(0, len(values), BLOCK))
         parts = (memoryview(coder.encode(block))[4:] for block in blocks)
@@ -69,7 +69,7 @@ class _VLenCodec(ArrayToBytes):
         return CodecError(f"{self.name} cannot encode a chunk: {error}", codec=self.name, expected=self._stored)
 
     def _checked(self, data: Buffer, spec: ChunkSpec) -> npt.NDArray[np.uint8]:
-        """The bytes of `data`, which are enough for the right number of elements."""
+        """Return the bytes of `data` after checking the number of elements, and that the bytes suffice for it."""
         source = flat_bytes(data)
         expected = prod(spec.shape)
         if len(source) < 4:
@@ -84,7 +84,7 @@ class _VLenCodec(ArrayToBytes):
         return source
 
     def _run_decode(self, coder: Any, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> tuple[AnyArray, int]:
-        """The elements, flat, and the size of their bytes together, by numcodecs."""
+        """Decode with numcodecs; return the flat elements, and the sum of the sizes of their bytes."""
         try:
             values: AnyArray = coder.decode(source)
         except (ValueError, RuntimeError) as error:  # UnicodeDecodeError is a ValueError
@@ -92,14 +92,12 @@ class _VLenCodec(ArrayToBytes):
         return values, len(source) - 4 - 4 * prod(spec.shape)
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         source = self._checked(data, spec)
         out = np.empty(spec.shape, spec.dtype)
         self._into(data, source, spec, out)
         return out
 
     def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
-        """See `ArrayToBytes.decode_into`."""
         self._into(data, self._checked(data, spec), spec, out)
 
     def _into(self, data: Buffer, source: npt.NDArray[np.uint8], spec: ChunkSpec, out: AnyArray) -> None:
@@ -111,7 +109,7 @@ class _VLenCodec(ArrayToBytes):
         raise NotImplementedError
 
     def _objects(self, source: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
-        """The chunk as objects, by numcodecs."""
+        """Decode the chunk to objects, with numcodecs."""
         raise NotImplementedError
 
     def _check_end(self, used: int, size: int) -> None:
@@ -119,7 +117,6 @@ class _VLenCodec(ArrayToBytes):
             raise corrupt(self.name, f"{size - used} bytes follow the last element")
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         if not self._stores(spec):
             raise self._refuse(spec)
 
@@ -129,7 +126,7 @@ class _VLenCodec(ArrayToBytes):
 
 @dataclass(frozen=True, slots=True)
 class VLenUTF8Codec(_VLenCodec):
-    """Text as UTF-8, each element after its length."""
+    """Store text as UTF-8, each element prefixed with its length."""
 
     name = "vlen-utf8"
     _stored = "text (str)"
@@ -138,7 +135,6 @@ class VLenUTF8Codec(_VLenCodec):
         return spec.dtype.kind == "T" or (spec.dtype.kind == "O" and "bytes" not in spec.data_type.name)
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         values = np.ascontiguousarray(chunk).reshape(-1)
         try:
             if spec.data_type.name == "json":
@@ -160,25 +156,25 @@ class VLenUTF8Codec(_VLenCodec):
 
         values, size = self._run_decode(VLenUTF8(), source, spec)
         characters = sum(map(len, values.tolist()))
-        if characters != size:  # equal: nothing but ASCII, and nothing after the last element
+        if characters != size:  # equal: only ASCII, and no bytes after the last element
             self._check_end(len("".join(values.tolist()).encode()), size)
         if spec.data_type.name == "json":
             values = self._parsed(values)
         return values.reshape(spec.shape)
 
     def _parsed(self, values: AnyArray) -> AnyArray:
-        """JSON texts as values."""
+        """Parse JSON texts."""
         found = np.empty(len(values), object)
         try:
             for number, text in enumerate(values.tolist()):
                 found[number] = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise corrupt(self.name, f"an element is no JSON: {error}") from error
+            raise corrupt(self.name, f"an element is not valid JSON: {error}") from error
         return found
 
 
 def _texts(values: AnyArray) -> AnyArray:
-    """JSON values as texts."""
+    """Serialize values to JSON texts."""
     found = np.empty(len(values), object)
     for number, value in enumerate(values.tolist()):
         found[number] = json.dumps(strict_json.plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -187,7 +183,7 @@ def _texts(values: AnyArray) -> AnyArray:
 
 @dataclass(frozen=True, slots=True)
 class VLenBytesCodec(_VLenCodec):
-    """Bytes, each element after its length."""
+    """Store byte strings, each prefixed with its length."""
 
     name = "vlen-bytes"
     _stored = "bytes"
@@ -196,7 +192,6 @@ class VLenBytesCodec(_VLenCodec):
         return spec.dtype.kind == "O" and spec.data_type.name != "string"
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         from numcodecs.vlen import VLenBytes
 
         try:

@@ -1,8 +1,8 @@
-"""The vlen codecs' way through the Rust module, where it is built: several times as fast as `vlen` without it.
+"""Run the vlen codecs in the Rust module, where it is built: several times as fast as `vlen` without it.
 
-NumPy takes text fastest from elements of one width, so Rust pads them, a block at a time. Data that is corrupt, and
-objects that are no text, are not explained here: the answer is ``None`` or ``False``, and the way in Python goes over all of
-it again and says what is wrong. Both ways give the same bytes and the same elements.
+NumPy reads text fastest from elements of one width, so Rust pads them, a block at a time. For corrupt data, and for objects
+that are not text, the functions here return ``None`` or ``False``; the Python implementation then runs over the whole chunk
+and raises the error. Both implementations give the same bytes and the same elements.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from tessarr.common import extension
 from tessarr.types import AnyArray, Buffer
 
 BLOCK, BLOCK_BYTES = 2048, 1 << 17
-"""Elements that are worked on at a time, and about how many of their bytes: they stay in the processor's cache."""
+"""Elements per block, and about how many of their bytes: a block fits into the CPU cache."""
 
 WIDEST = 128
-"""Texts of more bytes are not padded: it costs more than to make Python objects of them."""
+"""Texts of more bytes are not padded: padding would cost more than making Python objects of them."""
 
 
 @cache
 def native() -> ModuleType | None:
-    """The Rust module; ``None`` where it cannot be loaded, or is of an older tessarr."""
+    """Return the Rust module; ``None`` where it cannot be loaded, or belongs to an older tessarr."""
     rust = extension.module()
     return rust if hasattr(rust, "vlen_texts") else None
 
 
 def encode_texts(values: AnyArray) -> bytes | None:
-    """A chunk of the one-dimensional `values` (StringDType or object). ``None``: there is no Rust module, or no text.
+    """Encode a chunk of the one-dimensional `values` (StringDType or object). ``None``: no Rust module, or not text.
 
-    The way back through one width, which would be faster, is not open: NumPy (2.4) tells of no text in a StringDType
-    whether it ends in NUL, but by making a Python object of it.
+    Elements padded to one width would be faster, but NumPy (2.4) can only say whether a text in a StringDType ends in
+    NUL by making a Python object of it.
     """
     rust = native()
     if rust is None:
@@ -51,9 +51,9 @@ def encode_texts(values: AnyArray) -> bytes | None:
 
 
 def decode_texts(data: Buffer, out: AnyArray) -> bool:
-    """Decode a chunk of as many elements as the one-dimensional `out` (StringDType) has into it.
+    """Decode a chunk into the one-dimensional `out` (StringDType), whose size must be the number of elements.
 
-    ``False``: there is no Rust module, or the data is corrupt; some elements may be written then.
+    Returns ``False`` without a Rust module, and for corrupt data; some elements may have been written then.
     """
     rust = native()
     if rust is None:
@@ -69,7 +69,7 @@ def decode_texts(data: Buffer, out: AnyArray) -> bool:
 
 
 def decode_bytes(data: Buffer, out: npt.NDArray[np.object_]) -> bool:
-    """`decode_texts` for bytes, into an array of objects."""
+    """Decode a chunk of byte strings into an array of objects, like `decode_texts`."""
     rust = native()
     if rust is None:
         return False
@@ -83,7 +83,7 @@ def decode_bytes(data: Buffer, out: npt.NDArray[np.object_]) -> bool:
 
 
 def _blocks(out: AnyArray, nbytes: int) -> Iterator[AnyArray]:
-    """`out`, which `nbytes` bytes are decoded into, in pieces."""
+    """Cut `out`, into which `nbytes` bytes are decoded, into blocks."""
     step = max(1, min(BLOCK, BLOCK_BYTES * len(out) // nbytes))
     return (out[start : start + step] for start in range(0, len(out), step))
 

@@ -8,13 +8,13 @@ streams behind a header (`tessarr.codecs.numcodecs.zfpy`).
 
 Modes: ``reversible`` (lossless), ``fixed_accuracy`` (``tolerance``, floats only), ``fixed_precision`` (``precision`` bits),
 ``fixed_rate`` (``rate`` bits per element) and ``expert`` (``minbits``, ``maxbits``, ``maxprec``, ``minexp``). A chunk without
-axes is one of a single element. Integers of 8 and 16 bits are shifted to the top of an int32, float16 and bfloat16 are
-cast to float32, dates and durations are int64. The text leaves open how the upper half of uint32 and uint64 is held: zarrs
-(0.23) replaces it by the largest int32, which loses values, here it is an error. zarrs counts the bits of a
-``fixed_rate`` block as if chunks had three axes; such chunks are known by their size and read, and never written. Expert
-options with fewer bits than zfp's own block header, which the C library writes as something else, are refused.
+axes is stored as one of a single element. Integers of 8 and 16 bits are shifted to the top of an int32, float16 and
+bfloat16 are cast to float32, dates and durations to int64. The text does not say how to store the upper half of uint32 and
+uint64: zarrs (0.23) replaces those values by the largest int32; here they are an error. zarrs counts the bits of a
+``fixed_rate`` block as if chunks had three axes; such chunks are recognised by their size and read, and never written.
+Expert options with fewer bits than zfp's block header, which the C library silently changes, are refused.
 
-The Rust module does it in every mode; without it the package zfpy does (extra ``codecs``), but for ``expert``.
+The Rust module supports every mode; without it the package zfpy (extra ``codecs``) supports all but ``expert``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from tessarr.types import JSON, AnyArray, Buffer, JSONObject, Shape
 Mode = Literal["reversible", "fixed_accuracy", "fixed_precision", "fixed_rate", "expert"]
 _MOST = (1 << 32) - 1
 _LARGEST_BLOCK = 16658
-"""ZFP_MAX_BITS: no block needs more, and every block would take as much memory."""
+"""ZFP_MAX_BITS: no block needs more, and every block would allocate as much memory."""
 _REVERSIBLE = -1075
-"""The ``minexp`` from which on downwards expert mode is lossless."""
+"""Largest ``minexp`` with which expert mode is lossless."""
 
 
 def _number(value: Any) -> str | None:
@@ -64,12 +64,12 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
     "expert": ("minbits", "maxbits", "maxprec", "minexp"),
 }
 _HEADER = {"f4": (9, 15), "f8": (12, 19), "i4": (0, 5), "i8": (0, 6)}
-"""Bits that a block has at least; the second, where it is lossless."""
+"""Fewest bits of a block; the second number, in lossless modes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZfpCodec(ArrayToBytes):
-    """zfp in one of its modes; options of other modes are ``None``."""
+    """Compress with zfp in one of its modes; options of other modes are ``None``."""
 
     name = "zfp"
     mode: Mode = "reversible"
@@ -78,13 +78,13 @@ class ZfpCodec(ArrayToBytes):
     rate: float | None = None
     """Bits per element."""
     precision: int | None = None
-    """Bit planes that are kept; 0: all."""
+    """Number of bit planes kept; 0: all."""
     minbits: int | None = None
-    """Bits of a block at least."""
+    """Fewest bits of a block."""
     maxbits: int | None = None
-    """Bits of a block at most."""
+    """Most bits of a block."""
     maxprec: int | None = None
-    """Bit planes of a block at most."""
+    """Most bit planes of a block."""
     minexp: int | None = None
     """Exponent of the smallest bit plane; below −1074: lossless."""
 
@@ -93,7 +93,6 @@ class ZfpCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         _check(configuration)
         return cls(**configuration)  # type: ignore[arg-type]  # checked
 
@@ -101,11 +100,9 @@ class ZfpCodec(ArrayToBytes):
         return {"mode": self.mode, **{name: getattr(self, name) for name in _MEMBERS[self.mode]}}
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": self._options()}
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         element = _element(spec)
         if element is None or len(spec.shape) > 4:
             raise CodecError(
@@ -130,7 +127,9 @@ class ZfpCodec(ArrayToBytes):
             raise CodecError("zfp's rate is too large", codec=self.name, got=self.rate)
 
     def step(self, spec: ChunkSpec) -> JSONObject | None:
-        """The configuration of the step in the native engine, which sees the bytes of elements; ``None``: there is none."""
+        """Return the configuration of the step in the native engine; ``None`` where that engine cannot encode
+        `spec`.
+        """
         element = _element(spec)
         if element is None or spec.dtype.itemsize != int(element[1]):  # cast first
             return None
@@ -142,9 +141,8 @@ class ZfpCodec(ArrayToBytes):
         return {"element": element, "shape": list(shape or (1,)), **options}
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         element = _element(spec)
-        assert element is not None  # looked at when the chain was bound
+        assert element is not None  # checked when the chain was bound
         values = _plain(np.ascontiguousarray(chunk, spec.dtype.newbyteorder("=")), element)
         made = steps.encode("zfp", self._step(element, spec.shape), values)
         if made is None:
@@ -153,7 +151,6 @@ class ZfpCodec(ArrayToBytes):
         return made
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         element = _element(spec)
         assert element is not None  # as in encode
         dtype = np.dtype(element)
@@ -172,7 +169,7 @@ class ZfpCodec(ArrayToBytes):
         return {name: getattr(self, name) for name in _MEMBERS[self.mode]}
 
     def _with_zfpy(self, data: Buffer, element: str, shape: Shape) -> AnyArray:
-        """The elements by zfpy, which reads as far as the stream says: the copy has room for the longest one."""
+        """Decode with zfpy, which reads as far as the stream says: the copy has room for the longest stream."""
         library, native = _zfpy(self), _native_type(element)
         blocks = prod(-(-n // 4) for n in shape)
         room = blocks * (4 ** len(shape) * (int(native[1]) + 1) + 32) + 64
@@ -183,7 +180,7 @@ class ZfpCodec(ArrayToBytes):
 
 
 def _check(configuration: Mapping[str, Any]) -> None:
-    """Raises `MetadataValidationError` listing every problem."""
+    """Validate the configuration. Raises `MetadataValidationError` listing every problem."""
     mode = configuration.get("mode")
     problems = [Problem(("mode",), "missing", "is required")] if "mode" not in configuration else []
     needed = _MEMBERS.get(mode, ()) if isinstance(mode, str) else ()
@@ -206,12 +203,12 @@ def _rate_bits(rate: float, ndim: int) -> float:
 
 
 def _bits(value: Any) -> JSONObject:
-    """A float as its bits: decimals would have to be parsed exactly."""
+    """Write a float as its bits: a decimal number would need exact parsing in Rust."""
     return {"float": int(np.array(value, np.float64).view(np.uint64))}
 
 
 def _element(spec: ChunkSpec) -> str | None:
-    """The type that zfp sees, before small integers are promoted; ``None`` when there is none."""
+    """Return the type that zfp gets, before small integers are promoted; ``None`` for an unsupported type."""
     kind, itemsize = spec.dtype.kind, spec.dtype.itemsize
     if spec.data_type.name == "bfloat16" or (kind == "f" and itemsize == 2):
         return "f4"
@@ -223,7 +220,7 @@ def _element(spec: ChunkSpec) -> str | None:
 
 
 def _native_type(element: str) -> str:
-    """Which of its own types zfp compresses `element` as."""
+    """Return zfp's own type under which it compresses `element`."""
     return element if element[0] == "f" else "i8" if element[1] == "8" else "i4"
 
 
@@ -259,7 +256,7 @@ def _demoted(values: AnyArray, element: str) -> AnyArray:
 
 
 def _zfpy(codec: ZfpCodec) -> Any:
-    """The package zfpy, for where the Rust module is not built."""
+    """Import the package zfpy, for installations without the Rust module."""
     if codec.mode == "expert":
         raise MissingDependencyError(
             "zfp in expert mode needs tessarr's Rust module", codec="zfp", hint="Install tessarr with a Rust toolchain"

@@ -7,9 +7,9 @@ Source: Zarr v3.1, "Blosc codec"; c-blosc, README_CHUNK_FORMAT. v3 name ``blosc`
 >>> BloscCodec(cname="lz4", clevel=1, shuffle="shuffle", typesize=4).to_json()
 {'name': 'blosc', 'configuration': {'typesize': 4, 'cname': 'lz4', 'clevel': 1, 'shuffle': 'shuffle', 'blocksize': 0}}
 
-``typesize`` and ``shuffle`` left out are chosen for the elements that reach the codec: their size, and ``bitshuffle``
-for single bytes, ``shuffle`` for wider elements; the choice is recorded. Reading goes by the header of the data, never
-by the configuration. Blosc 2 frames are an error. snappy is only there if the installed numcodecs was built with it.
+``typesize`` and ``shuffle``, where left out, are chosen for the elements that reach the codec: their size, and ``bitshuffle``
+for single bytes, ``shuffle`` for wider elements; the choice is recorded. Decoding follows the header of the data, never
+the configuration. Blosc 2 frames are an error. snappy is available only if the installed numcodecs was built with it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Shuffle = Literal["noshuffle", "shuffle", "bitshuffle"]
 CName = Literal["lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib"]
 
 SHUFFLES: tuple[Shuffle, ...] = ("noshuffle", "shuffle", "bitshuffle")
-"""By the number that v2 and the library use."""
+"""Names of the shuffle modes, indexed by their numbers in v2 and in the library."""
 
 _CHECKS = {
     "typesize": optional(integer(1)),
@@ -48,14 +48,14 @@ _MAX_INPUT = (1 << 31) - 1 - 16
 _LONGEST_RUN = 8_421_000
 """c-blosc 405: 8,421,505 length bytes of 0xFF overflow a 32-bit length in blosclz, which then writes past its buffer.
 
-No frame of an honest writer has such a run: 8 MiB of blosclz input bytes for one match of 2 GiB.
+No well-formed frame has such a run: 8 MiB of blosclz input bytes for one match of 2 GiB.
 """
 
 T = TypeVar("T")
 
 
 class BloscShuffle(StrEnum):
-    """``shuffle`` of `BloscCodec`, as zarr-python enumerates it. Each member is the string that documents hold.
+    """Values of ``shuffle`` of `BloscCodec`, as zarr-python enumerates them. Each member is the string in documents.
 
     >>> BloscCodec(shuffle=BloscShuffle.bitshuffle).shuffle == "bitshuffle"
     True
@@ -67,7 +67,7 @@ class BloscShuffle(StrEnum):
 
 
 class BloscCname(StrEnum):
-    """``cname`` of `BloscCodec`, as zarr-python enumerates it."""
+    """Values of ``cname`` of `BloscCodec`, as zarr-python enumerates them."""
 
     lz4 = "lz4"
     lz4hc = "lz4hc"
@@ -79,18 +79,20 @@ class BloscCname(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BloscCodec(BytesToBytes):
-    """A shuffle filter and a fast compressor, block by block."""
+    """Shuffle and compress, block by block."""
 
     name = "blosc"
     typesize: int | None = None
-    """Bytes per element, the stride of the shuffle; ``None``: of the elements that reach the codec."""
+    """Bytes per element, the stride of the shuffle; ``None``: the size of the elements that reach the codec."""
     cname: CName = "zstd"
     clevel: int = 5
     """0 (stored) to 9 (smallest)."""
     shuffle: Shuffle | None = None
     """``None``: bitshuffle for elements of one byte, shuffle otherwise."""
     blocksize: int = 0
-    """Bytes per block; 0: the library decides. It makes small blocks larger for compressors whose blocks it splits."""
+    """Bytes per block; 0: the library decides. The library enlarges small blocks for compressors whose blocks it
+    splits.
+    """
 
     def __post_init__(self) -> None:
         for name in ("cname", "shuffle"):
@@ -102,7 +104,6 @@ class BloscCodec(BytesToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         checks = {**_CHECKS, "typesize": integer(1), "shuffle": choice(*SHUFFLES)}
         required: tuple[str, ...] = ("cname", "clevel", "shuffle", "blocksize")
         if configuration.get("shuffle") != "noshuffle":
@@ -110,7 +111,7 @@ class BloscCodec(BytesToBytes):
         return cls(**read_members(cls.name, configuration, checks, required=required))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`. Raises `MetadataValidationError` while typesize or shuffle are not decided."""
+        """Return the v3 codec object. Raises `MetadataValidationError` while typesize or shuffle are undecided."""
         if self.shuffle is None or (self.typesize is None and self.shuffle != "noshuffle"):
             raise MetadataValidationError(
                 "the blosc codec is not complete",
@@ -122,39 +123,36 @@ class BloscCodec(BytesToBytes):
         return {"name": self.name, "configuration": {**typesize, **rest, "blocksize": self.blocksize}}
 
     def to_dict(self) -> JSONObject:
-        """`to_json`, without what is not decided yet."""
+        """Return `to_json`, without undecided members."""
         members = {name: plain_value(getattr(self, name)) for name in _CHECKS}
         return {"name": self.name, "configuration": {name: v for name, v in members.items() if v is not None}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, JSON]) -> Self:
-        """The codec of `to_dict`."""
+        """Return the codec of `to_dict`."""
         configuration = data.get("configuration", {})
         return cls(**read_members(cls.name, configuration, _CHECKS, required=()))  # type: ignore[arg-type]
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With typesize and shuffle decided; text and other bytes without a stride are not shuffled."""
+        """Decide typesize and shuffle for `spec`; text and other bytes without a stride are not shuffled."""
         size = spec.data_type.itemsize
         typesize = self.typesize or size or 1
         automatic: Shuffle = "noshuffle" if size is None else "bitshuffle" if typesize == 1 else "shuffle"
         return replace(self, typesize=typesize, shuffle=self.shuffle or automatic)
 
     def encoded_size(self, nbytes: int) -> None:
-        """See `BytesToBytes.encoded_size`."""
         return
 
     def encode(self, data: Buffer) -> Buffer:
-        """One Blosc 1 frame."""
+        """Encode one Blosc 1 frame."""
         typesize = self.typesize or 1
         shuffle = self.shuffle or ("bitshuffle" if typesize == 1 else "shuffle")
         return compress(data, self.cname, self.clevel, SHUFFLES.index(shuffle), self.blocksize, typesize)
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return decode(data, nbytes)
 
     def decode_into(self, data: Buffer, out: memoryview) -> bool:
-        """See `BytesToBytes.decode_into`."""
         source = flat_bytes(data)
         header = read_header(source, len(out))
         _decompress(source, header, flat_bytes(out))
@@ -181,7 +179,8 @@ class Header(NamedTuple):
 
 
 def read_header(source: npt.NDArray[np.uint8], nbytes: int | None) -> Header:
-    """Check header and block table of a frame that must decode to `nbytes` (``None``: unknown), before C sees it.
+    """Check header and block table of a frame that must decode to `nbytes` (``None``: unknown), before the C library
+    reads it.
 
     Source: c-blosc, README_CHUNK_FORMAT. Raises `CodecError`.
     """
@@ -202,14 +201,16 @@ def read_header(source: npt.NDArray[np.uint8], nbytes: int | None) -> Header:
     header = Header(flags, typesize, content, blocksize)
     if header.stored:
         if content + _HEADER.size != len(source):
-            raise corrupt("blosc", f"{content} bytes stored as they are cannot take {len(source)} bytes")
+            raise corrupt("blosc", f"{content} bytes stored uncompressed cannot take {len(source)} bytes")
     elif content:
         _check_blocks(source, header)
     return header
 
 
 def _check_blocks(source: npt.NDArray[np.uint8], header: Header) -> None:
-    """Every block, and the first stream in it, lies within the frame; c-blosc checks the further streams of a block."""
+    """Check that every block, and the first stream in it, lies within the frame; c-blosc checks the further streams of
+    a block.
+    """
     table = _HEADER.size + 4 * header.blocks
     if table > len(source):
         raise corrupt("blosc", f"a table of {header.blocks} blocks does not fit into {len(source)} bytes")
@@ -224,7 +225,9 @@ def _check_blocks(source: npt.NDArray[np.uint8], header: Header) -> None:
 
 
 def compress(data: Buffer, cname: str, clevel: int, shuffle: int, blocksize: int, typesize: int) -> bytes:
-    """One frame. `shuffle`: 0, 1, 2 as in `SHUFFLES`. Raises `CodecError` for more than 2 GiB or a missing `cname`."""
+    """Compress one frame. `shuffle`: 0, 1, 2 as in `SHUFFLES`. Raises `CodecError` for more than 2 GiB or a missing
+    `cname`.
+    """
     from numcodecs import blosc
 
     flat = flat_bytes(data)
@@ -245,7 +248,7 @@ def compress(data: Buffer, cname: str, clevel: int, shuffle: int, blocksize: int
 
 
 def decode(data: Buffer, nbytes: int | None) -> Buffer:
-    """One frame, as `BytesToBytes.decode`."""
+    """Decode one frame, as `BytesToBytes.decode`."""
     source = flat_bytes(data)
     header = read_header(source, nbytes)
     if header.stored:
@@ -273,11 +276,11 @@ def _decompress(source: npt.NDArray[np.uint8], header: Header, out: npt.NDArray[
 
 
 def _off_main_thread(call: Callable[[], T]) -> T:
-    """`call`, on a thread of ours when this is the main thread.
+    """Run `call`, on a helper thread if this is the main thread.
 
     On the main thread numcodecs switches to c-blosc's global state and its own threads: the order of the blocks then
     differs from run to run, environment variables override the codec, and the process gets extra threads. The
-    only other way to stop it is a switch of numcodecs that belongs to the user. Other threads use c-blosc's contexts.
+    alternative is a global switch of numcodecs that belongs to the user. On other threads numcodecs uses c-blosc's contexts.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -286,7 +289,7 @@ def _off_main_thread(call: Callable[[], T]) -> T:
 
 
 _helpers: dict[int, Any] = {}
-"""The one helper thread, by process id: a forked child has none of its parent's threads."""
+"""The single helper thread, by process id: a forked child has none of its parent's threads."""
 
 
 def _helper() -> Any:

@@ -1,15 +1,15 @@
-r"""The ``conditional`` codec: other codecs that are applied to some chunks and not to others.
+r"""The ``conditional`` codec: apply other codecs to some chunks only.
 
-Source: zarr-extensions, "conditional". v3 name ``conditional``; none in v2.
+Source: zarr-extensions, "conditional". v3 name ``conditional``; no v2 id.
 
 >>> codec = ConditionalCodec.from_json({"codecs": [{"name": "gzip", "configuration": {"level": 5}}], "header_bits": 8})
 >>> bytes(codec.encode(b"abc")), bytes(codec.encode(bytes(1000)))[:3].hex()
 (b'\x00abc', '011f8b')
 
 A chunk begins with ``header_bits / 8`` bytes, by default as few as hold a bit per codec; bit i, counted from the lowest of
-the first byte, says whether codec i was applied. Other bits are 0; a set one is an error. What decides is no part of the
-document: `policy`, which is ``"compress_if_smaller"`` (all codecs or none, whatever is smaller), ``"always"``, ``"never"``
-(what the text assumes when nothing is said), or a function from the bytes of a chunk to a list of booleans.
+the first byte, says whether codec i was applied. Other bits must be 0. `policy`, which is not stored in the document,
+decides: ``"compress_if_smaller"`` (all codecs or none, whichever is smaller), ``"always"``, ``"never"`` (the default of
+the text), or a function from the bytes of a chunk to a list of booleans.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HEADER: Check = _header_bits
 
 @dataclass(frozen=True, slots=True)
 class ConditionalCodec(BytesToBytes):
-    """Bytes → bytes codecs that are applied or not, chunk by chunk."""
+    """Apply bytes → bytes codecs chunk by chunk."""
 
     name = "conditional"
     codecs: tuple[BytesToBytes, ...]
@@ -48,7 +48,7 @@ class ConditionalCodec(BytesToBytes):
     header_bits: int | None = None
     """Size of the header; ``None``: whole bytes that hold a bit per codec."""
     policy: Policy = field(default="compress_if_smaller", compare=False)
-    """What decides for chunks that are written."""
+    """Rule that decides for each written chunk."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codecs", tuple(self.codecs))
@@ -70,7 +70,6 @@ class ConditionalCodec(BytesToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         problems = [
             Problem((name,), "unknown", "unknown member of the conditional codec")
             for name in configuration
@@ -79,19 +78,18 @@ class ConditionalCodec(BytesToBytes):
         if "codecs" not in configuration:
             problems.append(Problem(("codecs",), "missing", "is required"))
         codecs, ignored = parse_codecs(configuration.get("codecs", []), ("codecs",), problems)
-        if ignored:  # a chunk may have it applied all the same
+        if ignored:  # a stored chunk may need such a codec
             problems.append(Problem(("codecs",), "unsupported", f"unknown codecs {ignored} cannot be left out here"))
         if problems:
             raise MetadataValidationError("invalid conditional codec", problems, codec=cls.name)
         return cls(codecs, configuration.get("header_bits"))  # type: ignore[arg-type]  # checked there
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         header: JSONObject = {} if self.header_bits is None else {"header_bits": self.header_bits}
         return {"name": self.name, "configuration": {"codecs": [codec.to_json() for codec in self.codecs], **header}}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With every codec fitted."""
+        """Fit every inner codec."""
         return replace(self, codecs=tuple(codec.fit(spec) for codec in self.codecs))
 
     @property
@@ -100,11 +98,9 @@ class ConditionalCodec(BytesToBytes):
         return (self.header_bits or len(self.codecs) + 7) // 8
 
     def encoded_size(self, nbytes: int) -> None:
-        """See `BytesToBytes.encoded_size`."""
         return
 
     def encode(self, data: Buffer) -> Buffer:
-        """See `BytesToBytes.encode`."""
         plain = flat_bytes(data)
         if callable(self.policy):
             chosen = self.policy(plain.tobytes())
@@ -120,13 +116,12 @@ class ConditionalCodec(BytesToBytes):
         return bits.to_bytes(self.header_bytes, "little") + flat_bytes(encoded).tobytes()
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         source = flat_bytes(data)
         if len(source) < self.header_bytes:
             raise corrupt(self.name, f"{len(source)} bytes are shorter than the header")
         bits = int.from_bytes(source[: self.header_bytes].tobytes(), "little")
         if bits >> len(self.codecs):
-            raise corrupt(self.name, "the header has bits that stand for no codec")
+            raise corrupt(self.name, "the header has bits beyond its codecs")
         applied = [codec for i, codec in enumerate(self.codecs) if bits >> i & 1]
         sizes: list[int | None] = []
         size = nbytes

@@ -26,33 +26,30 @@ from tessarr.types import JSON, Buffer, JSONObject
 
 @dataclass(frozen=True, slots=True)
 class Crc32cCodec(BytesToBytes):
-    """Data, then its CRC-32C."""
+    """Append the CRC-32C of the data."""
 
     name = "crc32c"
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         read_members(cls.name, configuration, {})
         return cls()
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name}
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return nbytes + 4
 
     def encode(self, data: Buffer) -> Buffer:
-        """`data` and four bytes."""
+        """Return `data` and the four bytes of its checksum."""
         from google_crc32c import value
 
         flat = flat_bytes(data)
         return b"".join((flat.data, value(flat).to_bytes(4, "little")))
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """A view of all but the last four bytes of `data`. Raises `ChecksumError` when they do not match."""
+        """Return a view of all but the last four bytes of `data`. Raises `ChecksumError` when they do not match."""
         from google_crc32c import value
 
         flat = flat_bytes(data)

@@ -6,7 +6,7 @@ Source: Zarr v3.1, "Gzip codec"; RFC 1952. v3 name ``gzip``, v2 id ``gzip``; ``n
 {'name': 'gzip', 'configuration': {'level': 5}}
 
 ``level`` is 0 (stored) to 9. Equal data gives equal bytes: no time, no file name, operating system 255 ("unknown").
-Reading takes any RFC 1952 stream, several members too; bytes after the last member are an error (Python's and
+Decoding accepts any RFC 1952 stream, with several members too; bytes after the last member are an error (Python's and
 zarr-python's readers ignore zero padding there).
 """
 
@@ -30,7 +30,7 @@ _OS_UNKNOWN = 255
 
 @dataclass(frozen=True, slots=True)
 class GzipCodec(BytesToBytes):
-    """Deflate with the gzip header and CRC-32."""
+    """Compress with deflate, in the gzip container with its CRC-32."""
 
     name = "gzip"
     level: int = 5
@@ -41,25 +41,21 @@ class GzipCodec(BytesToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS, required=("level",)))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"level": self.level}}
 
     def encoded_size(self, nbytes: int) -> None:
-        """See `BytesToBytes.encoded_size`."""
         return
 
     def encode(self, data: Buffer) -> Buffer:
-        """One gzip member."""
+        """Encode one gzip member."""
         encoded = bytearray(zlib.compress(flat_bytes(data), self.level, _GZIP_CONTAINER))
-        encoded[9] = _OS_UNKNOWN  # zlib writes the number of the platform it was built for
+        encoded[9] = _OS_UNKNOWN  # zlib writes the number of its build platform
         return encoded
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return decompress(
             self.name, lambda: zlib.decompressobj(_GZIP_CONTAINER), data, nbytes, errors=(zlib.error,), several=True
         )

@@ -1,4 +1,4 @@
-"""``tessarr.lz4java``: the block stream of lz4-java, which N5 calls ``lz4``.
+"""``tessarr.lz4java`` codec: the block stream of lz4-java, which N5 calls ``lz4``.
 
 Source: lz4-java 1.8, ``LZ4BlockOutputStream``; N5 4.0, "lz4". No name is registered; numcodecs' ``lz4`` is another format
 (numcodecs 175). `tessarr.stores.n5` describes N5 datasets with it.
@@ -33,7 +33,7 @@ _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
 
 @dataclass(frozen=True, slots=True)
 class Lz4JavaCodec(StepCodec):
-    """lz4 in the blocks of lz4-java."""
+    """Compress with lz4, in the blocks of lz4-java."""
 
     name = "tessarr.lz4java"
     block_size: int = 1 << 16
@@ -44,19 +44,15 @@ class Lz4JavaCodec(StepCodec):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**read_members(cls.name, configuration, _CHECKS))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"block_size": self.block_size}}
 
     def step(self) -> tuple[str, JSONObject]:
-        """See `StepCodec.step`."""
         return "lz4java", {"block_size": self.block_size}
 
     def encoded_size(self, nbytes: int) -> None:
-        """See `BytesToBytes.encoded_size`."""
         return
 
     def _encode(self, data: Buffer) -> Buffer:
@@ -81,7 +77,7 @@ class Lz4JavaCodec(StepCodec):
             magic, token, stored, size, checksum = _HEAD.unpack_from(source, at)
             at += _HEAD.size
             if magic != _MAGIC:
-                raise corrupt(self.name, "a block begins without its magic word")
+                raise corrupt(self.name, "a block has no magic word")
             if size == 0:
                 break
             total += size
@@ -102,7 +98,7 @@ class Lz4JavaCodec(StepCodec):
         from numcodecs import lz4
 
         if len(body) != stored:
-            raise corrupt(self.name, "a block is cut")
+            raise corrupt(self.name, "a block is truncated")
         if method == _RAW and stored == size:
             return body
         if method != _LZ4 or size > 255 * stored:  # no byte of lz4 decodes to more
@@ -117,7 +113,7 @@ class Lz4JavaCodec(StepCodec):
 
 
 def xxh32(data: bytes, seed: int = _SEED) -> int:
-    """The 32-bit xxHash of `data`. Source: xxHash, "xxhash_spec.md".
+    """Return the 32-bit xxHash of `data`. Source: xxHash, "xxhash_spec.md".
 
     >>> hex(xxh32(b"", 0)), hex(xxh32(b"abc", 0))
     ('0x2cc5d05', '0x32d153ff')

@@ -1,4 +1,4 @@
-"""The ``lzw`` codec: Lempel-Ziv-Welch compression as TIFF files have it.
+"""The ``lzw`` codec: Lempel-Ziv-Welch compression as in TIFF files.
 
 Source: zarr-extensions pull request 16 (proposed); Welch, "A Technique for High-Performance Data Compression", 1984; TIFF
 6.0, section 13. v3 name ``lzw``; ``imagecodecs_lzw`` is the same bytes.
@@ -6,8 +6,8 @@ Source: zarr-extensions pull request 16 (proposed); Welch, "A Technique for High
 >>> LzwCodec().to_json()
 {'name': 'lzw'}
 
-The proposal names no bit order: it is that of imagecodecs, whose author proposes it (codes of 9 to 12 bits, highest bit
-first, widths that change one code early). Only the Rust module does it.
+The proposal names no bit order; this codec uses the one of imagecodecs, whose author made the proposal (codes of 9 to 12
+bits, highest bit first, widths that change one code early). It needs the Rust module.
 """
 
 from __future__ import annotations
@@ -25,26 +25,22 @@ from tessarr.types import JSON, Buffer, JSONObject
 
 @dataclass(frozen=True, slots=True)
 class LzwCodec(StepCodec):
-    """LZW."""
+    """Compress with LZW."""
 
     name = "lzw"
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         read_members(cls.name, configuration, {})
         return cls()
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name}
 
     def step(self) -> tuple[str, JSONObject]:
-        """See `StepCodec.step`."""
         return "lzw", {}
 
     def encoded_size(self, nbytes: int) -> None:
-        """See `BytesToBytes.encoded_size`."""
         return
 
     def _encode(self, data: Buffer) -> Buffer:
@@ -53,7 +49,7 @@ class LzwCodec(StepCodec):
     def _decode(self, data: Buffer, nbytes: int | None) -> Buffer:
         if nbytes is None:
             raise CodecError(
-                "lzw needs to know the size of what it decodes",
+                "lzw needs to know the decoded size",
                 codec=self.name,
                 expected=f"at most {UNKNOWN_SIZE_LIMIT}",
             )

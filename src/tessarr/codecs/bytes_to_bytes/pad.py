@@ -1,13 +1,13 @@
 """The ``pad`` codec: fixed bytes before or behind each chunk, such as the header of another file format.
 
-Source: zarr-extensions pull request 36 (proposed). v3 name ``pad``; none in v2.
+Source: zarr-extensions pull request 36 (proposed). v3 name ``pad``; no v2 id.
 
 >>> codec = PadCodec.from_json({"location": "start", "nbytes": 4, "padding": "TUFHSQ=="})
 >>> bytes(codec.encode(b"data")), bytes(codec.decode(b"????data", 4))
 (b'MAGIdata', b'data')
 
-Without ``padding``, a Base64 string of ``nbytes`` bytes, zeros are written. What is there is not looked at when a chunk is
-read: headers may differ from chunk to chunk.
+``padding`` is a Base64 string of ``nbytes`` bytes; without it zeros are written. Decoding ignores the content of the
+padding: headers may differ from chunk to chunk.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _CHECKS = {"location": choice("start", "end"), "nbytes": integer(0, _MOST), "pad
 
 @dataclass(frozen=True, slots=True)
 class PadCodec(StepCodec):
-    """`padding` at one end of each chunk."""
+    """Add `padding` at one end of each chunk."""
 
     name = "pad"
     location: Literal["start", "end"]
     padding: bytes
-    """What is written; its size is what is skipped."""
+    """Bytes to write; decoding skips as many bytes."""
 
     def __post_init__(self) -> None:
         if self.location not in ("start", "end") or len(self.padding) > _MOST:
@@ -54,7 +54,6 @@ class PadCodec(StepCodec):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         members = read_members(cls.name, configuration, _CHECKS, required=("location", "nbytes"))
         padding = base64.b64decode(members.get("padding", "")) if "padding" in members else bytes(members["nbytes"])
         if len(padding) != members["nbytes"]:
@@ -63,17 +62,14 @@ class PadCodec(StepCodec):
         return cls(members["location"], padding)
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         padding: JSONObject = {"padding": base64.b64encode(self.padding).decode()} if any(self.padding) else {}
         configuration: JSONObject = {"location": self.location, "nbytes": len(self.padding), **padding}
         return {"name": self.name, "configuration": configuration}
 
     def step(self) -> tuple[str, JSONObject]:
-        """See `StepCodec.step`."""
         return "pad", {"location": self.location, "padding": list(self.padding)}
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return nbytes + len(self.padding)
 
     def _encode(self, data: Buffer) -> Buffer:

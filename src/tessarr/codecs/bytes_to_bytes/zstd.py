@@ -5,8 +5,8 @@ Source: zarr-extensions, "zstd"; RFC 8878. v3 name ``zstd``, v2 id ``zstd``; ``n
 >>> ZstdCodec.from_json({"level": 3}).to_json()
 {'name': 'zstd', 'configuration': {'level': 3, 'checksum': False}}
 
-``level`` is −131072 to 22, 0 meaning the library's default. ``checksum`` is written also when false, because older
-zarrs and zarr-python documents have it always and their readers expect it. Reading takes any number of frames,
+``level`` is −131072 to 22; 0 means the library's default. ``checksum`` is written also when false, because older
+zarrs and zarr-python documents have it always and their readers expect it. Decoding accepts any number of frames,
 skippable ones, and frames that do not state their content size; a frame that needs a dictionary is an error.
 """
 
@@ -29,12 +29,12 @@ _MAGIC = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50
 """The first of 16 magic numbers for frames that hold no content."""
 _MAX_BLOCK = 128 << 10
-"""No block decodes to more (RFC 8878, 3.1.1.2.3)."""
+"""Largest decoded size of a block (RFC 8878, 3.1.1.2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZstdCodec(BytesToBytes):
-    """Zstandard."""
+    """Compress with Zstandard."""
 
     name = "zstd"
     level: int = 0
@@ -47,30 +47,26 @@ class ZstdCodec(BytesToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`. A missing level is read as 0: it does not matter to a reader."""
+        """Parse the configuration. A missing level is read as 0: the level does not matter to a reader."""
         return cls(**read_members(cls.name, configuration, _CHECKS))
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": {"level": self.level, "checksum": self.checksum}}
 
     def encoded_size(self, nbytes: int) -> None:
-        """See `BytesToBytes.encoded_size`."""
         return
 
     def encode(self, data: Buffer) -> Buffer:
-        """One frame that states its content size."""
+        """Encode one frame that states its content size."""
         from numcodecs import zstd
 
         encoded: bytes = zstd.compress(flat_bytes(data), self.level, self.checksum)
         return encoded
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return decode(data, nbytes)
 
     def decode_into(self, data: Buffer, out: memoryview) -> bool:
-        """See `BytesToBytes.decode_into`."""
         source = flat_bytes(data)
         _check_size(source, len(out))
         _decompress(source, flat_bytes(out))
@@ -78,7 +74,7 @@ class ZstdCodec(BytesToBytes):
 
 
 def decode(data: Buffer, nbytes: int | None) -> Buffer:
-    """All frames of `data`, as `BytesToBytes.decode`."""
+    """Decode all frames of `data`, as `BytesToBytes.decode`."""
     source = flat_bytes(data)
     if nbytes is not None:
         _check_size(source, nbytes)
@@ -100,7 +96,7 @@ def decode(data: Buffer, nbytes: int | None) -> Buffer:
 
 
 def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
-    """Refuse frames that say, or by their blocks cannot but, decode to another size than `nbytes`."""
+    """Refuse frames that state, or by their blocks imply, another decoded size than `nbytes`."""
     view = source.data
     if nbytes > len(source) * MAX_RATIO:
         raise corrupt("zstd", f"{len(source)} bytes cannot decode to {nbytes}")
@@ -118,7 +114,7 @@ def _decompress(source: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8]) -> No
     from numcodecs import zstd
 
     if len(out) == 0 and _walk(source.data).exact == 0:
-        return  # numcodecs takes no content for an error
+        return  # numcodecs treats empty content as an error
     try:
         zstd.decompress(source, out)
     except (RuntimeError, ValueError) as error:
@@ -129,7 +125,7 @@ class _Header(NamedTuple):
     content: int | None
     """Stated content size in bytes; 0 for a skippable frame."""
     end: int
-    """Where the blocks begin; for a skippable frame where it ends."""
+    """Offset of the first block; for a skippable frame the offset of its end."""
     checksum: bool
     skippable: bool
 
@@ -138,7 +134,7 @@ class _Extent(NamedTuple):
     exact: int | None
     """Content of all frames in bytes, when every frame states it."""
     bound: int
-    """Most bytes the frames can decode to."""
+    """Largest decoded size of the frames in bytes."""
 
 
 def _uint(source: memoryview, at: int, width: int) -> int:
@@ -148,7 +144,7 @@ def _uint(source: memoryview, at: int, width: int) -> int:
 
 
 def _frame_header(source: memoryview, at: int) -> _Header:
-    """Source: RFC 8878, 3.1.1 and 3.1.2."""
+    """Parse the header of a frame. Source: RFC 8878, 3.1.1 and 3.1.2."""
     magic = _uint(source, at, 4)
     if magic & ~0xF == _SKIPPABLE:
         end = at + 8 + _uint(source, at + 4, 4)
@@ -172,7 +168,7 @@ def _frame_header(source: memoryview, at: int) -> _Header:
 
 
 def _walk(source: memoryview) -> _Extent:
-    """What the frames can decode to, from frame and block headers alone.
+    """Bound the decoded size of the frames, from frame and block headers alone.
 
     A bound is kept for frames that do not state their size: raw and run-length blocks count exactly, compressed ones
     as 128 KiB, which is the most a block may hold.
@@ -199,7 +195,7 @@ def _walk(source: memoryview) -> _Extent:
 
 
 def _walk_blocks(source: memoryview, at: int) -> tuple[int, int]:
-    """The bound of one frame's blocks, and where they end."""
+    """Return the size bound of one frame's blocks, and the offset of their end."""
     bound = 0
     last = False
     while not last:

@@ -1,8 +1,8 @@
-"""What each numcodecs id does to the bytes of a chunk, with sizes known before memory is taken.
+"""Encode and decode the bytes of a chunk for each numcodecs id, with sizes known before memory is allocated.
 
-A coder is the part that Zarr v2 (an id among ``filters`` or as ``compressor``) and v3 (``numcodecs.<id>``) share. It
-encodes a C-contiguous array of any dtype and decodes plain bytes to plain bytes. Where the bytes are those of a codec
-of the specification, that codec does the work; otherwise numcodecs or the standard library, behind checks.
+Zarr v2 (an id among ``filters`` or as ``compressor``) and v3 (``numcodecs.<id>``) share a coder. A coder
+encodes a C-contiguous array of any dtype and decodes plain bytes to plain bytes. Where a codec of the specification
+writes the same bytes, that codec is used; otherwise numcodecs or the standard library, behind checks.
 
 Source: numcodecs 0.16, one module per id.
 """
@@ -27,22 +27,22 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Coder:
-    """One numcodecs id with its configuration. Immutable, equal by value."""
+    """Encode and decode for one numcodecs id and configuration. Immutable, equal by value."""
 
     codec_id: ClassVar[str]
     checks: ClassVar[Mapping[str, Check]] = {}
-    """The members of the configuration."""
+    """Checks of the members of the configuration."""
     defaults: ClassVar[Mapping[str, Any]] = {}
-    """Members as numcodecs writes them, in its order, with its defaults."""
+    """Default members, in the order in which numcodecs writes them."""
     required: ClassVar[tuple[str, ...]] = ()
     config: dict[str, Any]
-    """The configuration as it was given, without the id."""
+    """The given configuration, without the id."""
 
     is_foreign: bool = False
-    """Whether another package registered it with numcodecs."""
+    """Whether another package registered the id with numcodecs."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """Raises `MetadataValidationError` for unknown, missing or wrong members."""
+        """Validate the configuration. Raises `MetadataValidationError` for unknown, missing or wrong members."""
         self.config = dict(config)
         self.members: dict[str, Any] = {
             **self.defaults,
@@ -50,23 +50,23 @@ class Coder:
         }
 
     def canonical(self) -> dict[str, Any]:
-        """The configuration as numcodecs would write it, without the id."""
+        """Return the configuration as numcodecs would write it, without the id."""
         return dict(self.members)
 
     def encoded_size(self, nbytes: int) -> int | None:
-        """See `BytesToBytes.encoded_size`."""
+        """Return the exact encoded size of `nbytes` bytes; ``None`` when it depends on the data."""
         return None
 
     def encode(self, data: AnyArray) -> Buffer:
-        """Encode a C-contiguous array; what a following coder should see as elements is returned as an array."""
+        """Encode a C-contiguous array; elements for a following coder are returned as an array."""
         raise NotImplementedError
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
+        """Decode `data`; its decoded size must be `nbytes`, if given. Raises as `BytesToBytes.decode`."""
         raise NotImplementedError
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        """See `BytesToBytes.decode_into`."""
+        """Decode into `out`; ``False``, having written nothing, when `decode` and a copy are as good."""
         return False
 
 
@@ -84,18 +84,16 @@ class Blosc(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 
     def encode(self, data: AnyArray) -> Buffer:
-        """The stride of the shuffle is the element size of `data`."""
+        """Encode with the element size of `data` as the stride of the shuffle."""
         options = self.members
         typesize = options.get("typesize") or data.dtype.itemsize
         shuffle = options["shuffle"] if options["shuffle"] >= 0 else 2 if typesize == 1 else 1
         return blosc.compress(data, options["cname"], options["clevel"], shuffle, options["blocksize"], typesize)
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return blosc.decode(data, nbytes)
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        """See `BytesToBytes.decode_into`."""
         return blosc.BloscCodec().decode_into(data, out.data)
 
 
@@ -107,15 +105,12 @@ class Zstd(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"level": 0, "checksum": False}
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         return zstd.ZstdCodec(**self.members).encode(data)
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return zstd.decode(data, nbytes)
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        """See `BytesToBytes.decode_into`."""
         return zstd.ZstdCodec().decode_into(data, out.data)
 
 
@@ -127,11 +122,9 @@ class GZip(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         return GzipCodec(**self.members).encode(data)
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return GzipCodec().decode(data, nbytes)
 
 
@@ -143,11 +136,9 @@ class Zlib(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         return zlib.compress(flat_bytes(data), self.members["level"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return decompress("zlib", zlib.decompressobj, data, nbytes, errors=(zlib.error,), several=False)
 
 
@@ -159,13 +150,11 @@ class BZ2(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         import bz2
 
         return bz2.compress(flat_bytes(data), self.members["level"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         import bz2
 
         return decompress("bz2", bz2.BZ2Decompressor, data, nbytes, errors=(OSError, ValueError), several=True)
@@ -190,7 +179,6 @@ class LZMA(Coder):
     _memory = 1 << 30
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         import lzma
 
         try:
@@ -199,7 +187,6 @@ class LZMA(Coder):
             raise CodecError(f"lzma cannot compress: {error}", codec="lzma") from error
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         import lzma
 
         kind, filters = self.members["format"], self.members["filters"]
@@ -221,7 +208,6 @@ class LZ4(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"acceleration": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         from numcodecs import lz4
 
         flat = flat_bytes(data)
@@ -233,20 +219,18 @@ class LZ4(Coder):
         size = int.from_bytes(data[:4].tobytes(), "little", signed=True)
         if size < 0 or (nbytes is not None and size != nbytes):
             raise size_error("lz4", nbytes, f"{size} bytes by its header")
-        if size > 255 * len(data):  # a length byte of LZ4 adds at most 255 bytes
+        if size > 255 * len(data):  # a length byte of LZ4 stands for at most 255 bytes
             raise corrupt("lz4", f"{len(data)} bytes cannot decode to {size}")
         if size == 0 and (len(data) != 5 or data[4]):
             raise corrupt("lz4", "an empty block holds data")
         return size
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         out = np.empty(self._size(data, nbytes), np.uint8)
         self.decode_into(data, out)
         return out
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        """See `BytesToBytes.decode_into`."""
         from numcodecs import lz4
 
         if self._size(data, len(out)):
@@ -255,22 +239,21 @@ class LZ4(Coder):
 
 
 class Checksum(Coder):
-    """A 32-bit checksum, little-endian, before or after the data. Decoding gives a view of the data."""
+    """A 32-bit checksum, little-endian, before or after the data. Decoding returns a view of the data."""
 
     start: ClassVar[bool]
-    """Where the checksum stands by default."""
+    """Whether the checksum precedes the data by default."""
     checks: ClassVar[Mapping[str, Check]] = {"location": optional(choice("start", "end"))}
 
     def compute(self, data: Bytes) -> int:
-        """The checksum of `data`."""
+        """Compute the checksum of `data`."""
         raise NotImplementedError
 
     def canonical(self) -> dict[str, Any]:
-        """numcodecs writes the location only when it was stated."""
+        """Return the configuration; numcodecs writes the location only where it was stated."""
         return {name: value for name, value in self.members.items() if value is not None}
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return nbytes + 4
 
     @property
@@ -279,13 +262,12 @@ class Checksum(Coder):
         return self.start if location is None else location == "start"
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         flat = flat_bytes(data)
         checksum = self.compute(flat).to_bytes(4, "little")
         return b"".join((checksum, flat.data) if self._first else (flat.data, checksum))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """Raises `ChecksumError` when the checksum does not match."""
+        """Return a view of the data. Raises `ChecksumError` when the checksum does not match."""
         if len(data) < 4:
             raise corrupt(self.codec_id, f"{len(data)} bytes are shorter than the checksum")
         body, stored = (data[4:], data[:4]) if self._first else (data[:-4], data[-4:])
@@ -304,7 +286,6 @@ class CRC32(Checksum):
     start = True
 
     def compute(self, data: Bytes) -> int:
-        """See `Checksum.compute`."""
         return zlib.crc32(data)
 
 
@@ -315,18 +296,16 @@ class Adler32(Checksum):
     start = True
 
     def compute(self, data: Bytes) -> int:
-        """See `Checksum.compute`."""
         return zlib.adler32(data)
 
 
 class CRC32C(Checksum):
-    """``crc32c``: after the data by default, then the same bytes as the v3 codec."""
+    """``crc32c``: after the data by default, with the same bytes as the v3 codec."""
 
     codec_id = "crc32c"
     start = False
 
     def compute(self, data: Bytes) -> int:
-        """See `Checksum.compute`."""
         from google_crc32c import value
 
         checksum: int = value(data)
@@ -341,7 +320,7 @@ class Fletcher32(Checksum):
     checks: ClassVar[Mapping[str, Check]] = {}
 
     def compute(self, data: Bytes) -> int:
-        """See `Checksum.compute`. The sum is taken from numcodecs' encoded form, which is data then checksum."""
+        """Take the sum from numcodecs' encoded form, which is the data followed by the checksum."""
         from numcodecs.fletcher32 import Fletcher32
 
         if len(data) == 0:
@@ -351,7 +330,7 @@ class Fletcher32(Checksum):
 
 
 class JenkinsLookup3(Checksum):
-    """``jenkins_lookup3`` of HDF5, after the data; ``prefix`` bytes count as if they stood before it."""
+    """``jenkins_lookup3`` of HDF5, after the data; ``prefix`` bytes are hashed before the data."""
 
     codec_id = "jenkins_lookup3"
     start = False
@@ -359,11 +338,9 @@ class JenkinsLookup3(Checksum):
     defaults: ClassVar[Mapping[str, Any]] = {"initval": 0, "prefix": None}
 
     def canonical(self) -> dict[str, Any]:
-        """See `Coder.canonical`."""
         return dict(self.members)
 
     def compute(self, data: Bytes) -> int:
-        """See `Checksum.compute`."""
         from numcodecs.jenkins import jenkins_lookup3
 
         prefix = self.members["prefix"]
@@ -381,7 +358,6 @@ class Shuffle(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"elementsize": 4}
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return nbytes
 
     def _columns(self, nbytes: int) -> int:
@@ -393,12 +369,10 @@ class Shuffle(Coder):
         return int(width)
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         flat = flat_bytes(data)
         return np.ascontiguousarray(flat.reshape(-1, self._columns(len(flat))).T).reshape(-1)
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         if nbytes is not None and len(data) != nbytes:
             raise size_error("shuffle", nbytes, f"{len(data)} bytes")
         return np.ascontiguousarray(data.reshape(self._columns(len(data)), -1).T).reshape(-1)
@@ -410,17 +384,14 @@ class Base64(Coder):
     codec_id = "base64"
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return -(-nbytes // 3) * 4
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         from base64 import standard_b64encode
 
         return standard_b64encode(flat_bytes(data))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         from base64 import b64decode
 
         if nbytes is not None and len(data) != self.encoded_size(nbytes):
@@ -438,16 +409,13 @@ class PackBits(Coder):
     codec_id = "packbits"
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return 1 + -(-nbytes // 8)
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         flat = flat_bytes(data)
         return np.concatenate([np.array([-len(flat) % 8], np.uint8), np.packbits(flat)])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         if len(data) == 0 or data[0] > 7 or (len(data) == 1 and data[0]):
             raise corrupt("packbits", "the number of unused bits is missing or impossible")
         count = (len(data) - 1) * 8 - int(data[0])
@@ -457,7 +425,7 @@ class PackBits(Coder):
 
 
 def run(codec: str, call: Callable[[], Any]) -> Any:
-    """`call` into numcodecs or another package, with whatever it raises as `CodecError`."""
+    """Call into numcodecs or another package, and turn any exception into a `CodecError`."""
     try:
         return call()
     except TessarrError:
@@ -467,12 +435,12 @@ def run(codec: str, call: Callable[[], Any]) -> Any:
 
 
 def as_buffer(value: Any) -> Buffer:
-    """What a foreign codec returns as a buffer whose bytes can be taken."""
+    """Convert the result of a foreign codec to a buffer of bytes."""
     return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else memoryview(value)
 
 
 def checked(codec: str, decoded: Any, nbytes: int | None) -> Buffer:
-    """Decoded data as bytes, of exactly `nbytes`."""
+    """Return decoded data as bytes, after checking that it has `nbytes`."""
     flat = flat_bytes(decoded)
     if len(flat) > UNKNOWN_SIZE_LIMIT if nbytes is None else len(flat) != nbytes:
         raise size_error(codec, nbytes, f"{len(flat)} bytes")

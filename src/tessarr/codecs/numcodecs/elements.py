@@ -25,7 +25,7 @@ _DTYPE = re.compile(r"[<>=|]?([biufcmM?]\d*|u?int\d+|float\d+|complex\d+|bool)(\
 
 
 def element_dtype(value: Any) -> AnyDType:
-    """A dtype of plain numbers, booleans or times from a configuration. Raises `ValueError`."""
+    """Parse a dtype of plain numbers, booleans or times in a configuration. Raises `ValueError`."""
     if isinstance(value, np.dtype | type) and np.dtype(value).kind in "biufcmM":
         return np.dtype(value)
     if not isinstance(value, str) or not _DTYPE.fullmatch(value):
@@ -33,7 +33,7 @@ def element_dtype(value: Any) -> AnyDType:
     try:
         return np.dtype(value)
     except TypeError as error:
-        raise ValueError(f"is no NumPy data type: {value!r}") from error
+        raise ValueError(f"is not a NumPy data type: {value!r}") from error
 
 
 def _dtype_check(value: Any) -> str | None:
@@ -50,12 +50,12 @@ def _number(value: Any) -> str | None:
 
 
 class ElementCoder(Coder):
-    """A filter from elements of one size to elements of one size."""
+    """Map elements of one size to elements of one size."""
 
     decoded_member: ClassVar[str] = "dtype"
     encoded_member: ClassVar[str] = "astype"
     kinds: ClassVar[str] = "biufcmM"
-    """NumPy kinds that the filter works on."""
+    """NumPy kinds that the filter supports."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
@@ -67,7 +67,7 @@ class ElementCoder(Coder):
 
     @property
     def decoded(self) -> AnyDType:
-        """The dtype that `encode` takes. Raises `CodecError` while it is not known."""
+        """The dtype that `encode` takes. Raises `CodecError` while the dtype is unknown."""
         value = self.members.get(self.decoded_member)
         if value is None:
             raise CodecError(f"the {self.codec_id} codec needs a {self.decoded_member}", codec=self.codec_id)
@@ -75,12 +75,12 @@ class ElementCoder(Coder):
 
     @property
     def encoded(self) -> AnyDType:
-        """The dtype that `encode` gives."""
+        """The dtype that `encode` returns."""
         value = self.members.get(self.encoded_member)
         return self.decoded if value is None else element_dtype(value)
 
     def canonical(self) -> dict[str, Any]:
-        """numcodecs writes both data types, as type strings."""
+        """Return the configuration with both data types as type strings, as numcodecs writes it."""
         members = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.members.items()
         }
@@ -90,7 +90,6 @@ class ElementCoder(Coder):
         return {**members, **types}
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         count, rest = divmod(nbytes, self.decoded.itemsize)
         if rest:
             raise CodecError(
@@ -107,17 +106,15 @@ class ElementCoder(Coder):
         return get_codec({"id": self.codec_id, **self.canonical()})
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         if data.size == 0:
             return np.empty(0, self.encoded)
         flat = flat_bytes(data).view(self.decoded)
         return as_buffer(run(self.codec_id, lambda: self._numcodec().encode(flat)))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         count, rest = divmod(len(data), self.encoded.itemsize)
         if rest:
-            raise corrupt(self.codec_id, f"{len(data)} bytes are no whole elements of {self.encoded}")
+            raise corrupt(self.codec_id, f"{len(data)} bytes are not a whole number of elements of {self.encoded}")
         if nbytes is not None and count * self.decoded.itemsize != nbytes:
             raise size_error(self.codec_id, nbytes, f"{count} elements of {self.decoded}")
         if count == 0:
@@ -148,7 +145,7 @@ class FixedScaleOffset(ElementCoder):
 
 
 class Quantize(ElementCoder):
-    """``quantize``: rounded so that so many decimal digits remain."""
+    """``quantize``: round so that a number of decimal digits remains."""
 
     codec_id = "quantize"
     checks: ClassVar[Mapping[str, Check]] = {
@@ -180,11 +177,10 @@ class BitRound(Coder):
     required = ("keepbits",)
 
     def encoded_size(self, nbytes: int) -> int:
-        """See `BytesToBytes.encoded_size`."""
         return nbytes
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`. `data` must be floats."""
+        """Encode floats."""
         from tessarr.codecs.array_to_array.bitround import MANTISSA, round_floats
 
         if data.dtype not in MANTISSA or self.members["keepbits"] > MANTISSA[data.dtype.newbyteorder("=")]:
@@ -197,7 +193,6 @@ class BitRound(Coder):
         return round_floats(data, self.members["keepbits"])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         if nbytes is not None and len(data) != nbytes:
             raise size_error(self.codec_id, nbytes, f"{len(data)} bytes")
         return data

@@ -1,6 +1,6 @@
-"""The ids ``imagecodecs_…`` of codecs that tessarr has under other names: the same bytes, another configuration.
+"""Codecs with ids ``imagecodecs_…``, which write the same bytes as other codecs of tessarr with another configuration.
 
-Source: imagecodecs 2026.3, "numcodecs.py"; tifffile and kerchunk write them. ``level`` ``None`` is the library's default.
+Source: imagecodecs 2026.3, "numcodecs.py"; tifffile and kerchunk write them. A ``level`` of null is the library's default.
 Other ids of imagecodecs are looked up in numcodecs' registry, where that package adds them.
 """
 
@@ -21,23 +21,22 @@ from tessarr.types import AnyArray, Buffer
 
 _LEVEL: Check = optional(integer(-(1 << 17), 22))
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
-"""In the order of c-blosc, which numbers them so."""
+"""Compressors of c-blosc, by its numbers."""
 
 
 class Imagecodecs(Coder):
-    """An id of imagecodecs, done by the coder that writes the same bytes."""
+    """Delegate an id of imagecodecs to the coder that writes the same bytes."""
 
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL}
     defaults: ClassVar[Mapping[str, Any]] = {"level": None}
     _inner: Coder
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """See `Coder.__init__`."""
         super().__init__(config)
         self._inner = self.inner()
 
     def inner(self) -> Coder:
-        """The coder that does the work."""
+        """Make the coder that does the work."""
         raise NotImplementedError
 
     def _clamped(self, low: int, high: int, default: int) -> int:
@@ -45,19 +44,15 @@ class Imagecodecs(Coder):
         return default if level is None else min(max(level, low), high)
 
     def encoded_size(self, nbytes: int) -> int | None:
-        """See `Coder.encoded_size`."""
         return self._inner.encoded_size(nbytes)
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         return self._inner.encode(data)
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return self._inner.decode(data, nbytes)
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        """See `BytesToBytes.decode_into`."""
         return self._inner.decode_into(data, out)
 
 
@@ -67,19 +62,17 @@ class Zlib(Imagecodecs):
     codec_id = "imagecodecs_zlib"
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         return coders.Zlib({"level": self._clamped(0, 9, 6)})
 
 
 class Deflate(Zlib):
-    """``imagecodecs_deflate``: by libdeflate; without the zlib container (``raw``) it is refused."""
+    """``imagecodecs_deflate``, written with libdeflate there; refused without the zlib container (``raw``)."""
 
     codec_id = "imagecodecs_deflate"
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL, "raw": boolean}
     defaults: ClassVar[Mapping[str, Any]] = {"level": None, "raw": False}
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         if self.members["raw"]:
             problem = Problem(("raw",), "unsupported", "streams without a container are read by imagecodecs only")
             raise MetadataValidationError("invalid imagecodecs_deflate codec", [problem], codec=self.codec_id)
@@ -92,7 +85,6 @@ class Zstd(Imagecodecs):
     codec_id = "imagecodecs_zstd"
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         return coders.Zstd({"level": self._clamped(-(1 << 17), 22, 5)})
 
 
@@ -102,7 +94,6 @@ class BZ2(Imagecodecs):
     codec_id = "imagecodecs_bz2"
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         return coders.BZ2({"level": self._clamped(1, 9, 9)})
 
 
@@ -114,36 +105,31 @@ class LZMA(Imagecodecs):
     defaults: ClassVar[Mapping[str, Any]] = {"level": None, "check": None}
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         check = self.members["check"]
         return coders.LZMA({"preset": self._clamped(0, 9, 6), "check": -1 if check is None else check})
 
 
 class LZ4(Imagecodecs):
-    """``imagecodecs_lz4``: a block, behind its size where ``header`` says so."""
+    """``imagecodecs_lz4``: one block, behind its size if ``header`` is true."""
 
     codec_id = "imagecodecs_lz4"
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL, "hc": boolean, "header": boolean}
     defaults: ClassVar[Mapping[str, Any]] = {"level": None, "hc": False, "header": False}
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         return coders.LZ4({})
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         packed = super().encode(data)
         return packed if self.members["header"] else bytes(memoryview(packed).cast("B")[4:])
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         if self.members["header"]:
             return super().decode(data, nbytes)
         size = 255 * len(data) if nbytes is None else nbytes
         return super().decode(np.concatenate([np.frombuffer(size.to_bytes(4, "little"), np.uint8), data]), size)
 
     def decode_into(self, data: Bytes, out: Bytes) -> bool:
-        """See `BytesToBytes.decode_into`."""
         return bool(self.members["header"]) and super().decode_into(data, out)
 
 
@@ -162,7 +148,6 @@ class Blosc(Imagecodecs):
     defaults: ClassVar[Mapping[str, Any]] = dict.fromkeys(checks)
 
     def inner(self) -> Coder:
-        """See `Imagecodecs.inner`."""
         members = self.members
         named, shuffle = members["compressor"] or "blosclz", members["shuffle"]
         cname = _COMPRESSORS[named % len(_COMPRESSORS)] if isinstance(named, int) else named
@@ -185,9 +170,7 @@ class LZW(Coder):
     codec_id = "imagecodecs_lzw"
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         return LzwCodec().encode(data)
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return LzwCodec().decode(data, nbytes)

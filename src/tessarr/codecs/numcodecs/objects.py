@@ -1,8 +1,8 @@
-"""numcodecs filters for ``|O`` arrays of v2, which turn Python objects into bytes.
+"""numcodecs filters for ``|O`` arrays of v2, which encode Python objects to bytes.
 
 ``vlen-utf8`` and ``vlen-bytes`` are the codecs of `tessarr.codecs.array_to_bytes.vlen`. ``vlen-array``, ``json2``,
-``msgpack2`` (extra ``v2``) and ``categorize`` are decoded here: shapes and counts in the data are compared with the chunk
-before memory is taken for them. ``pickle`` is refused.
+``msgpack2`` (extra ``v2``) and ``categorize`` are decoded here: shapes and counts in the data are checked against the chunk
+before memory is allocated. ``pickle`` is refused.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tessarr.errors import CodecError, MetadataValidationError, MissingDependenc
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
 FIXED = {"vlen-utf8": "U", "vlen-bytes": "S", "categorize": "U"}
-"""Kind of the fixed-length elements that an object codec is also used for."""
+"""Kinds of fixed-length elements that an object codec is also used for."""
 
 
 class ObjectCodec(ArrayToBytes):
-    """An object filter of v2 as the array → bytes codec of a chain. Equal by configuration."""
+    """Use an object filter of v2 as the array → bytes codec of a chain. Equal by configuration."""
 
     __slots__ = ("config", "name")
     config: dict[str, Any]
-    """The v2 configuration, id included, as it was read."""
+    """The stored v2 configuration, id included."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = dict(config)
@@ -53,15 +53,15 @@ class ObjectCodec(ArrayToBytes):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> ObjectCodec:  # noqa: ARG003
-        """Object codecs have no v3 name of their own."""
+        """Raise `CodecError`: object codecs have no v3 names of their own."""
         raise CodecError("object codecs are part of Zarr v2 only")
 
     def to_v2(self) -> JSONObject:
-        """The v2 filter."""
+        """Return the v2 filter."""
         return dict(self.config)
 
     def to_json(self) -> JSONObject:
-        """As a v3 codec; only the two vlen codecs have a v3 name."""
+        """Return the v3 codec object; only the two vlen codecs have one."""
         return {"name": self.name} if self.name in ("vlen-utf8", "vlen-bytes") else self._v3_error()
 
     def _v3_error(self) -> JSONObject:
@@ -69,7 +69,6 @@ class ObjectCodec(ArrayToBytes):
         raise MetadataValidationError("a codec of Zarr v2 cannot be written to a v3 document", [problem])
 
     def encoded_size(self, spec: ChunkSpec) -> int | None:
-        """See `ArrayToBytes.encoded_size`."""
         if spec.dtype.kind not in "OT":
             raise CodecError(
                 f"the {self.name} codec stores objects", codec=self.name, expected="|O", got=spec.data_type.name
@@ -79,11 +78,10 @@ class ObjectCodec(ArrayToBytes):
         return None
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         if self.name in _VLEN:
             return _VLEN[self.name].encode(chunk, spec)
         values = np.ascontiguousarray(chunk).astype(object, copy=False).reshape(spec.shape)
-        values = np.require(values, requirements="W")  # numcodecs asks for memory it could write
+        values = np.require(values, requirements="W")  # numcodecs requires writable memory
         members: dict[str, str] = {}
         if self.name == "categorize":
             values, members = values.reshape(-1), {"dtype": "|O"}  # also where the array holds text of a fixed length
@@ -102,7 +100,6 @@ class ObjectCodec(ArrayToBytes):
             raise CodecError(f"{self.name} cannot encode a chunk: {cause}", codec=self.name) from cause
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         if self.name in _VLEN:
             return _VLEN[self.name].decode(data, spec)
         values = _DECODERS[self.name](self.config, flat_bytes(data), spec)
@@ -111,7 +108,6 @@ class ObjectCodec(ArrayToBytes):
         return values.reshape(spec.shape)
 
     def decode_into(self, data: Buffer, spec: ChunkSpec, out: AnyArray) -> None:
-        """See `ArrayToBytes.decode_into`."""
         if self.name in _VLEN and spec.dtype.kind in "OT":
             _VLEN[self.name].decode_into(data, spec, out)
         else:
@@ -134,7 +130,9 @@ def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], s
     for index in range(count):
         size = int.from_bytes(view[at : at + 4], "little")
         if at + 4 + size > len(view) or size % dtype.itemsize:
-            raise corrupt(name, f"element {index} of {size} bytes reaches past the end or is no whole {dtype}")
+            raise corrupt(
+                name, f"element {index} of {size} bytes reaches past the end or is not a whole number of {dtype}"
+            )
         values[index] = np.frombuffer(view[at + 4 : at + 4 + size], dtype).copy()
         at += 4 + size
     if at != len(view):
@@ -159,13 +157,13 @@ def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec
     msgpack = _msgpack()
     try:
         items = msgpack.unpackb(data.data, raw=config.get("raw", False), strict_map_key=False)
-    except Exception as error:  # msgpack has several unrelated exceptions of its own
+    except Exception as error:  # msgpack raises several unrelated exceptions
         raise corrupt("msgpack2", error) from error
     return _from_items("msgpack2", items, spec)
 
 
 def _from_items(codec: str, items: Any, spec: ChunkSpec) -> AnyArray:
-    """Values, then the dtype and the shape they had, as json2 and msgpack2 store them."""
+    """Decode values followed by their dtype and shape, as json2 and msgpack2 store them."""
     if not isinstance(items, list) or len(items) < 2 or not isinstance(items[-1], list):
         raise corrupt(codec, "it is not a list that ends in a data type and a shape")
     *values, _, shape = items
@@ -227,26 +225,24 @@ def _msgpack() -> Any:
 
 
 class FixedObjectCodec(ObjectCodec):
-    """An object filter on texts or bytes of a fixed length, which numcodecs allows: they are stored as objects.
+    """Store texts or bytes of a fixed length as objects with an object filter, which numcodecs allows.
 
     xarray writes such arrays when data that was read as strings is stored again with its filters, and ``categorize`` of
     fixed-length text is an example in numcodecs' documentation.
     """
 
     def to_json(self) -> JSONObject:
-        """v3 has no such use of the vlen codecs."""
+        """Raise `MetadataValidationError`: v3 has no such use of the vlen codecs."""
         return self._v3_error()
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         return
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         return super().encode(chunk.astype(object), self._as_objects(spec))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`. Raises `CodecError` for an element that is longer than the data type."""
+        """Decode the chunk. Raises `CodecError` for an element that is longer than the data type."""
         found = super().decode(data, self._as_objects(spec)).astype(object)
         room = spec.dtype.itemsize // (4 if spec.dtype.kind == "U" else 1)
         longest = max(map(len, found.flat), default=0)

@@ -1,7 +1,7 @@
 """``pcodec``: lossless compression of numbers (extra ``codecs``).
 
-Decoding writes into memory of the chunk's size and asks the library whether that was all. Bytes after the end of the
-stream go unnoticed, because the library does not say how many it used.
+Decoding writes into memory of the chunk's size, and the library reports whether the stream ended there. Bytes after the
+end of the stream are not noticed, because the library does not report how many bytes it used.
 
 Source: pcodec's standalone format; numcodecs 0.16.
 """
@@ -44,7 +44,6 @@ class PCodec(Coder):
     }
 
     def encode(self, data: AnyArray) -> Buffer:
-        """See `Coder.encode`."""
         _library()
         from numcodecs.pcodec import PCodec as Numcodec
 
@@ -59,7 +58,7 @@ class PCodec(Coder):
         return as_buffer(run("pcodec", lambda: Numcodec(**self.members).encode(native)))
 
     def decode(self, data: Bytes, nbytes: int | None, dtype: AnyDType | None = None) -> Buffer:
-        """See `BytesToBytes.decode`. Without a `dtype` it is found by trying; the library checks it first."""
+        """Decode numbers; without a `dtype`, try each one: the library checks the type first."""
         if nbytes is None:
             raise CodecError("pcodec data of unknown size cannot be decoded", codec="pcodec", expected="a known size")
         simple_decompress_into = _library().simple_decompress_into
@@ -71,8 +70,8 @@ class PCodec(Coder):
                 continue
             try:
                 out = np.empty(nbytes // number.itemsize, number)
-            except (MemoryError, ValueError) as error:  # nothing in the data bounds what they decode to
-                raise CodecError(f"there is no memory for a chunk of {nbytes} bytes", codec="pcodec") from error
+            except (MemoryError, ValueError) as error:  # the data does not bound the decoded size
+                raise CodecError(f"not enough memory for a chunk of {nbytes} bytes", codec="pcodec") from error
             try:
                 progress = simple_decompress_into(source, out)
             except RuntimeError as error:
@@ -84,7 +83,7 @@ class PCodec(Coder):
                 got = f"{progress.n_processed} elements" if progress.finished else "more"
                 raise size_error("pcodec", nbytes, got)
             return flat_bytes(out)
-        raise corrupt("pcodec", reason or f"{nbytes} bytes are no whole numbers")
+        raise corrupt("pcodec", reason or f"{nbytes} bytes are not a whole number of elements")
 
 
 def _library() -> Any:

@@ -1,4 +1,4 @@
-"""The numcodecs ids that tessarr knows, and what is said about the others."""
+"""Look up numcodecs ids, with errors for those that are unknown or refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HOME = {
 }
 
 OBJECT_CODECS = ("vlen-utf8", "vlen-bytes", "vlen-array", "json2", "msgpack2", "categorize")
-"""Filters that turn ``|O`` elements into bytes."""
+"""Filters that encode ``|O`` elements to bytes."""
 
 _PACKAGES = {
     "n5_wrapper": "zarr<3",
@@ -65,7 +65,9 @@ def refuse_pickle(codec_id: object) -> None:
 
 
 def config_id(config: Mapping[str, Any]) -> str:
-    """The id of a numcodecs configuration. Raises `MetadataValidationError`, or refuses pickle."""
+    """Return the id of a numcodecs configuration. Raises `MetadataValidationError`, or `PickleCodecDisabledError` for
+    pickle.
+    """
     codec_id = config.get("id")
     if not isinstance(codec_id, str):
         problem = Problem(("id",), "missing", f"a numcodecs configuration needs an id, got {config!r}")
@@ -82,9 +84,9 @@ def unknown(codec_id: str) -> UnknownCodecError:
 
 
 def make_coder(codec_id: str, config: Mapping[str, Any]) -> Coder:
-    """The coder of an id; `config` is without the id.
+    """Make the coder of an id; `config` is without the id.
 
-    Ids that tessarr does not know are looked up in numcodecs' registry, where other packages add theirs. Raises
+    Other ids are looked up in numcodecs' registry, where other packages register codecs. Raises
     `UnknownCodecError`, `PickleCodecDisabledError` or `MetadataValidationError`.
     """
     refuse_pickle(codec_id)
@@ -97,7 +99,7 @@ def make_coder(codec_id: str, config: Mapping[str, Any]) -> Coder:
 
 
 class ForeignCoder(Coder):
-    """A codec that another package registered with numcodecs. Only its result can be checked."""
+    """Wrap a codec that another package registered with numcodecs. Only its result can be checked."""
 
     is_foreign = True
 
@@ -115,14 +117,11 @@ class ForeignCoder(Coder):
             raise MetadataValidationError(f"invalid {codec_id} codec", [problem], codec=codec_id) from error
 
     def canonical(self) -> dict[str, Any]:
-        """See `Coder.canonical`."""
         return {name: value for name, value in self._codec.get_config().items() if name != "id"}
 
     def encode(self, data: Any) -> Buffer:
-        """See `Coder.encode`."""
         return as_buffer(run(self.codec_id, lambda: self._codec.encode(data)))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         decoded = run(self.codec_id, lambda: self._codec.decode(data))
         return checked(self.codec_id, as_buffer(decoded), nbytes)

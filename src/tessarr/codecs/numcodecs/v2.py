@@ -30,10 +30,10 @@ Config: TypeAlias = Mapping[str, Any]
 
 
 class _FromV2(Codec):
-    """What codecs made from a v2 configuration share. Equal by configuration."""
+    """Base class of codecs made from a v2 configuration. Equal by configuration."""
 
     config: dict[str, Any]
-    """The v2 configuration, id included, as it was read."""
+    """The stored v2 configuration, id included."""
 
     def __init__(self, config: Config) -> None:
         self.config = dict(config)
@@ -53,23 +53,23 @@ class _FromV2(Codec):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> NoReturn:  # noqa: ARG003
-        """A v2 configuration has no v3 form under this class; see `tessarr.codecs.numcodecs.v3`."""
+        """Raise `TypeError`: a v2 configuration has no v3 form under this class; see `tessarr.codecs.numcodecs.v3`."""
         raise TypeError("codecs of Zarr v2 are made with v2_compressor and v2_filters")
 
     def to_v2(self) -> JSONObject:
-        """The numcodecs configuration, exactly as it was read."""
+        """Return the numcodecs configuration, exactly as it was stored."""
         return dict(self.config)
 
     def to_json(self) -> JSONObject:
-        """The v3 codec object that means the same."""
+        """Return the equivalent v3 codec object."""
         return as_codec(self.config).to_json()
 
 
 class V2Codec(_FromV2, BytesToBytes):
-    """A numcodecs filter or compressor as a bytes → bytes codec.
+    """Use a numcodecs filter or compressor as a bytes → bytes codec.
 
-    `encode` may be given an array of any dtype, which filters that compute need, and may return one. `decode` takes
-    and gives plain bytes.
+    `encode` accepts arrays of any dtype, which arithmetic filters need, and may return one. `decode` takes
+    and returns plain bytes.
     """
 
     def __init__(self, config: Config) -> None:
@@ -79,29 +79,24 @@ class V2Codec(_FromV2, BytesToBytes):
 
     @property
     def is_foreign(self) -> bool:
-        """See `Codec.is_foreign`."""
         return self.coder.is_foreign
 
     def encoded_size(self, nbytes: int) -> int | None:
-        """See `BytesToBytes.encoded_size`."""
         return self.coder.encoded_size(nbytes)
 
     def encode(self, data: Buffer) -> Buffer:
-        """See `BytesToBytes.encode`."""
         array = data if isinstance(data, np.ndarray) else flat_bytes(data)
         return self.coder.encode(np.ascontiguousarray(array).reshape(array.shape))
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return self.coder.decode(flat_bytes(data), nbytes)
 
     def decode_into(self, data: Buffer, out: memoryview) -> bool:
-        """See `BytesToBytes.decode_into`."""
         return self.coder.decode_into(flat_bytes(data), flat_bytes(out))
 
 
 class _Unusable(_FromV2):
-    """Raises the reason on use, not before, so that the metadata can be looked at."""
+    """Raise the reason on use, not before, so that the metadata can be inspected."""
 
     def __init__(self, config: Config, reason: TessarrError | None = None) -> None:
         super().__init__(config)
@@ -109,7 +104,7 @@ class _Unusable(_FromV2):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether another package may provide it later: always."""
+        """Return true: another package may provide the codec later."""
         return True
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -124,39 +119,39 @@ class _Unusable(_FromV2):
 
 
 class UnknownV2Codec(_Unusable, BytesToBytes):
-    """A filter or compressor that cannot be used here."""
+    """Stand for a filter or compressor that cannot be used here."""
 
     def encoded_size(self, nbytes: int) -> None:
-        """Unknown."""
+        """Return ``None``."""
         return
 
     def encode(self, data: Buffer) -> NoReturn:
-        """Raises `UnknownCodecError`."""
+        """Raise `UnknownCodecError`."""
         self._raise()
 
     def decode(self, data: Buffer, nbytes: int | None) -> NoReturn:
-        """Raises `UnknownCodecError`."""
+        """Raise `UnknownCodecError`."""
         self._raise()
 
 
 class UnknownV2ObjectCodec(_Unusable, ArrayToBytes):
-    """An object filter that cannot be used here."""
+    """Stand for an object filter that cannot be used here."""
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """Unknown."""
+        """Return ``None``."""
         return
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> NoReturn:
-        """Raises `UnknownCodecError`."""
+        """Raise `UnknownCodecError`."""
         self._raise()
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> NoReturn:
-        """Raises `UnknownCodecError`."""
+        """Raise `UnknownCodecError`."""
         self._raise()
 
 
 def v2_compressor(config: Config) -> BytesToBytes:
-    """The codec of a ``compressor`` or plain filter.
+    """Make the codec of a ``compressor`` or plain filter.
 
     Raises `MetadataValidationError` when there is no id, `PickleCodecDisabledError` for pickle. An unknown id, or a
     configuration that cannot be used, gives an `UnknownV2Codec`.
@@ -174,7 +169,7 @@ def v2_compressor(config: Config) -> BytesToBytes:
 
 
 def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[ArrayToBytes | None, list[BytesToBytes]]:
-    """The codecs of a ``filters`` list, in order: the object codec of a ``|O`` type, or ``None``, and all others.
+    """Make the codecs of a ``filters`` list, in order: the object codec of a ``|O`` type, or ``None``, and all others.
 
     Raises `MetadataValidationError` for a ``|O`` type without an object codec as its first filter, and for filters
     without an id; `PickleCodecDisabledError` for pickle at any position, before any codec is made.
@@ -195,12 +190,14 @@ def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[A
 
 
 def is_object(data_type: DataType) -> bool:
-    """Whether v2 calls the type ``|O``."""
+    """Return whether v2 calls the type ``|O``."""
     return data_type.object_codec is not None or data_type.dtype.kind in "OT"
 
 
 def config_of_v3(codec: Codec) -> dict[str, Any] | None:
-    """The numcodecs configuration under which v2 stores the bytes of a v3 codec; ``None`` where it has none (UPG-06)."""
+    """Return the numcodecs configuration under which v2 stores the bytes of a v3 codec; ``None`` where it has none
+    (UPG-06).
+    """
     document: Any = codec.to_json()
     configuration = document.get("configuration", {})
     if codec.name.startswith("numcodecs."):
@@ -220,7 +217,7 @@ _SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
 
 
 def v2_config(value: Any) -> dict[str, Any]:
-    """The configuration to write for what a user passes as a v2 filter or compressor: all that numcodecs writes.
+    """Complete what a user passes as a v2 filter or compressor to the configuration that numcodecs writes.
 
     `value` is a numcodecs codec, a configuration with an id, or a codec made here. A zstd ``checksum`` that is false is
     left out, as by zarr-python: TensorStore and numcodecs before 0.13 do not know the member.
@@ -257,7 +254,7 @@ def _object_config(codec_id: str, members: dict[str, Any]) -> dict[str, Any]:
             "categorize": "numcodecs.Categorize(labels=['a', 'b'], dtype=object)",
         }
         raise CodecError(
-            f"the {codec_id} codec cannot be made of these members",
+            f"the {codec_id} codec cannot be made from these members",
             codec=codec_id,
             got=str(error),
             hint=f"Give its parameters, for example {example[codec_id]}" if codec_id in example else None,
@@ -265,7 +262,7 @@ def _object_config(codec_id: str, members: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_codec(value: Any, *, zarr_format: int = 3) -> Codec:
-    """A codec from a numcodecs codec (``Blosc(...)``, ``Delta(...)``) or its configuration (``{"id": …}``).
+    """Make a codec from a numcodecs codec (``Blosc(...)``, ``Delta(...)``) or its configuration (``{"id": …}``).
 
     For format 2 the codec has `to_v2`. For format 3 it is the codec of the specification where the bytes are the same,
     otherwise the one named ``numcodecs.<id>``.

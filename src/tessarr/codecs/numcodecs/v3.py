@@ -27,13 +27,15 @@ from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
 
 class NumcodecsCodec(Codec):
-    """What the codecs of all three kinds share. Immutable, equal by configuration."""
+    """Base class of the codecs of all three kinds. Immutable, equal by configuration."""
 
     codec_id: ClassVar[str]
     coder: Coder
 
     def __init__(self, **configuration: Any) -> None:
-        """Raises `MetadataValidationError` for members that the numcodecs codec does not have."""
+        """Validate the configuration. Raises `MetadataValidationError` for members that the numcodecs codec does not
+        have.
+        """
         if configuration.get("id", self.codec_id) != self.codec_id:
             problem = Problem(("id",), "value", f"must be {self.codec_id!r}, got {configuration['id']!r}")
             raise MetadataValidationError(f"invalid {self.name} codec", [problem])
@@ -58,20 +60,17 @@ class NumcodecsCodec(Codec):
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`."""
         return cls(**configuration)
 
     @property
     def is_foreign(self) -> bool:
-        """See `Codec.is_foreign`."""
         return self.coder.is_foreign
 
     def to_json(self) -> JSONObject:
-        """See `Codec.to_json`."""
         return {"name": self.name, "configuration": dict(self.coder.config)}
 
     def fit(self, spec: ChunkSpec) -> Self:
-        """With the members that follow from the elements."""
+        """Add the members that follow from the elements."""
         missing: dict[str, Any] = {}
         if isinstance(self.coder, ElementCoder) and self.coder.members.get(self.coder.decoded_member) is None:
             missing[self.coder.decoded_member] = spec.dtype.str
@@ -88,27 +87,23 @@ def _plain(value: Any) -> Any:
 
 class _Bytes(NumcodecsCodec, BytesToBytes):
     def encoded_size(self, nbytes: int) -> int | None:
-        """See `BytesToBytes.encoded_size`."""
         return self.coder.encoded_size(nbytes)
 
     def encode(self, data: Buffer) -> Buffer:
-        """See `BytesToBytes.encode`."""
         return self.coder.encode(data if isinstance(data, np.ndarray) else flat_bytes(data))
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        """See `BytesToBytes.decode`."""
         return self.coder.decode(flat_bytes(data), nbytes)
 
     def decode_into(self, data: Buffer, out: memoryview) -> bool:
-        """See `BytesToBytes.decode_into`."""
         return self.coder.decode_into(flat_bytes(data), flat_bytes(out))
 
 
 class _Elements(NumcodecsCodec, ArrayToArray):
-    """Filters from elements to as many elements."""
+    """Map elements to as many elements."""
 
     def _types(self, spec: ChunkSpec) -> tuple[AnyDType, AnyDType]:
-        """Dtypes that the coder takes and gives."""
+        """Return the dtypes of the coder's input and output."""
         if not isinstance(self.coder, ElementCoder):
             return spec.dtype, spec.dtype
         if self.coder.members.get(self.coder.decoded_member) is None:
@@ -118,7 +113,6 @@ class _Elements(NumcodecsCodec, ArrayToArray):
         return self.coder.decoded, self.coder.encoded
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         from tessarr.dtypes.parse import from_numpy
 
         taken, given = self._types(spec)
@@ -130,21 +124,19 @@ class _Elements(NumcodecsCodec, ArrayToArray):
                 got=str(spec.dtype),
             )
         data_type = spec.data_type if given == taken else from_numpy(given.newbyteorder("="))
-        if self.codec_id == "delta":  # differences have no fill value of their own
+        if self.codec_id == "delta":  # a fill value has no difference
             return spec.with_(data_type=data_type, fill=data_type.default_fill())
         with np.errstate(all="ignore"):
             fill = self.encode(spec.fill.reshape(1), spec).astype(data_type.dtype).reshape(())
         return spec.with_(data_type=data_type, fill=fill)
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         taken, given = self._types(spec)
         coder = self.coder if self.coder.members else self.fit(spec).coder
         encoded = coder.encode(np.ascontiguousarray(chunk, taken))
         return flat_bytes(encoded).view(given).reshape(chunk.shape)
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         taken, given = self._types(spec)
         flat = flat_bytes(np.ascontiguousarray(chunk, given))
         decoded = self.fit(spec).coder.decode(flat, prod(chunk.shape) * taken.itemsize)
@@ -152,10 +144,9 @@ class _Elements(NumcodecsCodec, ArrayToArray):
 
 
 class _Numbers(NumcodecsCodec, ArrayToBytes):
-    """Compressors that look at numbers."""
+    """Compress numbers by their values."""
 
     def encoded_size(self, spec: ChunkSpec) -> None:
-        """See `ArrayToBytes.encoded_size`."""
         kinds = ("i4", "i8", "f4", "f8") if self.codec_id == "zfpy" else ()
         known = spec.dtype.str[1:] in kinds if kinds else spec.dtype.kind in "iuf" and spec.dtype.itemsize in (2, 4, 8)
         if not known or (kinds and not 1 <= len(spec.shape) <= 4):
@@ -164,11 +155,9 @@ class _Numbers(NumcodecsCodec, ArrayToBytes):
             )
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> Buffer:
-        """See `ArrayToBytes.encode`."""
         return self.coder.encode(np.ascontiguousarray(chunk))
 
     def decode(self, data: Buffer, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToBytes.decode`."""
         native = spec.dtype.newbyteorder("=")
         if not isinstance(self.coder, _PCodec | _ZFPY):
             raise unknown(self.codec_id)
@@ -296,7 +285,6 @@ class PackBits(NumcodecsCodec, ArrayToArray):
     codec_id = "packbits"
 
     def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
-        """See `ArrayToArray.encoded_spec`."""
         from tessarr.dtypes.parse import from_numpy
 
         if spec.dtype != np.dtype(bool):
@@ -305,11 +293,9 @@ class PackBits(NumcodecsCodec, ArrayToArray):
         return ChunkSpec((1 + -(-prod(spec.shape) // 8),), data_type, data_type.default_fill())
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.encode`."""
         return flat_bytes(self.coder.encode(np.ascontiguousarray(chunk)))
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        """See `ArrayToArray.decode`."""
         decoded = self.coder.decode(flat_bytes(chunk), prod(spec.shape))
         return flat_bytes(decoded).view(bool).reshape(spec.shape)
 
@@ -327,13 +313,13 @@ class ZFPY(_Numbers):
 
 
 class Pickle(_Bytes):
-    """``numcodecs.pickle``: refused wherever it is met."""
+    """``numcodecs.pickle``: always refused."""
 
     codec_id = "pickle"
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:  # noqa: ARG003
-        """Raises `PickleCodecDisabledError`."""
+        """Raise `PickleCodecDisabledError`."""
         refuse_pickle(cls.codec_id)
         raise unknown(cls.codec_id)
 
@@ -403,7 +389,9 @@ _OF_IMAGECODECS: dict[str, type[NumcodecsCodec]] = {
 
 
 def v3_codec(config: Mapping[str, Any]) -> Codec:
-    """The v3 codec for a numcodecs configuration with an id; that of the specification where the bytes are the same."""
+    """Make the v3 codec for a numcodecs configuration with an id; that of the specification where the bytes are
+    equal.
+    """
     from tessarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, VLenBytesCodec, VLenUTF8Codec, ZstdCodec
     from tessarr.codecs.bytes_to_bytes.blosc import SHUFFLES
 

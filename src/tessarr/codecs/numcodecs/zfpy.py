@@ -56,7 +56,6 @@ class ZFPY(Coder):
         return {} if name is None else {name: self.members[name]}
 
     def canonical(self) -> dict[str, Any]:
-        """See `Coder.canonical`."""
         return {**self.members, "compression_kwargs": self._options()}
 
     def encode(self, data: AnyArray) -> Buffer:
@@ -74,7 +73,7 @@ class ZFPY(Coder):
         return encoded
 
     def decode(self, data: Bytes, nbytes: int | None, dtype: AnyDType | None = None) -> Buffer:
-        """See `BytesToBytes.decode`. A `dtype` must be that of the stream."""
+        """Decode the stream. A `dtype` must be that of the stream."""
         header = _read_header(data)
         if dtype is not None and dtype.newbyteorder("=") != header.dtype:
             raise corrupt("zfpy", f"it holds {header.dtype}, the chunk {dtype}")
@@ -96,7 +95,9 @@ class _Header(NamedTuple):
 
 
 def _read_header(data: Bytes) -> _Header:
-    """Shape and type of a stream: 32 bits of magic, 52 bits of type, number of dimensions and sizes, least first."""
+    """Parse shape and type of a stream: 32 bits of magic, 52 bits of type, number of dimensions and sizes, least
+    first.
+    """
     if len(data) < 16:
         raise corrupt("zfpy", f"{len(data)} bytes are shorter than a header")
     word = int.from_bytes(data[:16].tobytes(), "little")

@@ -22,7 +22,7 @@ def write(
     metadata: Mapping[str, JSON] | None = None,
     omero: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
-    """The attributes of the group of an image; those given stay.
+    """Return the attributes of the group of an image; those given stay.
 
     0.4 belongs to Zarr v2 with "/" as dimension separator, 0.5 to Zarr v3, where the arrays' ``dimension_names`` must be
     the axes'. Raises `ValueError` for axes or levels that the specification does not allow.
@@ -73,7 +73,7 @@ def _refuse(axes: Sequence[Axis], levels: Sequence[Level], version: str) -> None
 def write_labels(
     paths: Sequence[str], attributes: Attributes | None = None, *, version: Literal["0.4", "0.5"] = "0.5"
 ) -> JSONObject:
-    """The attributes of a group ``labels``, which lists its label images; others stay."""
+    """Return the attributes of a group ``labels``, which lists its label images; others stay."""
     if version == "0.4":
         return {**(attributes or {}), "labels": list(paths)}
     inner = (attributes or {}).get(KEY)
@@ -88,7 +88,7 @@ def write_label(
     colors: Mapping[int, Sequence[int]] | None = None,
     source: str = "../../",
 ) -> JSONObject:
-    """The attributes that mark an image as a label image: `colors` are label value → RGBA."""
+    """Return the attributes that mark an image as a label image: `colors` are label value → RGBA."""
     label: JSONObject = {"version": "0.4"} if version == "0.4" else {}
     if colors:
         label["colors"] = [{"label-value": value, "rgba": list(rgba)} for value, rgba in colors.items()]

@@ -87,7 +87,7 @@ def _scene(value: Any, loc: _Loc) -> Iterator[Problem]:
 
 
 def _series(inner: Mapping[str, Any], base: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """A bioformats2raw layout: 3 at the root, and in its group OME the paths of the images from the root."""
+    """Yield a bioformats2raw layout: 3 at the root, and in its group OME the paths of the images from the root."""
     name = "bioformats2raw.layout"
     if name in inner and not (numbers([inner[name]]) and inner[name] == 3):
         yield Problem(NAME, (*base, name), f"must be 3, got {inner[name]!r}", "OME-FORM")
@@ -123,7 +123,7 @@ def _systems(value: Any, loc: _Loc, found: list[Problem]) -> list[Mapping[str, A
 
 
 def _objects(value: Any, loc: _Loc, found: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
-    """The members of a list that has at least one and holds objects."""
+    """Return the members of a list that has at least one and holds objects."""
     if not isinstance(value, list | tuple) or not value:
         found.append(Problem(NAME, loc, f"must be a list of at least one object, got {value!r}", "OME-FORM"))
         return []
@@ -157,7 +157,7 @@ def _images(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy
 
 
 def axis_problems(axes: Any, version: float = 0.5) -> list[tuple[_Loc, str]]:
-    """What is wrong with a list of axes (place within it, message); up to 0.5 two to five, in a fixed order."""
+    """Return what is wrong with a list of axes (place within it, message); up to 0.5 two to five, in a fixed order."""
     if not isinstance(axes, list | tuple) or not all(isinstance(axis, Mapping) for axis in axes):
         return [((), f"must be a list of objects, got {axes!r}")]
     found: list[tuple[_Loc, str]] = []
@@ -309,7 +309,7 @@ def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
 
 
 def _label_types(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """The values of labels are integers."""
+    """Yield the values of labels are integers."""
     for number, entry in enumerate(items(value)):
         datasets = entry.get("datasets") if isinstance(entry, Mapping) else None
         for position, item in enumerate(items(datasets)):

@@ -72,7 +72,9 @@ class Image(NamedTuple):
 
 
 def content(attributes: Attributes) -> tuple[str | None, Mapping[str, Any]]:
-    """The version, and the object that holds the members: ``ome`` from 0.5 on, before it the attributes themselves."""
+    """Return the version, and the object that holds the members: ``ome`` from 0.5 on, before it the attributes
+    themselves.
+    """
     inner = attributes.get(KEY)
     if isinstance(inner, Mapping):
         version = inner.get("version")
@@ -94,7 +96,7 @@ def _bare_version(attributes: Attributes) -> str | None:
 
 
 def kinds(attributes: Attributes) -> tuple[str, ...]:
-    """What a group is: any of image, label, labels, plate, well, series (bioformats2raw), scene."""
+    """Return what a group is: any of image, label, labels, plate, well, series (bioformats2raw), scene."""
     _, inner = content(attributes)
     names = {
         "multiscales": "image", "image-label": "label", "labels": "labels", "plate": "plate", "well": "well",
@@ -104,7 +106,7 @@ def kinds(attributes: Attributes) -> tuple[str, ...]:
 
 
 def read(attributes: Attributes) -> tuple[Image, ...]:
-    """The images of a group; () when it has none that can be understood."""
+    """Return the images of a group; () when it has none that can be understood."""
     version, inner = content(attributes)
     entries = inner.get("multiscales")
     if version is None or not isinstance(entries, list | tuple):
@@ -207,7 +209,7 @@ def _simple(steps: Any, ndim: int) -> _Affine | None:
 
 
 def read_labels(attributes: Attributes) -> tuple[str, ...]:
-    """The paths of the label images that a ``labels`` group lists."""
+    """Return the paths of the label images that a ``labels`` group lists."""
     listed = content(attributes)[1].get("labels")
     return tuple(item for item in items(listed) if isinstance(item, str))
 
@@ -252,7 +254,7 @@ def _system(value: Any) -> tuple[str, str | None]:
 
 
 def detect(node: Node) -> bool:
-    """Whether the attributes of a node are those of OME-Zarr."""
+    """Return whether the attributes of a node are those of OME-Zarr."""
     if node.kind != "group":
         return False
     if isinstance(node.attributes.get(KEY), Mapping):

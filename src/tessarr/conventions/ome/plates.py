@@ -70,7 +70,7 @@ def read_plate(attributes: Attributes) -> Plate | None:
 
 
 def read_well(attributes: Attributes) -> tuple[Field, ...]:
-    """The images of a well; () when the group is none."""
+    """Return the images of a well; () when the group is none."""
     well = content(attributes)[1].get("well")
     found = []
     for item in _objects(well.get("images") if isinstance(well, Mapping) else None):
@@ -81,7 +81,7 @@ def read_well(attributes: Attributes) -> tuple[Field, ...]:
 
 
 def read_series(attributes: Attributes) -> tuple[str, ...]:
-    """The paths of the images that the group ``OME`` of a bioformats2raw layout lists, relative to the root."""
+    """Return the paths of the images that the group ``OME`` of a bioformats2raw layout lists, relative to the root."""
     listed = content(attributes)[1].get("series")
     return tuple(item for item in items(listed) if isinstance(item, str))
 
@@ -97,7 +97,7 @@ def write_plate(
     field_count: int | None = None,
     acquisitions: Sequence[Mapping[str, JSON]] = (),
 ) -> JSONObject:
-    """The attributes of a plate; those given stay. `wells` are pairs of a row's and a column's name.
+    """Return the attributes of a plate; those given stay. `wells` are pairs of a row's and a column's name.
 
     Raises `ValueError` for names that are no letters and digits or occur twice, for a well outside rows and columns, for
     fewer than one row, column or well, and for an acquisition without an integer ``id``.
@@ -140,7 +140,8 @@ def write_well(
     version: Version = "0.5",
     acquisitions: Sequence[int] | None = None,
 ) -> JSONObject:
-    """The attributes of a well with these images, by their paths; `acquisitions` are the ids of theirs, one per image.
+    """Return the attributes of a well with these images, by their paths; `acquisitions` are the ids of theirs, one per
+    image.
 
     Raises `ValueError` for paths that are no letters and digits or occur twice, and without any.
     """
@@ -156,14 +157,16 @@ def write_well(
 
 
 def write_series_root(attributes: Attributes | None = None, *, version: Version = "0.5") -> JSONObject:
-    """The attributes of the root of a bioformats2raw layout."""
+    """Return the attributes of the root of a bioformats2raw layout."""
     return _placed(attributes, {"bioformats2raw.layout": 3}, version)
 
 
 def write_series(
     images: Sequence[str], attributes: Attributes | None = None, *, version: Version = "0.5"
 ) -> JSONObject:
-    """The attributes of the group ``OME`` of a bioformats2raw layout: the paths of the images, relative to the root."""
+    """Return the attributes of the group ``OME`` of a bioformats2raw layout: the paths of the images, relative to the
+    root.
+    """
     if not images:
         raise ValueError("there must be an image")
     return _placed(attributes, {"series": list(images)}, version)

@@ -26,7 +26,7 @@ KINDS: dict[str, str] = {
 
 
 def fits(value: Any, kind: str) -> bool:
-    """Whether a JSON value is of one of `KINDS`; 1.0 is an integer."""
+    """Return whether a JSON value is of one of `KINDS`; 1.0 is an integer."""
     if kind == "string":
         return isinstance(value, str)
     if kind == "boolean":
@@ -38,7 +38,7 @@ def fits(value: Any, kind: str) -> bool:
 
 
 def members(value: Mapping[str, Any], kinds: Mapping[str, str], loc: Loc, rule: str) -> list[Problem]:
-    """What is wrong with the members of an object that are there."""
+    """Return what is wrong with the members of an object that are there."""
     return [
         Problem(NAME, (*loc, name), f"must be {KINDS[kind]}, got {value[name]!r}", rule)
         for name, kind in kinds.items()
@@ -47,7 +47,7 @@ def members(value: Mapping[str, Any], kinds: Mapping[str, str], loc: Loc, rule: 
 
 
 def unique(items: Sequence[Any], loc: Loc, rule: str) -> list[Problem]:
-    """A list must not hold the same twice."""
+    """Return a list must not hold the same twice."""
     seen: list[Any] = []
     for item in items:
         if item in seen:
@@ -57,7 +57,7 @@ def unique(items: Sequence[Any], loc: Loc, rule: str) -> list[Problem]:
 
 
 def transformation(step: Any, loc: Loc, ndim: int | None) -> Iterator[Problem]:
-    """What is wrong with one transformation of an array or system of `ndim` axes (``None``: not known)."""
+    """Yield what is wrong with one transformation of an array or system of `ndim` axes (``None``: not known)."""
     if not isinstance(step, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {step!r}", RULE)
         return
@@ -176,7 +176,7 @@ _CHECKS = {
 
 
 def of_dataset(steps: Any, loc: Loc, ndim: int | None, path: str) -> Iterator[Problem]:
-    """A level's: one identity, scale, or sequence of a scale and a translation, from its array to a system."""
+    """Yield a level's: one identity, scale, or sequence of a scale and a translation, from its array to a system."""
     if not isinstance(steps, list | tuple) or len(steps) != 1 or not isinstance(steps[0], Mapping):
         yield _wrong(loc, "a list of one object", steps)
         return

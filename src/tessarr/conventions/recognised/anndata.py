@@ -85,13 +85,13 @@ class Parts(NamedTuple):
 
 
 def read(attributes: Attributes) -> Element | None:
-    """The kind of element; ``None`` when the node is none of AnnData's."""
+    """Return the kind of element; ``None`` when the node is none of AnnData's."""
     kind, version = attributes.get("encoding-type"), attributes.get("encoding-version")
     return Element(kind, str(version)) if isinstance(kind, str) and kind else None
 
 
 def read_dataframe(attributes: Attributes) -> DataFrame | None:
-    """The columns of a table; ``None`` when the node is none."""
+    """Return the columns of a table; ``None`` when the node is none."""
     index, columns = attributes.get("_index"), attributes.get("column-order")
     if not isinstance(index, str) or not isinstance(columns, list | tuple):
         return None
@@ -99,7 +99,7 @@ def read_dataframe(attributes: Attributes) -> DataFrame | None:
 
 
 def read_sparse(attributes: Attributes) -> Sparse | None:
-    """The format and shape of a sparse matrix; ``None`` when the node is none. Those before 0.7 are read too."""
+    """Return the format and shape of a sparse matrix; ``None`` when the node is none. Those before 0.7 are read too."""
     found = read(attributes)
     kind = found.type.removesuffix("_matrix") if found else attributes.get("h5sparse_format")
     shape = attributes.get("shape", attributes.get("h5sparse_shape"))
@@ -109,7 +109,7 @@ def read_sparse(attributes: Attributes) -> Sparse | None:
 
 
 def categorical(path: str, hierarchy: Hierarchy) -> Categorical | None:
-    """The parts of a column of categories; ``None`` when the node at `path` is none.
+    """Return the parts of a column of categories; ``None`` when the node at `path` is none.
 
     Since 0.8 it is a group; in 0.7 an array of codes, whose attribute ``categories`` names an array of its table.
     """
@@ -125,7 +125,7 @@ def categorical(path: str, hierarchy: Hierarchy) -> Categorical | None:
 
 
 def parts(hierarchy: Hierarchy, path: str = "") -> Parts | None:
-    """The pieces of the AnnData object at `path`; ``None`` when there is none (`is_anndata`)."""
+    """Return the pieces of the AnnData object at `path`; ``None`` when there is none (`is_anndata`)."""
     if not is_anndata(hierarchy, path):
         return None
 
@@ -158,7 +158,7 @@ def _length(path: str, hierarchy: Hierarchy) -> int | None:
 
 
 def _shape(path: str, hierarchy: Hierarchy) -> tuple[int, ...] | None:
-    """The first two lengths of a matrix, dense or sparse; of a table the rows alone."""
+    """Return the first two lengths of a matrix, dense or sparse; of a table the rows alone."""
     node = hierarchy.get(path)
     if node is None:
         return None
@@ -172,7 +172,7 @@ def _shape(path: str, hierarchy: Hierarchy) -> tuple[int, ...] | None:
 
 
 def is_anndata(hierarchy: Hierarchy, path: str = "") -> bool:
-    """Whether the group at `path` is an AnnData object; those of anndata 0.7 are known by their members."""
+    """Return whether the group at `path` is an AnnData object; those of anndata 0.7 are known by their members."""
     node = hierarchy.get(path)
     if node is None or node.kind != "group":
         return False

@@ -53,12 +53,12 @@ class Variable(NamedTuple):
 
 
 def is_key(key: str) -> bool:
-    """Whether a store key is one of NCZarr's documents."""
+    """Return whether a store key is one of NCZarr's documents."""
     return key.rpartition("/")[2] in KEYS
 
 
 def read(attributes: Attributes, document: Attributes | None = None) -> dict[str, Any]:
-    """The NCZarr members of a node, without their prefix and in lower case; {} when it has none.
+    """Return the NCZarr members of a node, without their prefix and in lower case; {} when it has none.
 
     `document` are the members of its ``.zarray`` or ``.zgroup`` (`Node.extra`), where 4.8 kept them.
     """
@@ -71,7 +71,7 @@ def read(attributes: Attributes, document: Attributes | None = None) -> dict[str
 
 
 def read_group(attributes: Attributes, document: Attributes | None = None) -> Group | None:
-    """What is noted for a group: its dimensions and members; ``None`` when nothing is.
+    """Return what is noted for a group: its dimensions and members; ``None`` when nothing is.
 
     >>> read_group({"_nczarr_group": {"dimensions": {"t": {"size": 3, "unlimited": 1}, "x": 4}, "arrays": ["v"]}})
     Group(dimensions={'t': 3, 'x': 4}, unlimited=('t',), arrays=('v',), groups=())
@@ -92,7 +92,7 @@ def read_group(attributes: Attributes, document: Attributes | None = None) -> Gr
 
 
 def read_array(attributes: Attributes, document: Attributes | None = None) -> Variable | None:
-    """What is noted for an array: the dimensions it refers to; ``None`` when nothing is."""
+    """Return what is noted for an array: the dimensions it refers to; ``None`` when nothing is."""
     noted = _noted("array", attributes, document, ".nczarray")
     if noted is None:
         return None
@@ -103,7 +103,7 @@ def read_array(attributes: Attributes, document: Attributes | None = None) -> Va
 
 
 def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
-    """The dimensions of the array at `path`: full name → length (``None`` where no group defines it).
+    """Return the dimensions of the array at `path`: full name → length (``None`` where no group defines it).
 
     ``None`` when NCZarr notes nothing for the array.
     """
@@ -119,7 +119,7 @@ def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
 
 
 def _noted(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, Any] | None:
-    """The object of a part; a `document` that is NCZarr's own (``.nczgroup``, ``.nczarray``) is the part itself."""
+    """Return the object of a part; a `document` that is NCZarr's own (``.nczgroup``, ``.nczarray``) is the part itself."""
     found = read(attributes, document).get(part)
     if found is None and document is not None and isinstance(document.get(own), Mapping):
         found = document[own]
@@ -131,14 +131,14 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def attribute_types(attributes: Attributes, document: Attributes | None = None) -> dict[str, str]:
-    """The types that NCZarr notes for attributes: name → typestr (or v3 name)."""
+    """Return the types that NCZarr notes for attributes: name → typestr (or v3 name)."""
     noted = _noted("attr", attributes, document, ".nczattr")
     types = noted.get("types") if noted is not None else None
     return {str(name): str(value) for name, value in types.items()} if isinstance(types, Mapping) else {}
 
 
 def without(attributes: Attributes) -> dict[str, Any]:
-    """The attributes that are the user's own."""
+    """Return the attributes that are the user's own."""
     return {name: value for name, value in attributes.items() if not name.lower().startswith(_PREFIX)}
 
 
@@ -170,7 +170,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 
 
 def _owner(name: str, hierarchy: Hierarchy) -> Group | None:
-    """What is noted for the group that defines a dimension."""
+    """Return what is noted for the group that defines a dimension."""
     group = hierarchy.get(parent(name.strip("/")))
     return read_group(group.attributes, group.extra) if group is not None else None
 

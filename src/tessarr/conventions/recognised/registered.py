@@ -39,7 +39,9 @@ _NZ = re.compile(r"\bNZ-(\d+\.\d+)\b")
 
 
 def read(attributes: Attributes, name: str) -> Mapping[str, Any] | None:
-    """The object of the convention ``license``, ``uom``, ``dggs`` or ``stac``; ``None`` when a node does not follow it."""
+    """Return the object of the convention ``license``, ``uom``, ``dggs`` or ``stac``; ``None`` when a node does not
+    follow it.
+    """
     uuid = {"license": LICENSE, "uom": UOM, "dggs": DGGS, "stac": STAC}[name]
     if not framework.uses(attributes, uuid):
         return None
@@ -50,7 +52,7 @@ def read(attributes: Attributes, name: str) -> Mapping[str, Any] | None:
 
 
 def nz_version(attributes: Attributes) -> str | None:
-    """The version of NZ that a group says in ``conventions``: ``"1.0"``; ``None`` without."""
+    """Return the version of NZ that a group says in ``conventions``: ``"1.0"``; ``None`` without."""
     found = _NZ.search(str(attributes.get("conventions", "")))
     return found[1] if found else None
 
@@ -102,7 +104,9 @@ def _nz_detect(node: Node) -> bool:
 
 
 def _nz(_node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Every array below the root has names for all dimensions; a coordinate is 1-d by being named as its dimension."""
+    """Yield every array below the root has names for all dimensions; a coordinate is 1-d by being named as its
+    dimension.
+    """
     for place, other in hierarchy.items():
         inside = place != path and (not path or place.startswith(f"{path}/"))
         if not inside or other.kind != "array":

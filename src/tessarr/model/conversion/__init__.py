@@ -1,1 +1,1 @@
-"""A node or a whole model in the other format."""
+"""Convert a node or a whole model to the other format."""

@@ -1,4 +1,4 @@
-"""One v3 array's metadata in the words of v2, where v2 has words for it.
+"""Convert a v3 array's metadata to v2, as far as v2 can express it.
 
 >>> from tessarr.metadata import formats
 >>> new = {"zarr_format": 3, "node_type": "array", "shape": [4, 4], "data_type": "int16", "fill_value": 0,
@@ -12,7 +12,7 @@
 ('F', '>i2', {'id': 'zstd', 'level': 3})
 
 Blockers: sharding, grids that are not regular, codecs and data types that v2 does not know, dimensions of which only
-some have names, storage transformers, and (unless `rekey`) chunk keys that v2 would not look for.
+some have names, storage transformers, and (unless `rekey`) chunk keys other than v2's.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _WHAT = "the array cannot be expressed in Zarr v2"
 
 
 def group_to_v2(group: GroupMetadata) -> Converted:
-    """A v3 group as v2."""
+    """Convert a v3 group to v2."""
     notes = [f"member {name!r} is dropped" for name in group.extra if name != "consolidated_metadata"]
     return Converted(group.with_(zarr_format=2, extra={}, consolidated_metadata=None), tuple(notes))
 
 
 def array_to_v2(array: ArrayMetadata, *, rekey: bool = False) -> Converted:
-    """A v3 array as v2, for the same chunks.
+    """Convert a v3 array to v2, for the same chunks.
 
-    With `rekey` the chunk keys become v2's with the same separator: the chunks must then be moved (or there are none).
+    With `rekey` the chunk keys become v2's with the same separator: existing chunks must then be moved.
 
     Raises `MetadataValidationError` listing every blocker.
     """
@@ -98,7 +98,7 @@ def _attributes(array: ArrayMetadata, problems: list[Problem]) -> JSONObject:
     if names is None or all(name is None for name in names):
         return attributes
     if any(name is None for name in names):
-        message = f"{DIMENSIONS} has no word for a dimension without a name"
+        message = f"{DIMENSIONS} cannot hold a dimension without a name"
         problems.append(Problem(("dimension_names",), "unsupported", message))
     elif attributes.get(DIMENSIONS, list(names)) != list(names):
         message = f"the attribute {DIMENSIONS} names other dimensions: {attributes[DIMENSIONS]!r}"
@@ -111,7 +111,7 @@ def _attributes(array: ArrayMetadata, problems: list[Problem]) -> JSONObject:
 def _words(
     array: ArrayMetadata, problems: list[Problem]
 ) -> tuple[str, str | None, JSONObject | None, list[JSONObject]]:
-    """Order, byte order, compressor and filters."""
+    """Convert codecs to order, byte order, compressor and filters."""
     before, middle, after = split(array.codecs)
     order = "C"
     filters: list[JSONObject] = []
@@ -145,7 +145,7 @@ def _words(
 
 
 def _check_filter_order(filters: list[JSONObject], endian: str | None, problems: list[Problem]) -> None:
-    """A v2 filter leaves elements in its own byte order, which must be the one the bytes codec states."""
+    """Check that the byte order in which a v2 filter leaves elements is the one the bytes codec states."""
     from tessarr.model.conversion.upgrade import _order
 
     for config in filters:
@@ -160,7 +160,7 @@ def _check_filter_order(filters: list[JSONObject], endian: str | None, problems:
 
 
 def _config(codec: Codec, problems: list[Problem]) -> list[JSONObject]:
-    """The numcodecs configuration of a codec; nothing after noting that v2 has none."""
+    """Return the numcodecs configuration of a codec; if v2 has no such codec, add a problem and return []."""
     config = config_of_v3(codec)
     if config is not None:
         return [config]

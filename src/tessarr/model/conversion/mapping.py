@@ -1,4 +1,4 @@
-"""A whole model in the other format (ZOM-17), without touching a store.
+"""Convert a whole model to the other format (ZOM-17), without a store.
 
 >>> from tessarr import model
 >>> array = model.ArraySpecV2(shape=[4], chunks=[2], dtype="<i2", compressor=None, attributes={"a": 1})
@@ -26,15 +26,15 @@ from tessarr.model.valid import NodeProblem
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A model in another format."""
+    """Hold a model in another format."""
 
     spec: Any
     notes: tuple[NodeProblem, ...]
-    """What it says differently from the model it was made from; ``kind`` is "note"."""
+    """Differences from the original model; ``kind`` is "note"."""
 
 
 def to_v3(spec: Spec, *, keep_array_dimensions: bool = False) -> Mapped:
-    """A v2 model as v3, for the same chunks under the same keys.
+    """Convert a v2 model to v3, for the same chunks under the same keys.
 
     Raises `MetadataValidationError` listing every blocker of every node.
     """
@@ -46,7 +46,7 @@ def to_v3(spec: Spec, *, keep_array_dimensions: bool = False) -> Mapped:
 
 
 def to_v2(spec: Spec, *, rekey: bool = False) -> Mapped:
-    """A v3 model as v2; `rekey` as in `tessarr.model.conversion.downgrade.array_to_v2`.
+    """Convert a v3 model to v2; `rekey` as in `tessarr.model.conversion.downgrade.array_to_v2`.
 
     Raises `MetadataValidationError` listing every blocker of every node.
     """

@@ -1,4 +1,4 @@
-"""One array's metadata in a newer format, describing the same stored chunks byte for byte (UPG-01 to UPG-09).
+"""Convert an array's metadata to a newer format, for the same stored chunks (UPG-01 to UPG-09).
 
 >>> from tessarr.metadata import formats
 >>> old = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": ">f8", "compressor": {"id": "zlib", "level": 1},
@@ -9,8 +9,8 @@
 >>> new.notes
 ('fill_value null becomes 0.0', 'codec numcodecs.zlib is not a registered name')
 
-Every way in which the new document says more, or less, than the old one is a note; what cannot be said is a refusal
-(`MetadataValidationError` with one problem per blocker).
+Every difference in meaning between the new document and the old one is a note; what the new format cannot express raises
+`MetadataValidationError` with one problem per blocker.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _UNREGISTERED_TYPES = ("null_terminated_bytes", "raw_bytes", "variable_length_by
 
 
 class Converted(NamedTuple):
-    """One node in another format."""
+    """Hold one node in another format."""
 
     metadata: Any
     """`ArrayMetadata` or `GroupMetadata`."""
     notes: tuple[str, ...]
-    """What the other document says differently, in sentences."""
+    """Differences of the converted document, in sentences."""
 
 
 def array_to_v2(array: ArrayMetadata) -> Converted:
-    """A v1 array as v2: the same data type, chunks and compressor under v2's names; no filters."""
+    """Convert a v1 array to v2: the same data type, chunks and compressor under v2's names; no filters."""
     notes = [f"unknown member {name!r} of meta is dropped" for name in array.extra]
     return Converted(array.with_(zarr_format=2, filters=None, extra={}), tuple(notes))
 
 
 def group_to_v3(group: GroupMetadata) -> Converted:
-    """A v2 group as v3."""
+    """Convert a v2 group to v3."""
     notes = [f"unknown member {name!r} of .zgroup is dropped" for name in group.extra]
     return Converted(group.with_(zarr_format=3, extra={}), tuple(notes))
 
 
 def array_to_v3(array: ArrayMetadata, *, keep_array_dimensions: bool = False) -> Converted:
-    """A v2 (or v1) array as v3, for the same chunks under the same keys.
+    """Convert a v2 (or v1) array to v3, for the same chunks under the same keys.
 
     ``_ARRAY_DIMENSIONS`` becomes ``dimension_names``, and stays an attribute only with `keep_array_dimensions`.
 
@@ -90,7 +90,7 @@ def array_to_v3(array: ArrayMetadata, *, keep_array_dimensions: bool = False) ->
 
 
 def reparsed(array: ArrayMetadata, problems: list[Problem], what: str) -> ArrayMetadata:
-    """The array as a reader will see it: what cannot be written and read back is a blocker."""
+    """Return the array as a reader will parse it; metadata that cannot be written and read again is a blocker."""
     if not problems:
         try:
             documents = array.documents()
@@ -103,7 +103,9 @@ def reparsed(array: ArrayMetadata, problems: list[Problem], what: str) -> ArrayM
 
 
 def byte_order(data_type: DataType) -> str | None:
-    """ "little" or "big", or ``None`` where elements have no byte order. Raises `ValueError` when fields differ."""
+    """Return "little" or "big", or ``None`` where elements have no byte order. Raises `ValueError` when fields
+    differ.
+    """
     orders = {_order(dtype) for dtype in _leaves(data_type.dtype)} - {None}
     if len(orders) > 1:
         raise ValueError("fields of different byte order")
@@ -128,11 +130,11 @@ def _order(dtype: AnyDType) -> str | None:
 
 
 def _data_type(array: ArrayMetadata, problems: list[Problem]) -> DataType | None:
-    """The type without its byte order, when v3 has a word for it."""
+    """Return the type without its byte order, if v3 can express it."""
     try:
         byte_order(array.data_type)
         array.data_type.to_json()
-    except ValueError as error:  # a TessarrError of metadata is one too
+    except ValueError as error:  # also a TessarrError of metadata
         message = str(error) if isinstance(error, TessarrError) else f"{error}: the bytes codec states one for all"
         problems.append(Problem(("dtype",), "unsupported", message))
         return None
@@ -152,7 +154,9 @@ def _fill(array: ArrayMetadata, data_type: DataType | None, notes: list[str]) ->
 
 
 def _codecs(array: ArrayMetadata, problems: list[Problem]) -> tuple[Codec, ...]:
-    """Transpose for order F, filters over elements, bytes (or the object codec), other filters, the compressor."""
+    """Build the chain: transpose for order F, filters over elements, bytes (or the object codec), other filters, the
+    compressor.
+    """
     before: list[Codec] = []
     if array.order == "F" and array.ndim > 1:
         before.append(TransposeCodec(tuple(reversed(range(array.ndim)))))
@@ -171,7 +175,7 @@ def _codecs(array: ArrayMetadata, problems: list[Problem]) -> tuple[Codec, ...]:
         elif isinstance(codec, BytesToBytes):
             after.append(codec)
         elif codec is not None:
-            message = f"{codec.name} ({codec.kind}) cannot stand behind what comes before it in a v3 chain"
+            message = f"{codec.name} ({codec.kind}) cannot follow the codecs before it in a v3 chain"
             problems.append(Problem(loc, "unsupported", message))
     return (*before, middle or BytesCodec(endian), *after)  # type: ignore[arg-type]
 
@@ -187,7 +191,7 @@ def _codec(config: Any, loc: tuple[str | int, ...], problems: list[Problem]) -> 
 
 
 def _endian_behind(codec: Codec, endian: str | None) -> str | None:
-    """The byte order in which a v2 filter leaves elements: that of its ``astype`` (or ``dtype``), if it has one."""
+    """Return the byte order in which a v2 filter leaves elements: that of its ``astype`` (or ``dtype``), if any."""
     if codec.name == "numcodecs.packbits":
         return None
     coder = getattr(codec, "coder", None)

@@ -1,1 +1,1 @@
-"""JSON Schemas of models, for validators in any language: `schema` of whole nodes, `extension_points` of their parts."""
+"""Make JSON Schemas of models, for validators in any language: `schema` of nodes, `extension_points` of their parts."""

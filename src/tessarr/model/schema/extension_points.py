@@ -1,6 +1,6 @@
-"""JSON Schemas of the extension points of v3: data types with their fill values, codecs, grids, key encodings.
+"""Make JSON Schemas of the extension points of v3: data types with their fill values, codecs, grids, key encodings.
 
-The names are those the registry knows when a schema is made; those below have a schema of their configuration, all
+The names are those in the registry when a schema is made; those below have a schema of their configuration, all
 others accept any object. Sources: Zarr v3.1 core and zarr-extensions, whose own schemas have defects.
 """
 
@@ -29,14 +29,14 @@ _NO_NAN = ("float4_", "float6_")
 
 
 def closed(properties: Schema, required: Iterable[str] = (), **more: Any) -> Schema:
-    """An object with these members and no others."""
+    """Make the schema of an object with these members and no others."""
     return {
         "type": "object", "properties": properties, "required": list(required), "additionalProperties": False, **more
     }  # fmt: skip
 
 
 def named(name: Schema, configuration: Schema, *, short: bool) -> Schema:
-    """An extension definition: an object, or (`short`) its name alone."""
+    """Make the schema of an extension definition: an object, or (`short`) its name alone."""
     parts = {"name": name, "configuration": configuration, "must_understand": {"type": "boolean"}}
     obj = closed(parts, ["name"] if short else ["name", "configuration"])
     return {"anyOf": [name, obj]} if short else obj
@@ -68,7 +68,9 @@ def _pair(part: Schema) -> Schema:
 
 
 def fills() -> dict[str, tuple[Schema, Schema, bool]]:
-    """Per known data type: schema of its fill value, schema of its configuration, whether it may be left out."""
+    """Map each known data type to the schema of its fill value, the schema of its configuration, and whether that is
+    optional.
+    """
     known: dict[str, tuple[Schema, Schema, bool]] = {"bool": ({"type": "boolean"}, _EMPTY, True)}
     for bits in (2, 4, 8, 16, 32, 64):
         known[f"int{bits}"] = (_integer(bits, True), _EMPTY, True)
@@ -99,14 +101,14 @@ def fills() -> dict[str, tuple[Schema, Schema, bool]]:
 
 
 def _multiples_of_eight() -> str:
-    """A pattern for r8, r16, … without leading zeros: a number is a multiple of 8 when its last three digits are."""
+    """Make a pattern for r8, r16, … without leading zeros: the last three digits decide divisibility by 8."""
     short = "|".join(str(number) for number in range(8, 1000, 8))
     long = "|".join(f"{number:03d}" for number in range(0, 1000, 8))
     return f"^r(?:{short}|[1-9][0-9]*(?:{long}))$"
 
 
 def data_types() -> tuple[Schema, list[Schema]]:
-    """The schema of a data type, and the conditions that tie fill values to it."""
+    """Make the schema of a data type, and the conditions that tie fill values to it."""
     alternatives: list[Schema] = []
     conditions: list[Schema] = []
     known = fills()
@@ -128,7 +130,7 @@ def data_types() -> tuple[Schema, list[Schema]]:
 
 
 def _grouped(items: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """What several names share, once, with the names at the end: validators try alternatives one after another."""
+    """Group names that share a schema, names last: validators try alternatives one after another."""
     groups: list[tuple[tuple[Any, ...], list[str]]] = []
     for name, value in items:
         for other, names in groups:
@@ -144,7 +146,7 @@ def _grouped(items: list[tuple[str, tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
 
 
 def _codecs() -> dict[str, Schema]:
-    """Schemas of the configurations of codecs."""
+    """Make the schemas of the configurations of codecs."""
     level = {"type": "integer", "minimum": 0, "maximum": 9}
     endian = closed({"endian": {"enum": ["little", "big", None]}})
     blosc = closed(
@@ -152,7 +154,7 @@ def _codecs() -> dict[str, Schema]:
             "typesize": {"type": "integer", "minimum": 1},
             "cname": {"enum": ["lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib"]},
             "clevel": level,
-            "level": {},  # a writer for R says it twice; read with a warning
+            "level": {},  # an R writer repeats the level here; read with a warning
             "shuffle": {"enum": ["noshuffle", "shuffle", "bitshuffle"]},
             "blocksize": {"type": "integer", "minimum": 0},
         },
@@ -194,7 +196,7 @@ def _needs(configuration: Schema) -> bool:
 
 
 def codecs() -> Schema:
-    """Definitions: ``Codecs`` (array → array, one array → bytes, bytes → bytes) and the kinds it is made of."""
+    """Make the definitions: ``Codecs`` (array → array, one array → bytes, bytes → bytes) and the three kinds."""
     configurations = _codecs()
     kinds: dict[str, list[Schema]] = {"array_to_array": [], "array_to_bytes": [], "bytes_to_bytes": []}
     names = [name for name in registry.names("codec") if name != "numcodecs.pickle"]
@@ -220,7 +222,7 @@ def codecs() -> Schema:
     before = {"anyOf": [{"$ref": "#/$defs/array_to_array"}, {"$ref": "#/$defs/IgnorableCodec"}]}
     after = {"anyOf": [{"$ref": "#/$defs/bytes_to_bytes"}, {"$ref": "#/$defs/IgnorableCodec"}]}
     middle = {"$ref": "#/$defs/array_to_bytes"}
-    # a schema has no repetition before a fixed item, so the position of the array → bytes codec is spelled out
+    # a schema cannot repeat items before a fixed one, so each position of the array → bytes codec is listed
     positions = [
         {"prefixItems": [*([before] * position), middle], "items": after, "minItems": position + 1}
         for position in range(8)
@@ -233,7 +235,7 @@ def codecs() -> Schema:
 
 
 def grids() -> Schema:
-    """The schema of a chunk grid."""
+    """Make the schema of a chunk grid."""
     length = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
     regular = closed({"chunk_shape": {"type": "array", "items": length}}, ["chunk_shape"])
     run = {"type": "array", "items": POSITIVE, "minItems": 2, "maxItems": 2}
@@ -246,7 +248,7 @@ def grids() -> Schema:
 
 
 def key_encodings() -> Schema:
-    """The schema of a chunk key encoding."""
+    """Make the schema of a chunk key encoding."""
     separator = closed({"separator": {"enum": ["/", "."]}})
     text = {"type": "string", "maxLength": 1024}
     base = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/ChunkKeyEncoding"}]}

@@ -1,12 +1,12 @@
-"""JSON Schemas (draft 2020-12) of a model, for validators in any language.
+"""Make JSON Schemas (draft 2020-12) of a model, for validators in any language.
 
 >>> schema = json_schema(3)
 >>> schema["$schema"], sorted(schema["$defs"])[:3]
 ('https://json-schema.org/draft/2020-12/schema', ['Array', 'ChunkGrid', 'ChunkKeyEncoding'])
 
-They accept what the parser accepts and reject what it rejects, apart from what JSON Schema cannot say: relations
-between members (ranks, the length of a fill value, chunks and shards, what a codec makes of a data type), ``2.0`` where
-2 is meant, and names that are unknown here. The faults of the draft's own schemas are listed in docs/model.md.
+The schemas accept and reject the same documents as the parser, apart from what JSON Schema cannot express: relations
+between members (ranks, the length of a fill value, chunks and shards, the effect of a codec on a data type), ``2.0``
+instead of 2, and unknown names. docs/model.md lists the faults of the draft's schemas.
 
 Source: ZEP 6, "Zarr Object Models in JSON schema".
 """
@@ -35,7 +35,7 @@ _IGNORABLE: Schema = {
 
 
 def json_schema(zarr_format: Literal[2, 3], *, members: bool = True) -> Schema:
-    """The schema of a node and all below it; without `members`, of one node's document (v3) or model (v2)."""
+    """Make the schema of a node and all below it; without `members`, of one node's document (v3) or model (v2)."""
     definitions = _v3(members) if zarr_format == 3 else _v2(members)
     return {
         "$schema": _DIALECT,
@@ -109,7 +109,7 @@ def _v3(members: bool) -> Schema:
 
 
 def _v2_fills() -> list[Schema]:
-    """The fill values of the kinds of dtype; strings and bytes are left to the parser."""
+    """Make the schemas of fill values by kind of dtype; strings and bytes are left to the parser."""
     number = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
     kinds: dict[str, Schema] = {
         "^.[iu]": {"type": ["integer", "null"]},

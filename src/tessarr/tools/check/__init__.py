@@ -82,13 +82,13 @@ def check(
 
 
 def _entries(store: Store, path: str) -> dict[str, Entry]:
-    """Every node of any format, by path; mixed ones too."""
+    """Return every node of any format, by path; mixed ones too."""
     found = {entry.path: entry for entry in walk(store, path)}
     return {place: entry for place, entry in found.items() if not place.rpartition("/")[2].startswith(STAGING)}
 
 
 def _lost(store: Store, entries: dict[str, Entry]) -> set[str]:
-    """The paths below which nodes stand and that are no groups themselves; these nodes are added to `entries`."""
+    """Return the paths below which nodes stand and that are no groups themselves; these nodes are added to `entries`."""
     missing: set[str] = set()
     groups = [entry for entry in entries.values() if entry.children]
     while groups:
@@ -235,7 +235,7 @@ class _Listed:
         self.keys = sorted(store.list())
 
     def below(self, prefix: str) -> list[str]:
-        """What begins with `prefix`."""
+        """Return what begins with `prefix`."""
         start = bisect_left(self.keys, prefix)
         stop = bisect_left(self.keys, prefix + chr(sys.maxunicode), start) if prefix else len(self.keys)
         return self.keys[start:stop]
@@ -258,7 +258,7 @@ class _Journal:
             self.file.write_text(json.dumps(self.head) + "\n", encoding="utf-8")
 
     def recall(self, path: str) -> Any:
-        """What was found in the array at `path` before the check was stopped; ``None`` when it was not done."""
+        """Return what was found in the array at `path` before the check was stopped; ``None`` when it was not done."""
         return self.done.get(path)
 
     def note(self, path: str, done: dict[str, Any]) -> None:
@@ -269,7 +269,7 @@ class _Journal:
 
 
 def _line(text: str) -> Any:
-    """A line of the journal; ``None`` for one that was cut off when the check was stopped."""
+    """Return a line of the journal; ``None`` for one that was cut off when the check was stopped."""
     try:
         return json.loads(text)
     except ValueError:

@@ -71,7 +71,7 @@ class ArrayCheck:
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def _sorted_keys(self, misplaced: list[str], other: Any) -> Iterator[Finding | Coords]:
-        """The grid index of every chunk, and findings about all other keys."""
+        """Yield the grid index of every chunk, and findings about all other keys."""
         encoding, ndim = self.metadata.chunk_key_encoding, self.metadata.ndim
         counts = [axis.nchunks for axis in self.metadata.chunk_grid.axes(self.metadata.shape)]
         for key in self.keys(self.prefix):
@@ -225,7 +225,7 @@ def _decode(decode: Callable[[Any], Any], data: Any, make: _Maker) -> Iterator[F
 
 
 def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> Iterator[Finding]:
-    """What is wrong with the index of one shard of `nbytes` stored bytes."""
+    """Yield what is wrong with the index of one shard of `nbytes` stored bytes."""
     try:
         index = shard.parse_index(index_data)
     except CodecError as error:
@@ -253,7 +253,7 @@ def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> It
 
 
 def _other_separator(metadata: ArrayMetadata) -> Any:
-    """The same chunk keys with the other separator; ``None`` where it makes no difference."""
+    """Return the same chunk keys with the other separator; ``None`` where it makes no difference."""
     encoding = metadata.chunk_key_encoding
     if metadata.ndim < 1 or not isinstance(encoding, V2KeyEncoding | DefaultKeyEncoding):
         return None

@@ -23,7 +23,7 @@ _V2_MEMBERS = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_va
 
 
 def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
-    """The node's metadata (``None`` when it cannot be read) and everything that its documents break."""
+    """Return the node's metadata (``None`` when it cannot be read) and everything that its documents break."""
     found: list[Finding] = list(_name(entry, zarr_format))
     numbers = entry.formats
     if len(numbers) > 1:
@@ -142,7 +142,7 @@ def _legacy(entry: Entry) -> Iterator[Finding]:
 
 
 def _bare_words(entry: Entry, name: str) -> bool:
-    """Whether the document would be JSON but for bare NaN and Infinity tokens."""
+    """Return whether the document would be JSON but for bare NaN and Infinity tokens."""
     try:
         strict_json.loads(entry.values[name], key=name, allow_nan=True)
     except TessarrError:
@@ -200,7 +200,7 @@ def _agrees(block: consolidated.Consolidated, path: str, node: Entry, zarr_forma
 
 
 def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two sets of documents differ in their spelling only; defaults spelled out, say."""
+    """Return whether two sets of documents differ in their spelling only; defaults spelled out, say."""
     if not all(isinstance(document, dict) for document in (*one.values(), *other.values())):
         return False
     spelled = [

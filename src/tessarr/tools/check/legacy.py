@@ -18,7 +18,7 @@ from tessarr.metadata.legacy import Document, Rule
 
 
 def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
-    """The rules that have something to say about the document called `name`: (rule id, what it does)."""
+    """Yield the rules that have something to say about the document called `name`: (rule id, what it does)."""
     if not isinstance(document, dict):
         return
     large = ("attributes", "consolidated_metadata")
@@ -31,7 +31,7 @@ def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
 
 
 def mend(rule: str, document: Document) -> Document:
-    """The document as `rule` would have it; itself when the rule has nothing to say (any more)."""
+    """Return the document as `rule` would have it; itself when the rule has nothing to say (any more)."""
     return RULES[rule][2](document) or document
 
 
@@ -78,7 +78,7 @@ def _true(document: Document) -> Document | None:
 
 
 def _no_codecs(document: Document) -> Document | None:
-    """An array without codecs: its chunks are bare little-endian elements."""
+    """Return an array without codecs: its chunks are bare little-endian elements."""
     if document.get("node_type") != "array" or "codecs" in document:
         return None
     from tessarr.dtypes.parse import from_v3

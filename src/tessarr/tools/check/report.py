@@ -214,7 +214,7 @@ class Report:
         return [finding for finding in self.findings if finding.repairable]
 
     def of(self, *rules: str) -> list[Finding]:
-        """The findings of some rules."""
+        """Return the findings of some rules."""
         return [finding for finding in self.findings if finding.rule in rules]
 
     def counts(self) -> dict[str, int]:

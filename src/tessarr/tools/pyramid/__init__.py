@@ -110,7 +110,7 @@ def _make(
     where: Group, built: Group, base: Array, levels: Sequence[Level], method: Method, missing: float | int | None,
     note: Note, overwrite: bool, resume: bool, memory: int, jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
-    """The levels, complete and in their place."""
+    """Return the levels, complete and in their place."""
     begun = resume and note.recall()
     if not overwrite and not (begun and (built is where or note.putting)):
         _refuse_taken(where, levels, note.owned() if built is where else set())
@@ -147,7 +147,7 @@ def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
 
 
 def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, note: Note) -> None:
-    """The metadata of all levels."""
+    """Return the metadata of all levels."""
     metadata = {group._join(level.name): level_metadata(base, level, method) for level in levels[1:]}
     group._will_change()
     note.begin()
@@ -182,7 +182,7 @@ def _fill(
 
 
 def _list_label(group: Group, labels: bool, convention: str) -> None:
-    """A label image in a group called "labels" is listed there."""
+    """Return a label image in a group called "labels" is listed there."""
     above, _, own = group.path.rpartition("/")
     if not labels or convention not in ("ome-0.4", "ome-0.5") or above.rpartition("/")[2] != "labels":
         return

@@ -34,7 +34,7 @@ def attributes_of(
     scale: Sequence[float] | None = None,
     translation: Sequence[float] | None = None,
 ) -> JSONObject:
-    """All attributes of the group, those it had included, with this pyramid in them.
+    """Return all attributes of the group, those it had included, with this pyramid in them.
 
     Raises `ValueError` for axes that the convention does not allow, `UnsupportedOperationError` for an array that
     cannot be part of it.
@@ -70,7 +70,7 @@ def _refuse_another(group: Mapping[str, Any], convention: Describing, base: Arra
 
 
 def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[Any]:
-    """The pyramids of other arrays that the group lists already."""
+    """Return the pyramids of other arrays that the group lists already."""
     listed = group.get("multiscales", [])
     return [
         entry
@@ -128,7 +128,9 @@ def _ome(
 def _before(
     group: Mapping[str, Any], base: Array, path: str, axes: Sequence[ome.Axis] | None, version: Literal["0.4", "0.5"]
 ) -> ome.Image:
-    """What the group says already of the image whose first level is at `path`, with the axes that are given or fit."""
+    """Return what the group says already of the image whose first level is at `path`, with the axes that are given or
+    fit.
+    """
     said = next((image for image in ome.read(group) if image.levels and image.levels[0].path == path), None)
     if axes is None:
         axes = ome_axes(base) if said is None else said.axes
@@ -140,7 +142,9 @@ def _before(
 def _shifted(
     shift: tuple[float, ...], sizes: tuple[float, ...], level: Level, levels: Sequence[Level], method: Method
 ) -> tuple[float, ...]:
-    """The position of a level's first element: every step moves it by its own shift, in elements of the step before."""
+    """Return the position of a level's first element: every step moves it by its own shift, in elements of the step
+    before.
+    """
     at = list(shift)
     for before, step in pairwise(levels):
         for axis, factor in enumerate(step.factors):
@@ -179,7 +183,7 @@ def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
 
 
 def list_label(parent: Mapping[str, Any], name: str, version: Literal["0.4", "0.5"]) -> JSONObject:
-    """The attributes of a group ``labels`` that lists the label image `name`."""
+    """Return the attributes of a group ``labels`` that lists the label image `name`."""
     known = ome.read_labels(parent)
     listed = [*known, *([] if name in known else [name])]
     return ome.write_labels(listed, parent, version=version)

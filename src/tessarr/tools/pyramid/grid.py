@@ -21,7 +21,7 @@ from tessarr.types import Shape
 
 
 def level_grid(base: Array, total: Shape) -> ChunkGrid:
-    """The grid of a level that is `total` times smaller per axis."""
+    """Return the grid of a level that is `total` times smaller per axis."""
     chunks = base._metadata.chunk_grid.chunk_shape
     if chunks is not None:
         return RegularGrid(chunks)
@@ -42,7 +42,7 @@ def _axis(axis: Axis, factor: int, whole: bool) -> int | list[list[int]]:
 
 
 def lengths(sizes: Sequence[int], factor: int) -> list[int]:
-    """The chunk lengths of an axis that is `factor` times shorter than one with chunks of these `sizes`."""
+    """Return the chunk lengths of an axis that is `factor` times shorter than one with chunks of these `sizes`."""
     longest = max(sizes)
     ends, at = [0], 0
     for size in sizes:

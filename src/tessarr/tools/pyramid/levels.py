@@ -40,7 +40,8 @@ class Level:
 
 
 def factors_of(given: Factors, names: Sequence[str | None] | None, ndim: int) -> tuple[int, ...]:
-    """A factor per axis. Raises `ValueError` for factors below 1, and for names or a number of axes that do not fit.
+    """Return a factor per axis. Raises `ValueError` for factors below 1, and for names or a number of axes that do not
+    fit.
 
     One number is for the axes of space: those named so, else (without names) the last two.
 
@@ -68,7 +69,7 @@ def factors_of(given: Factors, names: Sequence[str | None] | None, ndim: int) ->
 def plan(
     name: str, shape: Shape, factors: tuple[int, ...], *, count: int | None, min_size: int, names: Sequence[str] | None
 ) -> list[Level]:
-    """The levels, the array itself first; an axis that has shrunk to one element stays there.
+    """Return the levels, the array itself first; an axis that has shrunk to one element stays there.
 
     `count` levels are made besides the array; without it as many as it takes until no scaled axis is longer than
     `min_size`. Raises `ValueError` when nothing can be made smaller as often as asked.
@@ -108,7 +109,9 @@ def _name(first: str, number: int, names: Sequence[str] | None) -> str:
 
 
 def level_metadata(base: Array, level: Level, method: Method) -> ArrayMetadata:
-    """The metadata of a level: those of the array with another shape; what its attributes say of places is adapted."""
+    """Return the metadata of a level: those of the array with another shape; what its attributes say of places is
+    adapted.
+    """
     changed = base._metadata.with_(shape=level.shape, chunk_grid=level_grid(base, level.total))
     return changed.with_attributes(_attributes(base, level, method))
 
@@ -128,7 +131,7 @@ def _attributes(base: Array, level: Level, method: Method) -> dict[str, Any]:
 def spatial_axes(
     place: spatial.Spatial, names: Sequence[str | None] | None, level: Level
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The factors and lengths of the y and x axis of a level."""
+    """Return the factors and lengths of the y and x axis of a level."""
     known = list(names or ())
     wanted = place.dimensions if place.dimensions and all(name in known for name in place.dimensions) else None
     row, column = (known.index(name) for name in wanted) if wanted else (len(level.shape) - 2, len(level.shape) - 1)
@@ -138,7 +141,7 @@ def spatial_axes(
 def place_of(
     place: spatial.Spatial, factors: tuple[int, int], shape: tuple[int, int], method: Method
 ) -> spatial.Spatial:
-    """Where a level lies. Picked elements stay where they are: with registration "node" nothing moves then."""
+    """Return where a level lies. Picked elements stay where they are: with registration "node" nothing moves then."""
     moved = spatial.scaled(place, (float(factors[0]), float(factors[1])), shape)
     if method != "nearest" or place.registration != "node" or place.transform is None or moved.transform is None:
         return moved
@@ -150,7 +153,7 @@ def place_of(
 
 
 def shift_of(factor: int, method: Method) -> float:
-    """How far the first element of a level lies from that of the level before, in elements of the latter.
+    """Return how far the first element of a level lies from that of the level before, in elements of the latter.
 
     >>> shift_of(2, "mean"), shift_of(3, "mode"), shift_of(2, "nearest")
     (0.5, 1.0, 0.0)

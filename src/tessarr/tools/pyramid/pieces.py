@@ -55,7 +55,7 @@ class Note:
         memory: int,
         jobs: int = 1,
     ) -> Note:
-        """The note of this work, in the store of `group`; `recall` reads what an earlier run left there.
+        """Return the note of this work, in the store of `group`; `recall` reads what an earlier run left there.
 
         `memory` decides where pieces are cut. What is stored of `base` is part of the work: where that has changed since
         (`state_of`), the work is another.
@@ -79,11 +79,11 @@ class Note:
         return noted if isinstance(noted, dict) else {}
 
     def owned(self) -> set[str]:
-        """The paths of the levels that an earlier run, of this work or another, began and did not complete."""
+        """Return the paths of the levels that an earlier run, of this work or another, began and did not complete."""
         return set(map(str, self._read().get("paths", ())))
 
     def recall(self) -> bool:
-        """Whether an earlier run began the same work; its progress is known then."""
+        """Return whether an earlier run began the same work; its progress is known then."""
         noted = self._read()
         if noted.get("work") != self.work or noted.get("created") is not True:
             return False
@@ -122,7 +122,7 @@ class Note:
 
 
 def state_of(array: Array, jobs: int = 1) -> str:
-    """A digest that changes when a stored value of `array` changes: of all keys and their versions.
+    """Return a digest that changes when a stored value of `array` changes: of all keys and their versions.
 
     Where a store knows no versions the values themselves are read for it, which costs about as much as a level does.
     """
@@ -181,7 +181,7 @@ def _nbytes(box: Box, target: Array) -> int:
 
 
 def piece(source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None) -> AnyArray:
-    """The values of one box of a level."""
+    """Return the values of one box of a level."""
     region, before = [], []
     for part, factor, size in zip(box, factors, source.shape, strict=True):
         margin = halo(method, factor)

@@ -101,7 +101,7 @@ def reduce(
 def _parts(
     shape: tuple[int, ...], factors: tuple[int, ...]
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]]:
-    """The parts of an array whose blocks are all complete or all cut off alike: source, target, shape of a block."""
+    """Yield the parts of an array whose blocks are all complete or all cut off alike: source, target, shape of a block."""
     axes = []
     for size, factor in zip(shape, factors, strict=True):
         whole, rest = divmod(size, factor)
@@ -112,7 +112,7 @@ def _parts(
 
 
 def _split(values: _Values, block: tuple[int, ...]) -> _Values:
-    """A view with two axes for each: which block, and where in it."""
+    """Return a view with two axes for each: which block, and where in it."""
     shape: list[int] = []
     for size, factor in zip(values.shape, block, strict=True):
         shape += [size // factor, factor]
@@ -124,7 +124,7 @@ def _inner(ndim: int) -> tuple[int, ...]:
 
 
 def is_missing(values: _Values, missing: _Missing) -> npt.NDArray[np.bool_] | None:
-    """Where `values` equal `missing`, NaN included; ``None`` when nothing can."""
+    """Return where `values` equal `missing`, NaN included; ``None`` when nothing can."""
     if missing is None:
         return None
     if missing != missing:
@@ -220,7 +220,7 @@ def _max(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
 
 
 def _mode(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
-    """The most frequent value; of equally frequent ones the least."""
+    """Return the most frequent value; of equally frequent ones the least."""
     ndim = values.ndim
     outer = tuple(range(0, 2 * ndim, 2))
     blocks = _split(values, block).transpose((*outer, *_inner(ndim))).reshape(

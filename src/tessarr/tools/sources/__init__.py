@@ -109,7 +109,7 @@ class Source(Protocol):
 
 
 def source_kind(place: str) -> str:
-    """The format of what is at a place, by its first bytes, then by its name.
+    """Return the format of what is at a place, by its first bytes, then by its name.
 
     Raises `StoreError` when there is nothing, or nothing known.
     """
@@ -173,7 +173,9 @@ def _reading(read: Callable[[Box], AnyArray], kind: str, place: str) -> Callable
 
 
 def _typed(error: Exception, kind: str, place: str) -> Exception:
-    """What another package raised, as an error that names the file; our own errors and those of memory as they are."""
+    """Return what another package raised, as an error that names the file; our own errors and those of memory as they
+    are.
+    """
     if isinstance(error, TessarrError | MemoryError):
         return error
     hint = None if isinstance(error, PermissionError | FileNotFoundError) else "It may be truncated or damaged"
@@ -181,13 +183,15 @@ def _typed(error: Exception, kind: str, place: str) -> Exception:
 
 
 def ragged(dtype: Any) -> DataType | None:
-    """The type of rows of numbers of different lengths, which Zarr v2 can hold; ``None`` for rows of anything else."""
+    """Return the type of rows of numbers of different lengths, which Zarr v2 can hold; ``None`` for rows of anything
+    else.
+    """
     row = np.dtype(dtype)
     return from_numpy(object, object_codec=f"vlen-array:{row.newbyteorder('=').str}") if row.kind in "biufc" else None
 
 
 def rows(values: AnyArray, dtype: Any) -> AnyArray:
-    """An array of such rows, of one dtype."""
+    """Return an array of such rows, of one dtype."""
     made = np.empty(values.shape, object)
     for at in np.ndindex(*values.shape):
         made[at] = np.asarray(values[at], np.dtype(dtype).newbyteorder("="))
@@ -195,7 +199,7 @@ def rows(values: AnyArray, dtype: Any) -> AnyArray:
 
 
 def missing(package: str, what: str) -> MissingDependencyError:
-    """The error that says which extra reads a format."""
+    """Return the error that says which extra reads a format."""
     return MissingDependencyError(
         f"reading {what} needs the package {package}, which is not installed", hint="pip install 'tessarr[convert]'"
     )

@@ -17,7 +17,7 @@ class NotJSONError(TypeError):
 
 
 def to_json(value: Any) -> tuple[JSON, bool]:
-    """An attribute's value as JSON, and whether it holds NaN or infinity, which JSON spells as strings.
+    """Return an attribute's value as JSON, and whether it holds NaN or infinity, which JSON spells as strings.
 
     Arrays become lists, bytes text, complex numbers pairs, records lists. Raises `NotJSONError` for references and other
     things that are no values.
@@ -82,7 +82,7 @@ def collect(values: Any, place: str, notices: list[str]) -> dict[str, JSON]:
 
 
 def cf_fill_attribute(fill: Any, zarr_format: int) -> JSON | None:
-    """The CF attribute ``_FillValue`` as it is stored beside an array; ``None``: it is left to the fill value.
+    """Return the CF attribute ``_FillValue`` as it is stored beside an array; ``None``: it is left to the fill value.
 
     v3: floats are the base64 of their eight little-endian bytes, as xarray reads and writes them; v1 and v2: a number, and
     nothing where JSON has none (there the array's own fill value is read as ``_FillValue``).

@@ -25,7 +25,7 @@ class _Header:
         self._offset = 4 if version == 1 else 8
 
     def number(self, size: int = 0) -> int:
-        """A big-endian number, by default of the width of counts."""
+        """Return a big-endian number, by default of the width of counts."""
         data = self._file.read(size or self._count)
         if len(data) != (size or self._count):
             raise EOFError("the header ends early")
@@ -53,7 +53,7 @@ class _Header:
 
 
 def needed_size(file: IO[bytes]) -> int | None:
-    """The bytes up to the end of the last value that the header of an open file promises.
+    """Return the bytes up to the end of the last value that the header of an open file promises.
 
     ``None`` when it is no NetCDF-3 file, or its number of records is not stated. Raises `EOFError` when the header is cut.
     """

@@ -107,7 +107,7 @@ class HDF5Source:
             self._add(dataset, path, plain, _reader(dataset, plain), attributes)
 
     def _columns(self, dataset: Any, path: str, attributes: dict[str, Any]) -> None:
-        """A table with text in it, field by field."""
+        """Return a table with text in it, field by field."""
         self.notices.append(f"/{path}: a table with fields of varying length becomes a group with one array per field")
         self.nodes.append(SourceGroup(path=path, attributes=attributes))
         for field in dataset.dtype.names:

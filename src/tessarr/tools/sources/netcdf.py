@@ -99,14 +99,14 @@ def _check_length(place: str) -> None:
 
 
 def _used(group: Any, dimension: Any) -> bool:
-    """Whether a variable in or below `group` has the dimension."""
+    """Return whether a variable in or below `group` has the dimension."""
     if any(dimension.name in variable.dimensions for variable in group.variables.values()):
         return True
     return any(_used(member, dimension) for member in group.groups.values())
 
 
 def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
-    """The dtype to store (``None``: no form in Zarr), and attributes that explain it."""
+    """Return the dtype to store (``None``: no form in Zarr), and attributes that explain it."""
     datatype = variable.datatype
     names = getattr(datatype, "enum_dict", None)
     if names is not None:

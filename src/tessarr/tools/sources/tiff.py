@@ -161,7 +161,7 @@ def _read_page(page: Any, box: Box, out: AnyArray) -> None:
 
 
 def _segment(keyframe: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Where a strip or tile begins in the page of five dimensions, and its shape there."""
+    """Return where a strip or tile begins in the page of five dimensions, and its shape there."""
     separate, depth, length, width, samples = keyframe.shaped
     if keyframe.is_tiled:
         sizes = (keyframe.tiledepth, keyframe.tilelength, keyframe.tilewidth)
