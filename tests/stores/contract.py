@@ -640,7 +640,8 @@ class SharedContract:
             subprocess.Popen([sys.executable, "-c", _CHILD, *arguments], env=child_environment())
             for _ in range(self.processes)
         ]
-        assert [child.wait(120) for child in children] == [0] * self.processes
+        statuses = [child.wait(120) for child in children]
+        assert statuses == [0] * self.processes, statuses
         assert plain(store.get("n/k")) == str(self.processes * self.threads * self.rounds).encode()
         if store.supports_listing:
             assert [*store.list()] == ["n/k"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -48,3 +50,27 @@ def test_a_forked_child_leaves_the_loops_of_its_parent_alone() -> None:
     thread.join(60)
     assert found == [b"1"]
     assert store.get("a") == b"1"
+
+
+_ENDS_DURING_A_CALLBACK = """
+import _thread, asyncio, atexit, os, threading
+import tessarr.stores.remote.loop
+exiting, entered = threading.Event(), threading.Event()
+atexit.register(exiting.set)  # runs before what was registered earlier
+class Loop(asyncio.SelectorEventLoop):
+    def _write_to_self(self):
+        entered.set()
+        exiting.wait(60)
+        for _ in range(1000):
+            os.sched_yield()
+        os.write(1, b"returned")
+loop = Loop()
+_thread.start_new_thread(lambda: loop.call_soon_threadsafe(int), ())  # `threading` does not know it, as a client's thread
+assert entered.wait(60)
+"""
+
+
+def test_the_interpreter_ends_after_the_callbacks_of_clients() -> None:
+    # A thread of Rust that Python unwinds at its end aborts the process: status -6 after all work was done.
+    done = subprocess.run([sys.executable, "-c", _ENDS_DURING_A_CALLBACK], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "returned", "")

@@ -7,9 +7,13 @@ event loop for the next call. A thread in which a loop is running already cannot
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import os
+import sys
 import threading
+import time
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
@@ -22,6 +26,9 @@ T = TypeVar("T")
 
 THREADS = 64
 """Threads of each kind in the whole process. Most of them wait without the GIL."""
+EXIT_SECONDS = 10.0
+"""How long the end of the interpreter waits for callbacks of clients; each takes microseconds of CPU time."""
+_WAKE_UP = asyncio.BaseEventLoop.call_soon_threadsafe.__code__
 
 
 class _Threads:
@@ -154,5 +161,28 @@ def _forget() -> None:
     _own = _OwnLoop()
 
 
+def _callbacks_in_flight() -> int:
+    """Count the threads of other languages that are inside `call_soon_threadsafe` of an event loop."""
+    known = {thread.ident for thread in threading.enumerate()}
+    return sum(
+        any(frame.f_code is _WAKE_UP for frame, _ in traceback.walk_stack(top))
+        for ident, top in sys._current_frames().items()
+        if ident not in known
+    )
+
+
+def _let_callbacks_return() -> None:
+    """Wait, when the interpreter ends, until no client's own thread is inside a callback.
+
+    A client in Rust hands over its result by waking the event loop, and the loop, with it the whole program, can go on
+    before that call has returned. An interpreter older than 3.14 that ends meanwhile unwinds the thread, and Rust answers
+    that with an abort: the program has done its work, and its exit status says that it was killed.
+    """
+    deadline = time.monotonic() + EXIT_SECONDS
+    while _callbacks_in_flight() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+atexit.register(_let_callbacks_return)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
