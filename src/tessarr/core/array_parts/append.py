@@ -41,13 +41,7 @@ from tessarr.core.array_parts.selection_methods import as_elements
 from tessarr.core.asynchronous import clock
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.engine.bound import bind
-from tessarr.errors import (
-    BaseZarrError,
-    ConflictError,
-    PendingAppendError,
-    StoreError,
-    ZarrRuntimeWarning,
-)
+from tessarr.errors import BaseZarrError, ConflictError, PendingAppendError, StoreError, ZarrRuntimeWarning
 from tessarr.indexing.selection import Outer
 from tessarr.metadata import reservations
 from tessarr.metadata.array import ArrayMetadata
