@@ -97,13 +97,13 @@ class GroupNotFoundError(NodeNotFoundError):
 
 
 class ContainsArrayError(BaseZarrError, FileExistsError):
-    """An array is in the way."""
+    """An array exists where a node is to be created."""
 
     kind = "contains_array"
 
 
 class ContainsGroupError(BaseZarrError, FileExistsError):
-    """A group is in the way."""
+    """A group exists where a node is to be created."""
 
     kind = "contains_group"
 

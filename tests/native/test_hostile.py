@@ -238,7 +238,7 @@ def test_a_store_that_answers_another_number_of_values_is_an_error(many: int) ->
     array = tessarr.create_array(memory, shape=(8, 8), chunks=(4, 4), dtype="u1")
     array[...] = 1
     array = tessarr.open_array(Wrong(memory), mode="r")
-    with pytest.raises(StoreError, match="another number of values") as caught:
+    with pytest.raises(StoreError, match="another number of responses") as caught:
         array[...]
     assert (caught.value.expected, caught.value.got) == ("4", str(many))
 
@@ -252,7 +252,7 @@ def test_a_store_that_answers_another_number_of_documents_is_an_error(many: int)
     memory = MemoryStore()
     tessarr.create_array(memory, shape=(8, 8), chunks=(4, 4), dtype="u1")
     for opened in (tessarr.open, tessarr.open_array, tessarr.open_group):
-        with pytest.raises(StoreError, match="another number of values") as caught:
+        with pytest.raises(StoreError, match="another number of responses") as caught:
             opened(Wrong(memory), mode="r")
         assert caught.value.got == str(many)
 

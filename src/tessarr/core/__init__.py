@@ -1,4 +1,4 @@
-"""Arrays, groups and what opens and makes them; zarr-python 2's ``zarr.core`` has `Array`."""
+"""Arrays, groups, and the functions that open and create them; zarr-python 2's ``zarr.core`` has `Array`."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ from tessarr.types import AnyArray, AnyDType, Shape, ZarrFormat
 class Array(Selecting):
     """An N-dimensional array in a store, chunked and usually compressed.
 
-    Made by `tessarr.open`, `tessarr.create_array` and their kin; ``Array(store, path)`` opens an existing one. Safe to use
-    from several threads and processes at once: writes to disjoint elements lose nothing, even within one chunk.
+    Made by `tessarr.open`, `tessarr.create_array` and similar functions; ``Array(store, path)`` opens an existing array. Safe
+    for concurrent use by several threads and processes: writes to disjoint elements lose nothing, even within one chunk.
 
     >>> import tessarr
     >>> z = tessarr.create_array({}, shape=(100, 100), chunks=(10, 10), dtype="int32", fill_value=42)
@@ -53,8 +53,8 @@ class Array(Selecting):
     def __init__(
         self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any
     ) -> None:
-        """Open the array at `path` of `store` (any store-like value). v2-era keywords are accepted and have no effect."""
-        held = getattr(store, "_node", store)  # of an `AsyncArray`
+        """Open the array at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
+        held = getattr(store, "_node", store)  # unwraps an `AsyncArray`
         if not isinstance(held, Array):
             where, here, mode = locate(store, path or None, "r" if read_only else None)
             check_chunk_store(where, legacy.get("chunk_store"))
@@ -70,7 +70,7 @@ class Array(Selecting):
         assert isinstance(found, ArrayMetadata)
         return Array._opened(store, path, found, read_only=mode == "r", config=config)
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
 
     @property
     def metadata(self) -> ArrayV2Metadata | ArrayV3Metadata:
@@ -113,7 +113,7 @@ class Array(Selecting):
 
     @property
     def fill_value(self) -> Any:
-        """What elements never written hold, as a scalar; ``None`` where a v1 or v2 document says null."""
+        """Value of elements that were never written, as a scalar; ``None`` where a v1 or v2 document has null."""
         fill = self._metadata.fill_value
         return None if fill is None else fill[()]
 
@@ -136,7 +136,7 @@ class Array(Selecting):
         return Attributes(self)
 
     def _adopt_steps(self, metadata: ArrayMetadata, since: object) -> Steps[None]:
-        """Serve `metadata`, which was stored; where another thread changed the array since then, what is stored now."""
+        """Adopt `metadata`, which was stored; if another thread changed the array since then, read the stored metadata."""
         if not self._adopt(metadata, since):
             yield from self._refresh_steps()
 
@@ -152,7 +152,7 @@ class Array(Selecting):
         )
 
     def with_config(self, config: Any) -> Array:
-        """The same array with other runtime options."""
+        """Return the same array with other runtime options."""
         from tessarr.core.creation.metadata import array_config
 
         new = array_config(config, self.config)
@@ -160,7 +160,7 @@ class Array(Selecting):
             self._store, self._path, self._metadata, new.options, read_only=self._read_only, order=new.order
         )
 
-    # -- other meanings of the brackets --------------------------------------------------------------------------------
+    # -- other kinds of indexing ---------------------------------------------------------------------------------------
 
     @property
     def oindex(self) -> OIndex:
@@ -189,11 +189,11 @@ class Array(Selecting):
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        """Along the first axis, one chunk's rows in memory at a time."""
+        """Iterate along the first axis, with one chunk's rows in memory at a time."""
         return self.islice()
 
     def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
-        """`__iter__` over rows `start` to `end`."""
+        """Iterate over rows `start` to `end`, with one chunk's rows in memory at a time."""
         if not self.shape:
             raise TypeError("an array without dimensions cannot be iterated")
         first, last, _ = slice(start, end).indices(self.shape[0])
@@ -206,7 +206,7 @@ class Array(Selecting):
 
     @sans_io
     def astype(self, dtype: npt.DTypeLike) -> Steps[AnyArray]:
-        """All elements as a NumPy array of `dtype`."""
+        """Read all elements into a NumPy array of `dtype`."""
         (values,) = yield [Call(lambda: self[...], self.read_async, isinstance(self._store, Remote))]
         return np.asarray(values).astype(dtype)
 
@@ -214,7 +214,22 @@ class Array(Selecting):
 
     @sans_io
     def resize(self, *new_shape: Any, delete_outside_chunks: bool = True, clear: bool = False) -> Steps[None]:
-        """Change the shape in place. See `tessarr.core.array_parts.resize.resize_steps`."""
+        """Change the shape in place. `new_shape`: one shape, or a length per axis.
+
+        Growing writes metadata only; the new area reads as fill value. Shrinking deletes the chunks that are wholly outside
+        (`delete_outside_chunks`; otherwise they stay, and a warning says so). `clear` fills the area outside a shrink, and
+        the area gained by a grow, with fill value.
+
+        Raises `ConflictError`, having changed nothing, when the stored shape is not the one that this object last read,
+        `ValueError` for another number of axes or a negative length, `ReadOnlyError`.
+        Source: Zarr v3.1 core, "Resizing" (non-normative).
+
+        >>> import tessarr
+        >>> z = tessarr.create_array({}, shape=(4,), chunks=(2,), dtype="i4")
+        >>> z.resize((3,))
+        >>> z.shape
+        (3,)
+        """
         from tessarr.core.array_parts.resize import resize_steps
 
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
@@ -231,9 +246,19 @@ class Array(Selecting):
         on_hole: Literal["wait", "void", "error"] = "wait",
         expire: float = 600,
     ) -> Steps[Shape]:
-        """Add `data` at the end of `axis`; returns the new shape. See `tessarr.core.array_parts.append.append_steps`.
+        """Add `data` after the last element of `axis`. Returns the new shape.
 
-        `on_hole` and `expire` (seconds) are about appends of other machines that do not come to their end.
+        `data`: on all other axes of the array's lengths. The data is stored before the shape: an append that fails, or is
+        cancelled, leaves the array as it was. `on_hole` is the policy for an append on another machine that does not end
+        within `expire` seconds: ``"wait"``, with a warning; ``"void"``, fill its region with fill value; or ``"error"``.
+
+        Raises `ValueError` when the lengths differ, `ReadOnlyError`, `ConflictError`, `PendingAppendError` (`data` is stored,
+        an earlier append is not), `UnsupportedOperationError` where appends cannot be made safe (Zarr v1).
+
+        >>> import tessarr
+        >>> z = tessarr.create_array({}, shape=(2, 3), chunks=(2, 3), dtype="i4")
+        >>> z.append([[1, 2, 3]])
+        (3, 3)
         """
         from tessarr.core.array_parts.append import append_steps
 
@@ -241,7 +266,7 @@ class Array(Selecting):
 
     @sans_io
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Array]:
-        """Set several attributes in one write; returns the array."""
+        """Set several attributes in one write. Returns the array."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
@@ -267,28 +292,28 @@ class Array(Selecting):
             assert isinstance(node, ArrayMetadata)
             done = self._adopt(node, state)
 
-    # -- telling -------------------------------------------------------------------------------------------------------
+    # -- summaries -----------------------------------------------------------------------------------------------------
 
     @property
     def info(self) -> ArrayInfo:
-        """A readable summary, without looking at chunks."""
+        """A readable summary, without reading the store."""
         return array_info(self)
 
     @sans_io
     def info_complete(self) -> Steps[ArrayInfo]:
-        """`info` with what is stored: number of chunks and bytes."""
+        """Summarise the array as `info` does, with the number of stored chunks and bytes."""
         stored = yield from steps_of(Array.nbytes_stored)(self)
         return array_info(self, stored, (yield from self._count_chunks_steps()))
 
     @sans_io
     def nbytes_stored(self) -> Steps[int]:
-        """Bytes of everything stored for this array, metadata included."""
+        """Add up the bytes of all values stored for this array, metadata included."""
         (nbytes,) = yield [store_call(self._store, "getsize_prefix", prefix_of(self._path))]
         return int(nbytes)
 
     @property
     def nchunks_initialized(self) -> int:
-        """Number of chunks that are stored (of shards times the chunks in each, where there are shards)."""
+        """Number of stored chunks (with shards: number of stored shards times inner chunks per shard)."""
         return run_steps(self._count_chunks_steps())
 
     def _count_chunks_steps(self) -> Steps[int]:
@@ -296,7 +321,7 @@ class Array(Selecting):
         return per_value * len((yield from self._list_chunks_steps()))
 
     def stored_chunks(self) -> Iterator[tuple[tuple[int, ...], str]]:
-        """Grid index and key of every stored chunk (shard, where there are shards) that lies within the array."""
+        """Iterate over ``(grid index, key)`` of every stored chunk (with shards: shard) within the array."""
         return self._chunks_among(self._bound.store.list_prefix(prefix_of(self._path)))
 
     def _list_chunks_steps(self) -> Steps[list[tuple[tuple[int, ...], str]]]:
@@ -313,12 +338,12 @@ class Array(Selecting):
 
     @sans_io
     def digest(self, hashname: str = "sha1") -> Steps[bytes]:
-        """A digest of metadata, attributes and stored chunks."""
+        """Compute a digest of metadata, attributes and stored chunks, by the hash `hashname` of `hashlib`."""
         return (yield from digest_steps(self, hashname))
 
     @sans_io
     def hexdigest(self, hashname: str = "sha1") -> Steps[str]:
-        """`digest` as hexadecimal text."""
+        """Compute `digest` as hexadecimal text."""
         return (yield from steps_of(Array.digest)(self, hashname)).hex()
 
     def __repr__(self) -> str:
@@ -347,7 +372,7 @@ class Array(Selecting):
 
     @classmethod
     def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
-        """An array with the metadata `data` (one document, attributes included); nothing is read or written."""
+        """Make an array with the metadata `data` (one document, attributes included), without reading or writing."""
         where, here, _ = locate(store_path, None, None)
         metadata = parse_document(data, group=False)
         if not isinstance(metadata, ArrayMetadata):
@@ -356,7 +381,7 @@ class Array(Selecting):
 
     @property
     def async_array(self) -> AsyncArray:
-        """The same array with an asynchronous surface."""
+        """The same array as an `AsyncArray`."""
         return AsyncArray(self)
 
     _async_array = async_array
@@ -365,19 +390,19 @@ class Array(Selecting):
         return AsyncArray(self)
 
     def info_items(self) -> list[tuple[str, str]]:
-        """What `info` shows, as pairs."""
+        """Return the lines of `info` as ``(label, value)`` pairs."""
         return self.info.items
 
     def view(
         self, shape: Any = None, chunks: Any = None, dtype: Any = None, fill_value: Any = None, read_only: Any = None
     ) -> Array:
-        """The same stored chunks under other metadata, which is not stored; for v1 and v2."""
+        """Return an array over the same stored chunks with other metadata, which is not stored. Only for Zarr v2."""
         from tessarr.core.creation.zarr2_keywords import view
 
         return view(self, {"shape": shape, "chunks": chunks, "dtype": dtype, "fill_value": fill_value}, read_only)
 
     is_view = False
-    meta_array = property(lambda self: np.empty(()), doc="An empty array of the kind that reading gives.")
+    meta_array = property(lambda self: np.empty(()), doc="An empty array of the class that reading returns.")
     write_empty_chunks = property(lambda self: self._options.write_empty_chunks, doc="See `config`.")
     initialized = nchunks_initialized
 
@@ -392,11 +417,11 @@ class Array(Selecting):
     astype_async = async_variant(astype)
 
     async def nchunks_initialized_async(self) -> int:
-        """`nchunks_initialized`, asynchronously."""
+        """Count the stored chunks, as `nchunks_initialized` does."""
         return await run_steps_async(self._count_chunks_steps())
 
     async def stored_chunks_async(self) -> list[tuple[tuple[int, ...], str]]:
-        """Call `stored_chunks` asynchronously; the items as a list."""
+        """List ``(grid index, key)`` of every stored chunk, as `stored_chunks` does."""
         return await run_steps_async(self._list_chunks_steps())
 
 

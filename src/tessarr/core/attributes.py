@@ -1,4 +1,4 @@
-"""User attributes: a mapping whose every change is stored, nested ones included."""
+"""User attributes: a mapping that stores every change, also of nested objects and lists."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Attributes(MutableMapping[str, Any]):
         yield from steps_of(Attributes.put)(self, {})
 
     def asdict(self) -> dict[str, Any]:
-        """A copy as plain dicts and lists."""
+        """Return a copy as plain dicts and lists."""
         copy: dict[str, Any] = strict_json.plain(self._values)
         return copy
 
@@ -103,7 +103,7 @@ Save = Callable[[Any], None]
 
 
 def _live(value: Any, save: Save) -> Any:
-    """Containers as ones that save the whole attribute when they are changed; anything else as it is."""
+    """Wrap a dict or list so that a change stores the whole attribute; return any other value unchanged."""
     if isinstance(value, dict):
         return _LiveDict(value, save)
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Copying values between arrays, and nodes and keys between places."""
+"""Copy values between arrays, and nodes and keys between places."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tessarr.stores.path import join, prefix_of
 
 
 class CopyCounts(NamedTuple):
-    """What a copy did."""
+    """Counts of one copy: nodes or keys copied and skipped, and bytes."""
 
     copied: int
     skipped: int
     nbytes: int
 
     def plus(self, other: CopyCounts) -> CopyCounts:
-        """What both did."""
+        """Add the counts of another copy."""
         return CopyCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -67,7 +67,7 @@ def copy(
         return _copy_foreign(source, dest, name, log, if_exists, dry_run, create_kws)
     name = name or source.basename
     if not name:
-        raise TypeError("the name to copy a root node to is needed")
+        raise TypeError("name is missing: a root node has no name to copy to")
     say = _logger(log)
     if isinstance(source, Array):
         return _copy_array(source, dest, name, without_attrs, say, if_exists, dry_run, create_kws)
@@ -75,7 +75,7 @@ def copy(
     present = dest.get(name)
     if isinstance(present, Array):
         if if_exists == "raise":
-            raise CopyError("an array is in the way", path=present.name, hint="See if_exists")
+            raise CopyError("an array exists at the destination", path=present.name, hint="See if_exists")
         if if_exists != "replace":
             return CopyCounts(0, 1, 0)
     total = CopyCounts(0, 0, 0)
@@ -101,7 +101,7 @@ def _copy_array(
         full = isinstance(present, Array) and present.nchunks_initialized == present.nchunks
         if if_exists == "raise":
             kind = "an array" if isinstance(present, Array) else "a group"
-            raise CopyError(f"{kind} is in the way", path=present.name, hint="See if_exists")
+            raise CopyError(f"{kind} exists at the destination", path=present.name, hint="See if_exists")
         if if_exists == "skip" or (if_exists == "skip_initialized" and full):
             say(f"skip {source.name}")
             return CopyCounts(0, 1, 0)
@@ -118,7 +118,7 @@ def _copy_array(
 def _copy_foreign(
     source: Any, dest: Group, name: str | None, log: Any, if_exists: str, dry_run: bool, options: Any
 ) -> CopyCounts:
-    """An h5py dataset or group, by its mapping and array surface."""
+    """Copy an h5py dataset or group, which is read as a mapping or an array-like."""
     name = name or source.name.strip("/").rpartition("/")[2]
     say = _logger(log)
     say(f"copy {source.name} -> {name}")
@@ -152,7 +152,7 @@ def copy_all(
     dry_run: bool = False,
     **create_kws: Any,
 ) -> CopyCounts:
-    """Copy every member of `source`, and its attributes, into `dest`. See `copy`."""
+    """Copy every member of `source`, and its attributes, into `dest`. The other arguments are those of `copy`."""
     total = CopyCounts(0, 0, 0)
     for name in source:
         total = total.plus(
@@ -175,11 +175,10 @@ def copy_store(
     dry_run: bool = False,
     log: Any = None,
 ) -> CopyCounts:
-    """Copy keys and their bytes as they are from one store to another; nothing is decoded.
+    """Copy keys and their bytes unchanged from one store to another; nothing is decoded.
 
-    `includes` and `excludes` are regular expressions (one or several) on keys relative to `source_path`. Every value is
-    compared after it was written. Raises `CopyError` when a key is there and `if_exists` is "raise", before
-    anything is copied.
+    `includes` and `excludes` are regular expressions (one or several) on keys relative to `source_path`. Raises `CopyError`
+    when a key exists at the destination and `if_exists` is "raise", before anything is copied.
     """
     if if_exists not in _IF_EXISTS[:3]:
         raise ValueError(f"if_exists must be one of {_IF_EXISTS[:3]}, got {if_exists!r}")
@@ -193,7 +192,9 @@ def copy_store(
     say = _logger(log)
     present = {name for name in names if if_exists != "replace" and to_store.exists(to_prefix + name)}
     if present and if_exists == "raise":
-        raise CopyError(f"{len(present)} keys are there already", store=to_store.url, key=to_prefix + min(present))
+        raise CopyError(
+            f"{len(present)} keys exist at the destination", store=to_store.url, key=to_prefix + min(present)
+        )
     copied = nbytes = 0
     for name in names:
         if name in present:

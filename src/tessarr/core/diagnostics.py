@@ -1,4 +1,4 @@
-"""What to put into a bug report, and zarr-python's logging switch."""
+"""Print versions for a bug report, and set the format of log messages as zarr-python does."""
 
 from __future__ import annotations
 

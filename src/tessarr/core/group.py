@@ -23,9 +23,9 @@ from tessarr.types import Buffer, ZarrFormat
 
 
 class Group(GroupMethods):
-    """A node that holds arrays and groups, and attributes; a mapping from names to them.
+    """A node that holds arrays and groups, and attributes; a mapping from names to these members.
 
-    Made by `tessarr.open_group`, `tessarr.create_group` and their kin; ``Group(store, path)`` opens an existing one.
+    Made by `tessarr.open_group`, `tessarr.create_group` and similar functions; ``Group(store, path)`` opens an existing group.
 
     >>> import tessarr
     >>> root = tessarr.group()
@@ -35,9 +35,9 @@ class Group(GroupMethods):
     """
 
     def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, **legacy: Any) -> None:
-        """Open the group at `path` of `store` (any store-like value). v2-era keywords are accepted, without effect."""
+        """Open the group at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
         mode = "r" if read_only else None if getattr(store, "read_only", False) else "r+"
-        held = getattr(store, "_node", store)  # of an `AsyncGroup`
+        held = getattr(store, "_node", store)  # unwraps an `AsyncGroup`
         if isinstance(held, Group) and not path:
             self.__dict__.update(held.__dict__)
             return
@@ -71,7 +71,7 @@ class Group(GroupMethods):
         use_consolidated: bool | str | None,
         beside: Mapping[str, Buffer | None],
     ) -> Group:
-        """A group that was read, and what was read with it."""
+        """Make a group from metadata that was read; `beside`: key → value read in the same request."""
         assert isinstance(metadata, GroupMetadata)
         made = Group._make(store, path, metadata, read_only=mode == "r")
         return made._with_consolidated(use_consolidated, beside)
@@ -93,7 +93,7 @@ class Group(GroupMethods):
 
     @classmethod
     def from_dict(cls, store_path: Any, data: Any) -> Group:
-        """A group with the metadata `data` (`GroupMetadata` or one document); nothing is read or written."""
+        """Make a group with the metadata `data` (`GroupMetadata` or one document), without reading or writing."""
         where, here, _ = locate(store_path, None, None)
         document = data if isinstance(data, Mapping) else data.to_dict()
         if document.get("zarr_format", 3) == 3:
@@ -114,7 +114,7 @@ class Group(GroupMethods):
 
     @property
     def async_group(self) -> AsyncGroup:
-        """The same group with an asynchronous surface."""
+        """The same group as an `AsyncGroup`."""
         return AsyncGroup(self)
 
     _async_group = async_group
@@ -122,7 +122,7 @@ class Group(GroupMethods):
     def _asynchronous(self) -> AsyncGroup:
         return AsyncGroup(self)
 
-    # -- telling -------------------------------------------------------------------------------------------------------
+    # -- representation and comparison -----------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"<Group {self._store.url.rstrip('/')}{self.name if self._path else ''}>"

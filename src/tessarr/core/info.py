@@ -1,4 +1,4 @@
-"""Readable summaries of arrays and groups, and digests of what is stored."""
+"""Summarise arrays and groups for people, and compute digests of stored data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Info:
     def __init__(self, items: list[tuple[str, str]], zarr_format: int) -> None:
         self.items = items
         self._zarr_format = zarr_format
-        """Where ome-zarr-py looks for it."""
+        """Read by ome-zarr-py under this name."""
 
     def __repr__(self) -> str:
         width = max(len(label) for label, _ in self.items)
@@ -32,18 +32,18 @@ class Info:
 
 
 class ArrayInfo(Info):
-    """Of an array."""
+    """Summary of an array."""
 
     _compressors: tuple[Any, ...] = ()
-    """Where the tests of ome-zarr-py look for them."""
+    """Read by the tests of ome-zarr-py under this name."""
 
 
 class GroupInfo(Info):
-    """Of a group."""
+    """Summary of a group."""
 
 
 def human(nbytes: float) -> str:
-    """A size as a person reads it.
+    """Format a size in bytes with a binary unit.
 
     >>> human(3_500_000)
     '3.3M'
@@ -56,7 +56,7 @@ def human(nbytes: float) -> str:
 
 
 def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> ArrayInfo:
-    """What `Array.info` shows; with the bytes and the number of chunks that are stored, what `Array.info_complete` shows."""
+    """Make the summary of `Array.info`; with bytes and number of chunks stored, that of `Array.info_complete`."""
     rectilinear = array._metadata.chunk_grid.chunk_shape is None
     items = [
         ("Name", array.name),
@@ -98,7 +98,7 @@ def array_info(array: Array, stored: int | None = None, nchunks: int = 0) -> Arr
 
 
 def group_info(group: Members, kinds: Sequence[bool] | None = None) -> GroupInfo:
-    """What `Group.info` shows; with whether each member, at any depth, is an array, what `Group.info_complete` shows."""
+    """Make the summary of `Group.info`; with `kinds` (per member at any depth: is an array) of `Group.info_complete`."""
     items = [
         ("Name", group.name),
         ("Type", "Group"),
@@ -116,7 +116,7 @@ def group_info(group: Members, kinds: Sequence[bool] | None = None) -> GroupInfo
 
 
 def digest_steps(array: Array, hashname: str) -> Steps[bytes]:
-    """A digest over the metadata, attributes and every stored chunk, in key order."""
+    """Compute a digest over the metadata, attributes and every stored chunk, in key order."""
     import hashlib
 
     from tessarr.metadata import formats
@@ -129,13 +129,13 @@ def digest_steps(array: Array, hashname: str) -> Steps[bytes]:
         total.update(documents[name])
     prefix = prefix_of(array.path)
     keys = sorted(key for _, key in (yield from array._list_chunks_steps()))
-    for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
+    for start in range(0, len(keys), _BATCH):
+        some = keys[start : start + _BATCH]
         for key, value in zip(some, (yield [store_call(array._store, "get", key) for key in some]), strict=True):
             total.update(key[len(prefix) :].encode())
             total.update(b"" if value is None else byte_view(value))
     return bytes(total.digest())
 
 
-_AT_ONCE = 8
-"""Chunks in memory while a digest is made."""
+_BATCH = 8
+"""Number of chunks in memory while a digest is computed."""

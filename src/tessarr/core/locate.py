@@ -1,4 +1,4 @@
-"""From what users give to a place: a store and a path in it, the mode, and the format that was asked for."""
+"""Resolve the arguments of an opening function: store and path in the store, mode, and requested format."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _COROUTINE = 0x80
 
 
 def locate(store: Any, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
-    """The store, the path in it, and the mode, from store-like, path and mode as users give them.
+    """Resolve a store-like value, path and mode as users give them. Returns the store, the path in the store, and the mode.
 
-    `store` may also be an opened array or group: its store is used as it is. A store that is opened here is read-only
+    `store` may also be an opened array or group, whose store is then used. A store that is opened here is read-only
     with ``mode="r"``.
     """
     if mode is not None and mode not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}; got {mode!r}")
-    held = getattr(store, "_node", store)  # of an asynchronous array or group
+    held = getattr(store, "_node", store)  # unwraps an `AsyncArray` or `AsyncGroup`
     if isinstance(held, Node):
         base, here = held._store, held._path
     else:
@@ -33,12 +33,12 @@ def locate(store: Any, path: str | None, mode: str | None, storage_options: Any 
     whole = join(here, normalize_path(path or ""))
     mode = mode or ("r" if base.read_only else "a")
     if mode == "r" and not base.read_only and not isinstance(store, Store) and not hasattr(store, "store"):
-        base = base.with_read_only(True)  # it was made for this call
+        base = base.with_read_only(True)  # the store was made for this call
     return base, whole, "w-" if mode == "x" else mode
 
 
 def synchronous(store: Store) -> Store:
-    """`store`, or, when its methods are coroutines, the store that calls them."""
+    """Return `store`; if its methods are coroutines, the synchronous store that runs them."""
     code = getattr(type(store).get, "__code__", None)
     if code is None or not code.co_flags & _COROUTINE:
         return store
@@ -48,7 +48,7 @@ def synchronous(store: Store) -> Store:
 
 
 def requested_format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
-    """The format that is asked for, by the argument or by the end of a URL (``…|zarr2:``); ``None``: any."""
+    """Return the format requested by the argument or by the end of a URL (``…|zarr2:``); ``None``: any format."""
     if zarr_format not in (None, 1, 2, 3):
         raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
     by_url = None
@@ -63,5 +63,5 @@ def requested_format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
 
 
 def format_of_new(store: Any, zarr_format: int | None) -> ZarrFormat:
-    """The format of a new node: the one that is asked for, or the default."""
+    """Return the format of a new node: the requested format, or the default."""
     return requested_format(store, zarr_format) or settings.get("default_zarr_format", 3)

@@ -1,4 +1,4 @@
-"""What arrays and groups have in common: a place in a store."""
+"""Base class of arrays and groups: a store, a path in the store, and attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 STATE_LOCK = Moment()
-"""Held while a node takes over what has become of it: threads share nodes, and none may undo what another did."""
+"""Held while the metadata of a node is replaced in memory: threads share nodes, and no change may be lost."""
 _ORDER = itertools.count(1)
 
 
@@ -43,16 +43,16 @@ class Node:
     _path: str
     _metadata: Any
     _state: object = None
-    """Another object after every change of `_metadata`."""
+    """A sentinel that is replaced with every change of `_metadata`, for compare-and-swap between threads."""
     _attributes_order: int = 0
-    """When, of all changes, the attributes at hand were stored."""
+    """Sequence number of the change of attributes that `_metadata` holds."""
 
     def _require_writable(self) -> None:
         """Raise `ReadOnlyError` for a node that was opened read-only."""
         raise NotImplementedError
 
     def _asynchronous(self) -> Any:
-        """The node with an asynchronous surface."""
+        """Wrap the node in `AsyncArray` or `AsyncGroup`."""
         raise NotImplementedError
 
     def _change_attributes_steps(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
@@ -61,7 +61,7 @@ class Node:
 
         def change_in_order(old: dict[str, Any]) -> dict[str, Any]:
             nonlocal order
-            order = next(_ORDER)  # under the store's lock
+            order = next(_ORDER)  # in the order of the stored changes: `change` runs under the store's lock
             return change(old)
 
         changed = yield from metadata_io.change_attributes_steps(
@@ -75,18 +75,18 @@ class Node:
     def __setstate__(self, state: dict[str, Any]) -> None:
         given = state.pop("given", None)
         self.__dict__.update(state)
-        if given is not None and self._store.given is None:  # a store whose pickle holds nothing but its place
+        if given is not None and self._store.given is None:  # the store's pickle holds only its place
             self._store = given.__tessarr_place__()[0]
 
     @property
     def store(self) -> Store:
-        """The store the node is in: the object that was given, where one was."""
+        """The store that holds the node; where the user gave a store object, that object."""
         store: Store = shown(self._store)
         return store
 
     @property
     def store_path(self) -> StorePath:
-        """The store and the path in it."""
+        """The store, and the path in the store."""
         from tessarr.stores.path import StorePath
 
         given = shown(self._store)
@@ -110,14 +110,14 @@ class Node:
 
     @property
     def chunk_store(self) -> Store:
-        """The store that chunks are in: always `store`."""
+        """The store that holds the chunks: always `store`."""
         return self.store
 
     synchronizer = None
     """Always ``None``: stores hold the locks. For code written for zarr-python 2."""
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
-        """What tells this node from others, for dask: its place and its documents, not the values in it."""
+        """Identify the node for dask by its place and its documents, not by its values."""
         from tessarr.metadata import formats
 
         documents = formats.dumps(self._metadata.documents())

@@ -1,4 +1,4 @@
-"""Opening and creating: from a place and a mode to an `Array` or `Group`.
+"""Open or create an `Array` or `Group`, given a place and a mode.
 
 The modes are a state machine (tested as one):
 
@@ -128,7 +128,7 @@ def open_array(
 
 
 def _with_separator(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
-    """v2 data of nested stores may not say that its keys use "/"; the user may (OGC-02)."""
+    """Apply the user's `dimension_separator`: v2 documents of nested stores may omit it (OGC-02)."""
     separator = kwargs.get("dimension_separator")
     if separator is None or not isinstance(found, ArrayMetadata) or found.zarr_format != 2:
         return found
@@ -193,7 +193,10 @@ def create_group(
     attributes: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Steps[Group]:
-    """Create a group; raises `ContainsGroupError` or `ContainsArrayError` when something is there and not `overwrite`."""
+    """Create a group.
+
+    Raises `ContainsGroupError` or `ContainsArrayError` when a node exists there and not `overwrite`.
+    """
     where, here, _ = locate(store, path, "w" if overwrite else None, storage_options)
     number = format_of_new(store, zarr_format)
     return (yield from Group._create_steps(where, here, number, attributes, overwrite))
@@ -214,7 +217,7 @@ def group(
     storage_options: Mapping[str, Any] | None = None,
     zarr_version: int | None = None,
 ) -> Steps[Group]:
-    """Open a group, creating it if it is missing; with `overwrite` replace what is there.
+    """Open a group, creating it if it is missing; with `overwrite` replace the node there.
 
     `cache_attrs`, `synchronizer` and `meta_array` are accepted and have no effect; `chunk_store` must be `store`.
     """

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def sync(coro: Coroutine[Any, Any, T] | T, loop: Any = None, timeout: float | None = None) -> T:
-    """The result of a coroutine, run on a loop of its own; a plain value is returned as it is. `loop` has no effect.
+    """Run a coroutine in a new event loop, and return its result; return any other value unchanged. `loop` has no effect.
 
     Raises `TimeoutError` after `timeout` seconds.
     """
@@ -40,7 +40,7 @@ async def _collected(items: AsyncIterable[T]) -> tuple[T, ...]:
 
 
 def collect_aiterator(data: AsyncIterable[T]) -> tuple[T, ...]:
-    """All items of an asynchronous iterator."""
+    """Collect all items of an asynchronous iterator in a tuple."""
     return sync(_collected(data))
 
 

@@ -1,4 +1,4 @@
-"""A hierarchy as a drawing.
+"""Draw a hierarchy as text.
 
 /
 ├── air (2920, 25, 53) int16
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TreeView:
-    """Prints as a drawing of the hierarchy below a group."""
+    """Draw the hierarchy below a group, as text or HTML."""
 
     def __init__(self, group: Members, *, level: int | None = None, max_nodes: int = 500, plain: bool = False) -> None:
         self._group = group
@@ -27,7 +27,7 @@ class TreeView:
         self._left = max_nodes
 
     def lines(self) -> Iterator[str]:
-        """The drawing, line by line."""
+        """Iterate over the lines of the drawing."""
         self._left = self._max_nodes
         yield self._group.name
         yield from self._below(self._group, "", self._level)

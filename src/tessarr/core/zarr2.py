@@ -21,20 +21,20 @@ from tessarr.stores.path import prefix_of
 
 
 def init_store(store: Any, shape: Any, chunks: Any, **kwargs: Any) -> None:
-    """Create a v1 array in an empty store: the maker that the Zarr v1 specification's example uses.
+    """Create a v1 array in an empty store, as the example of the Zarr v1 specification does.
 
-    `compression` and `compression_opts` are v1's words; with ``zarr_format=2`` or ``3`` a newer format is made.
+    `compression` and `compression_opts` are v1's names; with ``zarr_format=2`` or ``3`` the array has a newer format.
     """
     create(shape, store=store, chunks=chunks, zarr_format=kwargs.pop("zarr_format", 1), **kwargs)
 
 
 def init_array(store: Any, shape: Any, **kwargs: Any) -> None:
-    """Create an array in a store: `tessarr.create` without its result."""
+    """Create an array in a store, as `tessarr.create` does, and return nothing."""
     create(shape, store=store, **kwargs)
 
 
 def init_group(store: Any, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
-    """Create a group in a store: `tessarr.create_group` without its result."""
+    """Create a group in a store, as `tessarr.create_group` does, and return nothing."""
     create_group(store, path=path, overwrite=overwrite, zarr_format=kwargs.get("zarr_format"))
 
 
@@ -51,7 +51,7 @@ def contains_group(store: Any, path: str | None = None, explicit_only: bool = Tr
 
 
 def listdir(store: Any, path: str | None = None) -> list[str]:
-    """Names of the direct children (keys and prefixes) of `path`, sorted."""
+    """List the names of the direct children (keys and prefixes) of `path`, sorted."""
     where, here, _ = locate(store, path, None)
     prefix = prefix_of(here)
     listing = where.list_dir(prefix)
@@ -73,13 +73,13 @@ def rename(store: Any, src_path: str, dst_path: str) -> None:
 
 
 def getsize(store: Any, path: str | None = None) -> int:
-    """Bytes of all values under `path`."""
+    """Add up the bytes of all values under `path`."""
     where, here, _ = locate(store, path, None)
     return where.getsize_prefix(prefix_of(here))
 
 
 def migrate_1to2(store: Any) -> None:
-    """Turn the v1 array in a store into a v2 array, in place: only documents change, chunks stay as they are."""
+    """Turn the v1 array in a store into a v2 array, in place: documents are rewritten, chunks stay unchanged."""
     from tessarr.core.open import open_array
     from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
 

@@ -182,7 +182,7 @@ def _deliver(
     """Pass each response on to the `ChunkReads` that requested it, and return what they need next."""
     if len(answers) != len(wanted):
         raise StoreError(
-            "fetch returned another number of values than it was asked for",
+            "fetch returned another number of responses than it got requests",
             expected=str(len(wanted)),
             got=str(len(answers)),
         )

@@ -1,4 +1,4 @@
-"""`create_array` and `create`: from arguments to an array in a store."""
+"""Create arrays: `create_array` and `create`."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def create_array(
     keys = _separator_of(where, number) if chunk_key_encoding is None else chunk_key_encoding
     cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys}
     coded = {"filters": filters, "compressors": compressors, "serializer": serializer, "object_codec": object_codec}
-    told = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
+    rest = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
     metadata = new_array_metadata(
-        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, order=order, **cut, **coded, **told
+        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, order=order, **cut, **coded, **rest
     )
     layout = order or chosen.order
     values = data if write_data else None
@@ -80,7 +80,7 @@ def create_array(
 
 
 def _data_shape_dtype(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
-    """`data` as an array-like (or ``None``), and shape and dtype of what is to be created."""
+    """Return `data` as an array-like (or ``None``), and shape and dtype of the new array. Raises `ValueError`."""
     if data is None:
         if shape is None or dtype is None:
             raise ValueError("shape and dtype are needed, or data")
@@ -92,7 +92,7 @@ def _data_shape_dtype(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]
 
 
 def _separator_of(store: Store, zarr_format: int) -> str | None:
-    """What separates indices in the chunk keys of new v2 arrays of a store that has a habit (zarr-python 2's stores)."""
+    """Return the separator that a store of zarr-python 2 sets for the chunk keys of new v2 arrays; ``None``: the default."""
     return getattr(store, "dimension_separator", None) if zarr_format == 2 else None
 
 
@@ -119,10 +119,10 @@ def _create_steps(
 
 
 def refuse_aliasing(source: Array, store: Store, path: str) -> None:
-    """Replacing a node by data that is read from it, or from below or above it, would destroy the data."""
+    """Raise `BaseZarrError` if replacing the node at `path` would delete `source` itself, at, below or above `path`."""
     if overlaps(store, path, source._store, source.path):
         raise BaseZarrError(
-            "an array cannot overwrite the data it is made from",
+            "an array cannot overwrite its own source data",
             store=store.url,
             path=f"/{path}",
             hint="Write to another path, then move it into place",
@@ -163,10 +163,10 @@ def create(
     data: Any = None,
     **more: Any,
 ) -> Steps[Array]:
-    """Create an array by the keywords of zarr-python's older maker, and those of `create_array`.
+    """Create an array by the keywords of zarr-python's older ``create``, and those of `create_array`.
 
-    `chunks`: also ``True`` or ``None`` (automatic) and ``False`` (one chunk). The type is float64 when neither `dtype` nor
-    `data` say another. `synchronizer`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no
+    `chunks`: also ``True`` or ``None`` (automatic) and ``False`` (one chunk). The dtype defaults to that of `data`, or
+    float64. `synchronizer`, `cache_metadata`, `cache_attrs`, `meta_array` and `read_only` are accepted and have no
     effect; `chunk_store` must be `store`.
 
     Raises what `create_array` raises, and `TypeError` for an unknown keyword.
@@ -184,7 +184,7 @@ def create(
 
 
 def _create_as_given_steps(given: dict[str, Any]) -> Steps[Array]:
-    """`create`, its arguments in a dict."""
+    """Create an array as `create` does, from its arguments in a dict."""
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
     write_data = given.pop("write_data", True)

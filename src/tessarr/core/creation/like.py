@@ -1,4 +1,4 @@
-"""Keywords of `create` taken from an array-like."""
+"""Take the keywords of `create` from an array-like."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tessarr.core.creation.metadata import array_like
 
 
 def chunks_of(a: Array) -> Any:
-    """The `chunks` that cut a new array as `a` is cut."""
+    """Return the keyword `chunks` for a new array with the chunk grid of `a`."""
     return a.chunks if a._metadata.chunk_grid.chunk_shape is not None else a._metadata.chunk_grid
 
 
 def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of `create` taken from an array-like, unless given. Codecs are taken within one format only."""
+    """Take keywords of `create` from an array-like, unless given. Codecs are taken within one format only."""
     source = array_like(a)
     taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
     if isinstance(source, Array):

@@ -1,4 +1,4 @@
-"""From what a user asks for to the metadata of a new array: defaults, automatic choices, and one spelling for each."""
+"""Turn the arguments of `create_array` into array metadata: defaults, automatic choices, one normal form per argument."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEFAULT = Default()
 
 
 def array_like(data: Any) -> Any:
-    """`data` if it has a shape and a dtype (it is then read piece by piece), otherwise as a NumPy array."""
+    """Return `data` if it has a shape and a dtype (it is then read box by box), otherwise convert it to a NumPy array."""
     return data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
 
 
@@ -50,17 +50,17 @@ class ArrayConfig:
     """Runtime options of an array; never stored."""
 
     order: str = "C"
-    """Memory layout of the arrays that reading gives."""
+    """Memory layout of the arrays that reading returns: "C" or "F"."""
     write_empty_chunks: bool = False
     read_missing_chunks: bool = True
 
     @property
     def options(self) -> RuntimeOptions:
-        """What engines need of it."""
+        """The options that engines take."""
         return RuntimeOptions(self.write_empty_chunks, self.read_missing_chunks)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a plain dict."""
+        """Convert to a plain dict."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -68,7 +68,7 @@ _IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_by
 
 
 def array_config(given: Any, base: ArrayConfig | None = None, **legacy: Any) -> ArrayConfig:
-    """Runtime options from an `ArrayConfig`, a dict, or ``None``; what is not given comes from `base` or the settings.
+    """Make runtime options from an `ArrayConfig`, a dict, or ``None``; missing options come from `base` or the settings.
 
     Raises `TypeError` for an unknown option.
     """
@@ -111,7 +111,7 @@ def new_array_metadata(
     object_codec: Any = None,
     storage_transformers: Sequence[JSONObject] = (),
 ) -> ArrayMetadata:
-    """The metadata of a new array. Every argument as in `tessarr.create_array`; raises what it raises."""
+    """Make the metadata of a new array. Arguments and errors are those of `tessarr.create_array`."""
     lengths = _shape(shape)
     data_type, filters = _data_type(dtype, object_codec, filters, zarr_format)
     endian = _byteorder(dtype) if zarr_format == 3 else None
@@ -151,7 +151,7 @@ def new_array_metadata(
 
 
 def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) -> tuple[DataType, Any]:
-    """The data type, and the filters: in v1 and v2 with the object codec in front, where there is one."""
+    """Resolve the data type and the filters; in v1 and v2 an object codec becomes the first filter."""
     if hasattr(dtype, "to_native_dtype") and not isinstance(dtype, DataType):
         dtype = dtype.to_json(zarr_format=3)  # a data type of zarr-python
     if zarr_format == 3:
@@ -164,12 +164,12 @@ def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) ->
 
 
 def _report_diagnostics(chain: tuple[Codec, ...]) -> None:
-    """Warn of codecs that were given as JSON in an early form."""
+    """Warn of codecs that were given as JSON of an earlier draft."""
     report(Diagnostic(message) for codec in chain for message in codec.diagnostics)
 
 
 def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
-    """Refuse a chain that cannot encode such chunks; warn of one that makes shards useless."""
+    """Raise for a chain that cannot encode such chunks; warn of codecs that prevent partial reads of shards."""
     bound = BoundChain(chain, spec)
     if bound.shard is not None and not bound.partial:
         message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
@@ -188,7 +188,7 @@ def _older_metadata(
     itemsize: int,
     transformers: Any,
 ) -> ArrayMetadata:
-    """v1 and v2: filters, one compressor, an order."""
+    """Make metadata of v1 or v2, which have filters, one compressor, and an order."""
     from tessarr.metadata.array import DIMENSIONS
     from tessarr.metadata.v2 import chain_from_v2
 
@@ -232,7 +232,7 @@ def _first_chunk(grid: ChunkGrid, shape: Shape) -> Shape:
 
 
 def _grids(shape: Shape, chunks: Any, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
-    """The chunk grid, and the inner chunk shape when there are shards."""
+    """Resolve the chunk grid, and with shards the inner chunk shape."""
     grid = chunks if isinstance(chunks, ChunkGrid) else normalize_chunks(chunks, shape, itemsize)
     if shards is None or shards is False:
         return grid, None
@@ -257,13 +257,13 @@ def _shard_options(shards: Any) -> dict[str, Any]:
 
 
 def _byteorder(dtype: Any) -> str | None:
-    """The byte order a user asked for by giving a dtype in one: a v3 array then stores it so."""
+    """Return the byte order of a dtype given with one: a v3 array stores elements in that order."""
     order = getattr(from_numpy_dtype(dtype), "byteorder", "=")
     return {">": "big", "<": "little"}.get(order)
 
 
 def from_numpy_dtype(dtype: Any) -> Any:
-    """`dtype` as NumPy sees it, or ``None`` where it does not."""
+    """Convert `dtype` to a NumPy dtype, or return ``None`` where NumPy has none."""
     if isinstance(dtype, DataType):
         return dtype.dtype
     try:
@@ -278,7 +278,7 @@ def _chain(
     before = [codec_from(f) for f in ([] if filters in ("auto", None) else _listed(filters))]
     misplaced = [c for c in before if not isinstance(c, ArrayToArray)]
     if misplaced and len(misplaced) == 1 and isinstance(misplaced[0], ArrayToBytes) and serializer in ("auto", None):
-        before.remove(misplaced[0])  # zarr-python 2 habits: a vlen codec given as a filter
+        before.remove(misplaced[0])  # as in zarr-python 2: a vlen codec given as a filter
         serializer = misplaced[0]
     if serializer in ("auto", None):
         serializer = default_serializer(data_type, endian)
@@ -305,7 +305,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
-    """The array → bytes codec that stores a data type when the user names none."""
+    """Choose the array → bytes codec for a data type, when the user gives none."""
     if data_type.itemsize is not None:
         return BytesCodec((endian or "little") if data_type.has_byteorder else None)  # type: ignore[arg-type]
     from tessarr.codecs.array_to_bytes.vlen import VLenBytesCodec, VLenUTF8Codec
@@ -316,18 +316,18 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
         return VLenBytesCodec()
     raise BaseZarrError(
         f"Zarr v3 cannot store {data_type.name}",
-        hint="Use a serializer that can, or zarr_format=2 with an object codec",
+        hint="Use a serializer for this data type, or zarr_format=2 with an object codec",
     )
 
 
 def fill_from(data_type: DataType, value: Any, zarr_format: int) -> Scalar | None:
-    """The fill value that a user gives as `value`."""
+    """Convert a fill value given by a user to a scalar of `data_type`."""
     if value is DEFAULT or (value is None and zarr_format == 3):
         return data_type.default_fill()
     if value is None:
         return None
     if type(value) is int and value == 0 and data_type.dtype.kind in "SUTO":
-        return data_type.default_fill()  # `zeros` of texts and bytes are empty ones, as in NumPy
+        return data_type.default_fill()  # `zeros` of strings and bytes are empty strings, as in NumPy
     try:
         return data_type.cast_fill(value)
     except (TypeError, ValueError, OverflowError) as error:
@@ -351,7 +351,7 @@ def _dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str
 
 
 def _key_encoding(given: Any, default: str, ndim: int) -> ChunkKeyEncoding:
-    """The chunk key encoding that is `given`, for arrays of `ndim` axes. Raises `MetadataValidationError`."""
+    """Resolve the chunk key encoding `given`, for arrays of `ndim` axes. Raises `MetadataValidationError`."""
     encoding = _parse_key_encoding(given, default)
     encoding.template(ndim)
     return encoding
@@ -364,7 +364,7 @@ def _parse_key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
 
     if isinstance(given, ChunkKeyEncoding):
         return given
-    if hasattr(given, "to_dict"):  # one of zarr-python
+    if hasattr(given, "to_dict"):  # an object of zarr-python
         given = given.to_dict()
     if isinstance(given, tuple) and len(given) == 2:  # zarr-python's older spelling: name and separator
         given = {"name": given[0], "separator": given[1]}
@@ -381,7 +381,7 @@ def _parse_key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
 
 
 def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
-    """The id of the v2 object codec, and the filters with it in front."""
+    """Return the id of the v2 object codec, and the filters with that codec in front."""
     from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 
     if object_codec is None:
@@ -393,23 +393,23 @@ def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
 
 
 def _is_text_for(object_codec: str | None, dtype: Any) -> bool:
-    """Whether a text or bytes dtype of fixed length comes with the vlen filter: xarray passes such pairs.
+    """Whether a string or bytes dtype of fixed length is combined with the vlen filter: xarray passes such pairs.
 
-    The array then holds texts of any length; with the fixed dtype in its document no other implementation reads it.
+    The array then holds strings of any length; no other implementation reads it with the fixed dtype in its document.
     """
     kind = {"vlen-utf8": "U", "vlen-bytes": "S"}.get(object_codec or "")
     try:
         return kind is not None and isinstance(dtype, np.dtype | str) and np.dtype(dtype).kind == kind
-    except TypeError:  # a name that is not NumPy's
+    except TypeError:  # a name that NumPy does not have
         return False
 
 
 def _v2_config(codec: Any) -> JSONObject:
-    """The numcodecs configuration of whatever a user passes as a v1 or v2 filter or compressor."""
+    """Convert a v1 or v2 filter or compressor, as a user passes it, to its numcodecs configuration."""
     from tessarr.codecs.numcodecs import v2_config
     from tessarr.codecs.numcodecs.v2 import config_of_v3
 
-    if isinstance(codec, str):  # "zlib", or with the type of ragged rows "vlen-array:<i4"
+    if isinstance(codec, str):  # "zlib", or with the element type of ragged rows "vlen-array:<i4"
         name, _, argument = codec.partition(":")
         codec = {"id": name, "dtype": argument} if argument else {"id": name}
     if isinstance(codec, Mapping) and "name" in codec and "id" not in codec:
@@ -427,7 +427,7 @@ def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | N
     configs = [_v2_config(f) for f in given]
     needed = data_type.object_codec
     if needed and not any(config["id"] == needed for config in configs):
-        rows = getattr(data_type, "data_type", None)  # of ragged arrays
+        rows = getattr(data_type, "data_type", None)  # the element type of ragged arrays
         configs.insert(0, _v2_config(needed if rows is None else f"{needed}:{rows.to_v2()}"))
     return tuple(configs) or None
 
@@ -442,6 +442,6 @@ def _v2_compressor(compressors: Any, zarr_format: int) -> JSONObject | None:
     given = [c for c in _listed(compressors) if c is not None]
     if len(given) > 1:
         raise BaseZarrError(
-            f"Zarr v{zarr_format} has one compressor", got=f"{len(given)} of them", hint="Use zarr_format=3"
+            f"Zarr v{zarr_format} has one compressor", got=f"{len(given)} compressors", hint="Use zarr_format=3"
         )
     return _v2_config(given[0]) if given else None

@@ -1,6 +1,6 @@
-"""N5 containers: opened as groups and arrays, and datasets created in them.
+"""Open N5 containers as groups and arrays, and create datasets in them.
 
-Source: N5 4.0; `tessarr.stores.virtual.n5` says how a container becomes a store.
+Source: N5 4.0; `tessarr.stores.virtual.n5` describes how a container is read as a store.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ def open_n5(
     """Open an N5 container, or the group or dataset at `path` in it.
 
     `store` is a path, a URL, a mapping or a store. `axis_order` is ``"C"`` for arrays whose slowest axis comes first, as
-    zarr-python 2 and z5py show them, or ``"F"`` for N5's own order, as Java, TensorStore and Neuroglancer do. `mode` as in
-    `tessarr.open`. A URL that ends in ``|n5:`` opens the same with `tessarr.open`, in C order.
+    in zarr-python 2 and z5py, or ``"F"`` for the order in N5's metadata, as in Java, TensorStore and Neuroglancer. `mode`
+    is that of `tessarr.open`. A URL that ends in ``|n5:`` opens the same container with `tessarr.open`, in C order.
 
-    Raises `NodeNotFoundError`, and `MetadataValidationError` for a dataset that is not of numbers, or is malformed.
+    Raises `NodeNotFoundError`, and `MetadataValidationError` for a dataset whose type is not numeric, or whose document is
+    malformed.
 
     >>> import tessarr
     >>> container = {"a/attributes.json": b'{"dimensions": [4, 6], "blockSize": [2, 3], "dataType": "uint8",'
@@ -83,7 +84,7 @@ def create_n5(
     ``None``, or gzip, zlib, bz2, lzma, zstd, blosc or ``tessarr.lz4java`` (N5's lz4), as an object, a name or JSON. Blocks at
     the edge are stored whole. `dimension_names` become the attribute ``axes``, in N5's order.
 
-    Raises `MetadataValidationError` for what N5 cannot say, `ContainsArrayError`, `ContainsGroupError`.
+    Raises `MetadataValidationError` for metadata that N5 cannot express, `ContainsArrayError`, `ContainsGroupError`.
 
     >>> import tessarr
     >>> values = {}

@@ -1,4 +1,4 @@
-"""Shorthands: arrays like NumPy's makers, saving and loading, whole hierarchies at once."""
+"""Shorthands: NumPy's creation functions, saving and loading, whole hierarchies at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def array(data: Any, **kwargs: Any) -> Array:
 
 
 def empty(shape: Any, **kwargs: Any) -> Array:
-    """Create an array whose content is of no interest yet (it reads as the default fill value)."""
+    """Create an array without writing values; elements read as the default fill value."""
     return create(shape, **kwargs)
 
 
@@ -49,22 +49,22 @@ def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
 
 
 def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
-    """`empty` with the shape, dtype, chunks and codecs of `a`."""
+    """Create an array as `empty` does, with the shape, dtype, chunks and codecs of `a`."""
     return create(**like(a, zarr_format, kwargs))
 
 
 def zeros_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
-    """`zeros` with the shape, dtype, chunks and codecs of `a`."""
+    """Create an array of zeros with the shape, dtype, chunks and codecs of `a`."""
     return create(**like(a, zarr_format, {"fill_value": 0, **kwargs}))
 
 
 def ones_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
-    """`ones` with the shape, dtype, chunks and codecs of `a`."""
+    """Create an array of ones with the shape, dtype, chunks and codecs of `a`."""
     return create(**like(a, zarr_format, {"fill_value": 1, **kwargs}))
 
 
 def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
-    """`full` with the shape, dtype, chunks, codecs and, unless given, fill value of `a`."""
+    """Create an array with the shape, dtype, chunks, codecs and, unless given, fill value of `a`."""
     return create(**like(a, zarr_format, kwargs))
 
 
@@ -94,10 +94,10 @@ def from_array(
     overwrite: bool = False,
     config: Any = None,
 ) -> Array:
-    """Create an array from another, keeping what is not given: "keep" means as in `data` (automatic if it is not ours).
+    """Create an array from another one, with the same chunks, shards and codecs unless given.
 
-    Fill value, attributes and dimension names are kept too. With another `zarr_format`, filters and compressors that it
-    cannot express become automatic.
+    "keep" means as in `data`, or automatic if `data` is not an `Array`. Fill value, attributes and dimension names are kept
+    too. With another `zarr_format`, filters and compressors that the new format cannot express become automatic.
 
     Raises `BaseZarrError` when `overwrite` would destroy `data` itself.
     """
@@ -109,8 +109,8 @@ def from_array(
     codecs = {"filters": filters, "compressors": compressors, "serializer": serializer}
     given = {"chunks": chunks, "shards": shards, **codecs}
     given = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
-    told = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
-    told = {key: kept[key] if value is None else value for key, value in told.items()}
+    rest = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
+    rest = {key: kept[key] if value is None else value for key, value in rest.items()}
     made = create_array(
         store,
         name=name,
@@ -123,7 +123,7 @@ def from_array(
         overwrite=overwrite,
         config=config,
         **given,
-        **told,
+        **rest,
     )
     if write_data:
         write_values(source, made)
@@ -180,7 +180,7 @@ def save_array(
     storage_options: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Store an array-like as an array, replacing what is there; a zip file is closed afterwards."""
+    """Store an array-like as an array, replacing a node that exists there; a zip file is closed afterwards."""
     number = zarr_format or zarr_version
     where, here, _ = locate(store, path, "w", storage_options)
     create(store=where, path=here, data=np.asarray(arr), zarr_format=number, overwrite=True, **kwargs)
@@ -196,7 +196,7 @@ def save_group(
     storage_options: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Store several array-likes in a group: positional ones as ``arr_0`` …, named ones by name."""
+    """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name."""
     if not args and not kwargs:
         raise ValueError("at least one array must be given")
     where, here, _ = locate(store, path, "w", storage_options)
@@ -233,7 +233,7 @@ def _close_own(given: Any, store: Any) -> None:
 
 
 def load(store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None) -> Any:
-    """The values at a place as NumPy: an array, or for a group a dict of its members, nested as they are."""
+    """Read an array as a NumPy array, or a group as a dict of its members, nested like the hierarchy."""
     node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
     values = _load(node)
     _close_own(store, node._store)
@@ -247,7 +247,7 @@ def _load(node: Array | Group) -> Any:
 
 
 def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
-    """The hierarchy below a group as a drawing."""
+    """Draw the hierarchy below a group."""
     if not isinstance(grp, Group):
         grp = open_group(grp, mode="r")
     group: Group = grp
@@ -262,9 +262,9 @@ def create_hierarchy(
 ) -> Iterator[tuple[str, Array | Group]]:
     """Create nodes from their metadata: path → `ArrayMetadata`, `GroupMetadata` or a document (v2: with ``attributes``).
 
-    Groups above them that are neither named nor there are created too. Yields ``(path, node)``, parents before children.
+    Missing groups above these nodes are created too. Yields ``(path, node)``, parents before children.
 
-    Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
+    Raises `ContainsArrayError` or `ContainsGroupError` when a named node exists and not `overwrite`.
     """
     where, here, _ = locate(store, None, None)
     for path, whole, metadata in create_nodes(where, here, nodes, overwrite=overwrite):
@@ -275,7 +275,7 @@ def create_hierarchy(
 def consolidate_metadata(
     store: Any, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
 ) -> Steps[Group]:
-    """Write the metadata of everything below a group into one document, and return the group opened with it.
+    """Write the metadata of all nodes below a group into one document. Returns the group opened with that metadata.
 
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
     """
@@ -288,7 +288,7 @@ def consolidate_metadata(
 async def create_hierarchy_async(
     *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
 ) -> list[tuple[str, Array | Group]]:
-    """Call `create_hierarchy` asynchronously; all nodes are there when it returns."""
+    """Create all nodes as `create_hierarchy` does, and list ``(path, node)``."""
     return await async_variant(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))()
 
 

@@ -1,4 +1,4 @@
-"""The keywords of zarr-python's older maker, `create`, in terms of today's."""
+"""Translate the keywords of zarr-python's older ``create`` to those of `create_array`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _NO_EFFECT = [
 
 
 def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Array:
-    """`array` with some members of its v2 document changed, in memory only.
+    """Return `array` with some members of its v2 document changed, in memory only.
 
-    Raises `UnsupportedOperationError` for v3, whose codecs depend on the data type, and `MetadataValidationError` when
-    the metadata makes no sense; that chunks fit it is seen when they are read.
+    Raises `UnsupportedOperationError` for v3, whose codecs depend on the data type, and `MetadataValidationError` for invalid
+    metadata. Whether stored chunks match the metadata is checked only when they are read.
     """
     import numpy as np
 
@@ -62,7 +62,7 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
 
 
 def set_fill_value(array: Array, value: Any) -> None:
-    """State another fill value; elements never written read as that from then on. Raises `ReadOnlyError`."""
+    """Replace the stored fill value, as which elements never written are read. Raises `ReadOnlyError`."""
     from tessarr.core.asynchronous.sans_io import run_steps
     from tessarr.core.creation.metadata import fill_from
     from tessarr.core.stored import metadata_io
@@ -97,14 +97,14 @@ _KNOWN = frozenset(
 
 
 def check_keywords(given: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for a keyword that `create` does not know, also where nothing is created."""
+    """Raise `TypeError` for a keyword that `create` does not have, also where nothing is created."""
     unknown = given.keys() - _KNOWN - {*_NO_EFFECT}
     if unknown:
         raise TypeError(f"unknown keywords {sorted(unknown)}")
 
 
 def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keywords for `new_array_metadata`, and runtime options, from the keywords of `create`.
+    """Split the keywords of `create` into keywords of `new_array_metadata` and runtime options.
 
     Raises `TypeError` for an unknown keyword.
     """
@@ -146,7 +146,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
 
 
 def _compressors(rest: dict[str, Any]) -> Any:
-    """One value from ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts``."""
+    """Merge ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts`` into one value."""
     given = rest.pop("compressors", "auto")
     single = rest.pop("compressor", "auto")
     compression = rest.pop("compression", None)

@@ -1,4 +1,4 @@
-"""Making arrays in a group."""
+"""Create arrays in a group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessarr.errors import ContainsGroupError
 
 
 class ArrayCreation(Members):
-    """Creating arrays in a group. `Group` inherits it."""
+    """Create arrays in a group. Base of `Group`."""
 
     @sans_io
     def create_array(
@@ -106,7 +106,7 @@ class ArrayCreation(Members):
         object_codec: Any = None,
         **kwargs: Any,
     ) -> Steps[Array]:
-        """`create_array`, also with the older keywords of `tessarr.create`, and with its defaults."""
+        """Create an array below this group, with the keywords and defaults of `tessarr.create`."""
         self._will_change()
         creating = steps_of(create)(
             store=self._store,
@@ -140,9 +140,9 @@ class ArrayCreation(Members):
     def require_array(
         self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, config: Any = None, **kwargs: Any
     ) -> Steps[Array]:
-        """The array `name`, created if it is missing.
+        """Open the array `name`, creating it if it is missing.
 
-        Raises `TypeError` when the array there has another shape, or a dtype that cannot be cast safely to `dtype` (with
+        Raises `TypeError` when the existing array has another shape, or a dtype that cannot be cast safely to `dtype` (with
         `exact`: another dtype), `ContainsGroupError` when a group is there.
         """
         found = yield from self._get_member_steps(name)
@@ -150,7 +150,7 @@ class ArrayCreation(Members):
             make = steps_of(ArrayCreation.create)
             return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))
         if not isinstance(found, Array):
-            raise ContainsGroupError("a group is in the way", store=self._store.url, path=f"/{self._join(name)}")
+            raise ContainsGroupError("a group exists here", store=self._store.url, path=f"/{self._join(name)}")
         wanted = (shape,) if isinstance(shape, int) else tuple(shape)
         if found.shape != wanted:
             raise TypeError(f"array {found.name} has shape {found.shape}, not {wanted}")

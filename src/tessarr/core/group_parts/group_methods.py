@@ -1,4 +1,4 @@
-"""What a group can do that follows from its members and `create_array`: iteration by kind, trees, shorthands, old names."""
+"""Methods of a group that call only its members and `create_array`: iteration by kind, trees, shorthands, old names."""
 
 from __future__ import annotations
 
@@ -22,73 +22,73 @@ R = TypeVar("R")
 
 
 def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[Any, Any, list[R]]]:
-    """The ``_async`` form of what gives an iterator: the same items, as a list."""
+    """Make the async variant of a method that returns an iterator: the same items, as a list."""
 
     @functools.wraps(function)
     def listed(*args: P.args, **kwargs: P.kwargs) -> list[R]:
         return list(function(*args, **kwargs))
 
     made = async_variant(listed)
-    made.__doc__ = f"Call `{function.__name__}` asynchronously; the items as a list."
+    made.__doc__ = f"List the items of `{function.__name__}` asynchronously."
     return made
 
 
 class GroupMethods(ArrayCreation):
-    """Methods that follow from the members of a group and from creating arrays. `Group` inherits it."""
+    """Iterate over members by kind, draw trees, create arrays by shorthands and old names. Base of `Group`."""
 
     # -- by kind -----------------------------------------------------------------------------------------------------
 
     def keys(self) -> Iterator[str]:
-        """Names of the members."""
+        """Iterate over the names of the members."""
         return iter(self)
 
     def values(self) -> Iterator[Array | Group]:
-        """The members."""
+        """Iterate over the members."""
         return (node for _, node in self.members())
 
     def items(self) -> Iterator[tuple[str, Array | Group]]:
-        """Names and members."""
+        """Iterate over ``(name, member)``."""
         return iter(self.members())
 
     def groups(self) -> Iterator[tuple[str, Group]]:
-        """Names and subgroups."""
+        """Iterate over ``(name, subgroup)``."""
         return ((name, node) for name, node in self.members() if isinstance(node, self._group))
 
     def group_keys(self) -> Iterator[str]:
-        """Names of the subgroups."""
+        """Iterate over the names of the subgroups."""
         return (name for name, _ in self.groups())
 
     def group_values(self) -> Iterator[Group]:
-        """The subgroups."""
+        """Iterate over the subgroups."""
         return (node for _, node in self.groups())
 
     def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:
-        """Names and arrays; with `recurse` also those further down, each with its own last name."""
+        """Iterate over ``(name, array)``; with `recurse` over arrays at any depth, each with the last name of its path."""
         found = self.members(None if recurse else 0)
         return ((node.basename if recurse else name, node) for name, node in found if isinstance(node, Array))
 
     def array_keys(self, recurse: bool = False) -> Iterator[str]:
-        """Names of the arrays."""
+        """Iterate over the names of the arrays."""
         return (name for name, _ in self.arrays(recurse))
 
     def array_values(self) -> Iterator[Array]:
-        """The arrays."""
+        """Iterate over the arrays."""
         return (node for _, node in self.arrays())
 
     def tree(
         self, expand: bool | None = None, level: int | None = None, *, max_nodes: int = 500, plain: bool = False
     ) -> TreeView:
-        """The hierarchy below as a drawing, `level` levels deep, of at most `max_nodes` nodes."""
+        """Draw the hierarchy below this group, `level` levels deep, with at most `max_nodes` nodes."""
         return TreeView(self, level=level, max_nodes=max_nodes, plain=plain)
 
-    # -- making several ------------------------------------------------------------------------------------------------
+    # -- creating ------------------------------------------------------------------------------------------------------
 
     def require_groups(self, *names: str) -> tuple[Group, ...]:
-        """`require_group` for several names."""
+        """Open several groups, creating those that are missing."""
         return tuple(self.require_group(name) for name in names)
 
     def create_groups(self, *names: str, overwrite: bool = False) -> tuple[Group, ...]:
-        """`create_group` for several names."""
+        """Create several groups."""
         return tuple(self.create_group(name, overwrite=overwrite) for name in names)
 
     def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
@@ -101,7 +101,7 @@ class GroupMethods(ArrayCreation):
         return self.create(name, data=data, **kwargs)
 
     def empty(self, name: str, shape: Any, **kwargs: Any) -> Array:
-        """Create an array whose content is of no interest yet (it reads as 0)."""
+        """Create an array without writing values; elements read as 0."""
         return self.create(name, shape=shape, **kwargs)
 
     def zeros(self, name: str, shape: Any, **kwargs: Any) -> Array:
@@ -133,21 +133,21 @@ class GroupMethods(ArrayCreation):
         return self.create(name, **self._like(data, kwargs))
 
     def _like(self, data: Any, given: dict[str, Any]) -> dict[str, Any]:
-        """Keywords of `create` taken from an array-like, unless given; the format is the group's."""
+        """Take keywords of `create` from an array-like, unless given; the format is the group's."""
         return like(data, self.zarr_format, given)
 
     # -- older names -----------------------------------------------------------------------------------------------------
 
     def info_items(self) -> list[tuple[str, str]]:
-        """What `Group.info` shows, as pairs."""
+        """Return the lines of `Group.info` as ``(label, value)`` pairs."""
         return group_info(self).items
 
     def create_dataset(self, name: str, **kwargs: Any) -> Array:
-        """`create`, under the name that h5py and zarr-python 2 use."""
+        """Create an array as `create` does, under the name of h5py and zarr-python 2."""
         return self.create(name, **kwargs)
 
     def require_dataset(self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
-        """`require_array` as h5py and zarr-python 2 have it: `dtype` must be one that the array there can hold safely."""
+        """Open or create an array as h5py and zarr-python 2 do: the existing array must be able to hold `dtype` safely."""
         given = dtype if exact else None
         found = self.require_array(name, shape=shape, dtype=dtype if name not in self else given, exact=exact, **kwargs)
         if dtype is not None and not exact and not fits(dtype, found):
@@ -155,7 +155,7 @@ class GroupMethods(ArrayCreation):
         return found
 
     def pop(self, name: str, *default: Any) -> Any:
-        """Remove a member and return it: what it says of itself stays, its chunks are gone."""
+        """Remove a member and return the node: its metadata stays readable, its chunks are deleted."""
         if default and name not in self:
             return default[0]
         found = self[name]
@@ -163,13 +163,13 @@ class GroupMethods(ArrayCreation):
         return found
 
     def popitem(self) -> tuple[str, Array | Group]:
-        """`pop` of some member, with its name. Raises `KeyError` when there is none."""
+        """Remove a member and return ``(name, node)``. Raises `KeyError` for an empty group."""
         for name in self:
             return name, self.pop(name)
         raise KeyError("the group has no members")
 
     def setdefault(self, name: str, default: Any = None) -> Array | Group:
-        """The member `name`; if there is none, an array of `default`."""
+        """Open the member `name`; if it is missing, store `default` as an array."""
         if name not in self:
             self[name] = default
         return self[name]

@@ -1,4 +1,4 @@
-"""The members of a group: finding, listing, removing and moving them."""
+"""Find, list, remove and move the members of a group."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Members(Node):
     _metadata: GroupMetadata
     _read_only: bool
     _group: ClassVar[type[Group]]
-    """`Group`, which stands above this class and enters itself here."""
+    """`Group`, which `core/group.py` assigns here: a higher module than this one."""
 
     @classmethod
     def _make(cls, store: Store, path: str, metadata: GroupMetadata, *, read_only: bool) -> Self:
-        """A group whose metadata is known already."""
+        """Make a group from known metadata, without reading or writing."""
         self = cls.__new__(cls)
         self._store = store
         self._path = path
@@ -56,12 +56,12 @@ class Members(Node):
 
     @classmethod
     def _of(cls, store: Store, path: str, metadata: NodeMetadata) -> Array | Self:
-        """The node that was created at `path`."""
+        """Make the node that was created at `path` with `metadata`."""
         if isinstance(metadata, GroupMetadata):
             return cls._make(store, path, metadata, read_only=False)
         return Array._opened(store, path, metadata, read_only=False, config=array_config(None))
 
-    # -- what it is --------------------------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------------------------
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -70,7 +70,7 @@ class Members(Node):
 
     @property
     def zarr_format(self) -> int:
-        """2 or 3."""
+        """The Zarr format: 2 or 3."""
         return self._metadata.zarr_format
 
     @property
@@ -85,12 +85,12 @@ class Members(Node):
 
     @property
     def info(self) -> GroupInfo:
-        """A readable summary, without looking at members."""
+        """A readable summary, without reading members."""
         return group_info(self)
 
     @sans_io
     def info_complete(self) -> Steps[GroupInfo]:
-        """`info` with the number of members."""
+        """Summarise the group as `info` does, with the number of members."""
         return group_info(self, [isinstance(node, Array) for _, node in (yield from self._walk_members_steps(None))])
 
     # -- members -----------------------------------------------------------------------------------------------------
@@ -117,14 +117,14 @@ class Members(Node):
         return (yield from metadata_io.read_nodes_steps(self._store, [path], self._metadata.zarr_format))[0]
 
     def _get_member_steps(self, path: str) -> Steps[Array | Group | None]:
-        """The member at `path`, or ``None``."""
+        """Open the member at `path`, or return ``None``."""
         whole = self._join(path)
         metadata = yield from self._read_member_steps(whole)
         return None if metadata is None else self._open(whole, metadata)
 
     @sans_io
     def __getitem__(self, path: str) -> Steps[Array | Group]:
-        """The member at `path`, which may lead down several groups. Raises `KeyError`."""
+        """Open the member at `path`, which may lead down several groups. Raises `KeyError`."""
         if not isinstance(path, str):
             raise TypeError(f"a member's path is a string, got {path!r}")
         found = yield from self._get_member_steps(path)
@@ -134,7 +134,7 @@ class Members(Node):
 
     @sans_io
     def get(self, path: str, default: Any = None) -> Steps[Any]:
-        """The member at `path`, or `default`."""
+        """Open the member at `path`, or return `default`."""
         try:
             return (yield from steps_of(Members.__getitem__)(self, path))
         except KeyError:
@@ -142,7 +142,7 @@ class Members(Node):
 
     @sans_io
     def get_array(self, path: str) -> Steps[Array]:
-        """The array at `path`. Raises `ArrayNotFoundError`, also when a group is there."""
+        """Open the array at `path`. Raises `ArrayNotFoundError`, also when a group is there."""
         found = yield from steps_of(Members.get)(self, path)
         if isinstance(found, Array):
             return found
@@ -151,7 +151,7 @@ class Members(Node):
 
     @sans_io
     def get_group(self, path: str) -> Steps[Group]:
-        """The group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
+        """Open the group at `path`. Raises `GroupNotFoundError`, also when an array is there."""
         found = yield from steps_of(Members.get)(self, path)
         if isinstance(found, self._group):
             return found
@@ -171,13 +171,13 @@ class Members(Node):
         yield from metadata_io.delete_node_steps(self._store, self._join(path))
 
     def _read_below_steps(self, max_depth: int | None) -> Steps[list[tuple[str, NodeMetadata]]]:
-        """Path and metadata of every member down to `max_depth`, level by level; of consolidated metadata if it is used."""
+        """Read path and metadata of every member down to `max_depth`, level by level; from consolidated metadata if used."""
         prefix, depth = prefix_of(self._path), max_depth
         if self._metadata.consolidated_metadata is not None:
-            held = self._metadata.consolidated_metadata
-            paths = held.children("") if depth == 0 else held.paths()
+            block = self._metadata.consolidated_metadata
+            paths = block.children("") if depth == 0 else block.paths()
             return [
-                (prefix + path, held.parsed(path, parse_node))
+                (prefix + path, block.parsed(path, parse_node))
                 for path in paths
                 if depth is None or path.count("/") <= depth
             ]
@@ -188,15 +188,15 @@ class Members(Node):
         return [(path, metadata) for path, metadata in read if metadata is not None]
 
     def _child_names_steps(self) -> Steps[list[str]]:
-        """Names of the direct members, sorted."""
+        """List the names of the direct members, sorted."""
         start = len(prefix_of(self._path))
         return sorted(path[start:] for path, _ in (yield from self._read_below_steps(0)))
 
     @sans_io
     def non_members(self) -> Steps[tuple[str, ...]]:
-        """Names with something stored below them that are no members: no document of this format describes them.
+        """List the names of prefixes in this group that are not members: no document of this format describes them.
 
-        Zarr v3.1 has no implicit groups, so what is below such a name is no part of this hierarchy.
+        Zarr v3.1 has no implicit groups, so that values below such a prefix are not part of this hierarchy.
         """
         prefix = prefix_of(self._path)
         (listing,) = yield [store_call(self._store, "list_dir", prefix)]
@@ -207,14 +207,14 @@ class Members(Node):
     def members(
         self, max_depth: int | None = 0, *, use_consolidated_for_children: bool = True
     ) -> Steps[tuple[tuple[str, Array | Group], ...]]:
-        """``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all).
+        """List ``(path relative to this group, member)`` of all members down to `max_depth` (0: direct; ``None``: all).
 
         Raises `ValueError` for a negative `max_depth`.
         """
         return (yield from self._walk_members_steps(max_depth))
 
     def _walk_members_steps(self, max_depth: int | None) -> Steps[tuple[tuple[str, Array | Group], ...]]:
-        """All members down to `max_depth`, those of a group before those of each of its groups."""
+        """List all members down to `max_depth`, those of a group before those of each of its groups."""
         if max_depth is not None and max_depth < 0:
             raise ValueError(f"max_depth must be None or at least 0, got {max_depth}")
         below: dict[str, list[tuple[str, Array | Group]]] = {}
@@ -227,7 +227,7 @@ class Members(Node):
 
     @sans_io
     def nmembers(self, max_depth: int | None = 0) -> Steps[int]:
-        """Number of members down to `max_depth`."""
+        """Count the members down to `max_depth`."""
         return len((yield from self._walk_members_steps(max_depth)))
 
     def __iter__(self) -> Iterator[str]:
@@ -245,14 +245,14 @@ class Members(Node):
             )
 
     def _will_change(self) -> None:
-        """Check that members may be changed; from then on they are read from the store, not from a consolidated copy."""
+        """Require write access, and drop consolidated metadata: members that will change are read from the store."""
         self._require_writable()
         with STATE_LOCK:
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
 
     @sans_io
     def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Self]:
-        """Set several attributes in one write; returns the group."""
+        """Set several attributes in one write. Returns the group."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
 
@@ -271,9 +271,9 @@ class Members(Node):
             self._with_consolidated(None)
 
     def _with_consolidated(self, use: bool | str | None, known: Mapping[str, Buffer | None] | None = None) -> Self:
-        """Use consolidated metadata: if it is there (``None``), or raise (``True``), or not at all (``False``).
+        """Use consolidated metadata if the group has any (``None``), or require it (``True``), or ignore it (``False``).
 
-        `known`: values that were read already, by key.
+        `known`: key → value that was read already. Raises `ValueError` when required consolidated metadata is missing.
         """
         if use is False or (use is None and not self._store.supports_consolidated_metadata):
             return self
@@ -300,16 +300,16 @@ class Members(Node):
 
     @sans_io
     def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> Steps[Group]:
-        """The group `name`, created if it is missing. Raises `ContainsArrayError` when an array is there."""
+        """Open the group `name`, creating it if it is missing. Raises `ContainsArrayError` when an array is there."""
         found = None if overwrite else (yield from self._get_member_steps(name))
         if found is None:
             return (yield from steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs))
         if not isinstance(found, self._group):
-            raise ContainsArrayError("an array is in the way", store=self._store.url, path=f"/{self._join(name)}")
+            raise ContainsArrayError("an array exists here", store=self._store.url, path=f"/{self._join(name)}")
         return found
 
     def move(self, source: str, dest: str) -> None:
-        """Move a member to another path below this group; its keys are copied, then the old ones removed."""
+        """Move a member to another path below this group: copy its keys, then delete the old keys."""
         self._will_change()
         move_node(self._store, self._join(source), self._join(dest))
 
@@ -333,7 +333,7 @@ class Members(Node):
 def _in_order(
     group: Members, below: Mapping[str, Sequence[tuple[str, Array | Group]]]
 ) -> Iterator[tuple[str, Array | Group]]:
-    """Members of a group, then those of each of its groups, with paths relative to it."""
+    """List the members of a group, then those of each of its groups, with paths relative to `group`."""
     yield from below.get(group.path, ())
     for name, member in below.get(group.path, ()):
         if isinstance(member, Members):

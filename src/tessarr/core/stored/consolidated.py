@@ -1,6 +1,6 @@
-"""Consolidated metadata in a store: reading it, writing it, and keeping it in step with every change.
+"""Read and write consolidated metadata in a store, and keep it consistent with every change below.
 
-The documents themselves are `tessarr.metadata.consolidated`'s business (pure); this is the part that reads and writes.
+`tessarr.metadata.consolidated` parses and edits the documents (pure); this module does the I/O.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NOTHING: Mapping[str, Buffer | None] = MappingProxyType({})
 def read_consolidated(
     store: Store, path: str, group: GroupMetadata, key: str | None = None, known: Mapping[str, Buffer | None] = _NOTHING
 ) -> Consolidated | None:
-    """The consolidated metadata of a group whose own document was read; ``None`` when there is none that we can use.
+    """Read the consolidated metadata of a group whose own document was read; ``None`` when there is no usable one.
 
     v3: from the document that was read (no further request); v2: from the key `key` (``.zmetadata`` when not given),
-    unless its value is in `known`.
+    unless the value of that key is in `known`.
     """
     if group.zarr_format == 3:
         diagnostics: list[Diagnostic] = []
@@ -48,7 +48,7 @@ def read_consolidated(
 
 
 def key_of_consolidated(store: Store, path: str, zarr_format: int | None, use: bool | str | None) -> str | None:
-    """The key to read together with a node's documents: v2's consolidated metadata, where a second request costs much."""
+    """Return the key of v2's consolidated metadata, to be read together with a node's documents, for remote stores only."""
     if (
         not isinstance(store, Remote)
         or zarr_format in (1, 3)
@@ -65,12 +65,12 @@ def is_holder(name: str, data: Buffer | None) -> bool:
 
 
 def places_above(path: str) -> list[Holder]:
-    """Where consolidated metadata that tells of `path` may be."""
+    """List the documents at and above `path` that may hold consolidated metadata about `path`."""
     return [(above, name) for above in [*ancestors(path), path] for name in ("zarr.json", V2_KEY)]
 
 
 def holding(places: Sequence[Holder], answers: Sequence[list[Buffer] | None]) -> list[Holder]:
-    """Those of `places` that hold consolidated metadata, by what is there."""
+    """Select those of `places` whose stored value (`answers`, in the same order) holds consolidated metadata."""
     return [place for place, answer in zip(places, answers, strict=True) if answer and is_holder(place[1], answer[0])]
 
 
@@ -82,11 +82,11 @@ def follow_change_steps(
     replaced: bool = False,
     below: Sequence[str] | None = None,
 ) -> Steps[None]:
-    """Enter what is now stored at `path` into the consolidated metadata of every group above it that has some.
+    """Update the consolidated metadata of every group above `path` from the documents now stored at `path`.
 
-    With `replaced` everything that was below `path` is gone, but for what was written at the paths `below`. `known`: where
-    consolidated metadata is, at least above `path`; without it that costs one request, and nothing more where no group is
-    consolidated.
+    With `replaced` all nodes below `path` were deleted, except those written at the paths `below`. `known`: the documents
+    with consolidated metadata, at least above `path`; without `known` finding them costs one request, and nothing more where
+    no group is consolidated.
     """
     paths = [path] if below is None else below
     yield from _follow_steps(store, paths, known, [path] if replaced else [])
@@ -94,13 +94,13 @@ def follow_change_steps(
 
 
 def follow_changes(store: Store, paths: Sequence[str]) -> None:
-    """`follow_change_steps` for many nodes: each document that holds consolidated metadata is changed once."""
+    """Update consolidated metadata above many nodes, each document once. See `follow_change_steps`."""
     run_steps(_follow_steps(store, paths, None, []))
     _follow_outside(store, paths, [])
 
 
 def follow_directory(path: str) -> None:
-    """`follow_change_steps` for a directory that was put in its place as a whole, and everything in it."""
+    """Update consolidated metadata above a directory that was renamed into place as a whole."""
     store = LocalStore(path)
     entries = walk(store)
     if entries:
@@ -109,15 +109,15 @@ def follow_directory(path: str) -> None:
 
 
 def is_staged(path: str) -> bool:
-    """Whether a path leads through a place where tools prepare what is put in its place later."""
+    """Whether a path leads through a staging directory of a tool (``.….partial``)."""
     return any(name.startswith(".") and name.endswith(".partial") for name in path.split("/"))
 
 
 def _follow_outside(store: Store, paths: Sequence[str], gone: Sequence[str]) -> None:
-    """Treat the groups around a directory that was opened by itself as the setting ``consolidated.above_root`` says.
+    """Apply the setting ``consolidated.above_root`` to the groups above the root of a local store.
 
-    ``data.zarr/x`` is a node of ``data.zarr``, whose consolidated metadata does not hold what was written to it. Nothing
-    above the root that was opened is written unless the setting is "update".
+    If ``data.zarr/x`` was opened by itself, the consolidated metadata of ``data.zarr`` lacks changes to ``x``. No document
+    above the root of the store is written unless the setting is "update".
     """
     if not isinstance(store, LocalStore):
         return
@@ -147,18 +147,18 @@ _POLICIES = ("warn", "update", "ignore")
 
 
 def _warn_of_stale(store: LocalStore, inside: str, paths: Sequence[str], gone: Sequence[str]) -> None:
-    """Name each document above the node `inside` whose consolidated metadata differs from what is stored at `paths` now."""
+    """Warn of each document above the node `inside` whose consolidated metadata differs from the documents at `paths`."""
     for entry in read_entries(store, [*ancestors(inside)], ("zarr.json", V2_KEY)):
         for name, data in entry.values.items():
             if not is_holder(name, data):
                 continue
             left = [path[len(entry.prefix) :] for path in gone]
             new = _entered(store, data, entry.prefix + name, name, paths, left)
-            # Compared as parsed: writers differ in how they spell the same entries.
+            # Parsed metadata is compared, because writers serialise equal entries differently.
             if block_of(Entry(entry.path, {name: data})) != block_of(Entry(entry.path, {name: new})):
                 document = os.path.join(store.root, *(entry.prefix + name).split("/"))
                 warn(
-                    f"the consolidated metadata in {document} is stale: it does not hold what was written to "
+                    f"the consolidated metadata in {document} is stale: it lacks changes to "
                     f"{os.path.join(store.root, inside)}, which was opened by itself. Open the node through {store.root}, "
                     'consolidate again, or set consolidated.above_root to "update" or "ignore"',
                     ZarrRuntimeWarning,
@@ -179,7 +179,7 @@ def _follow_steps(
         known = holding(places, answers)
     for place, name in [where for where in places if where in known]:
         prefix = prefix_of(place)
-        # v3 keeps nothing about the group itself
+        # v3 consolidated metadata has no entry for the group itself.
         inside = [path for path in paths if path.startswith(prefix) or (path == place and name == V2_KEY)]
         if not inside:
             continue
@@ -198,7 +198,7 @@ def _follow_steps(
 
 
 def _entered(store: Store, old: Buffer, key: str, name: str, paths: Sequence[str], gone: Sequence[str]) -> Buffer:
-    """The document at `key` with the entries for the nodes at `paths` brought up to date."""
+    """Replace the entries of the nodes at `paths` in the document at `key` by their stored documents."""
     document = formats.loads(name, old, key=key)
     zarr_format = 3 if name == "zarr.json" else 2
     entries = read_entries(store, paths, formats.KEYS[zarr_format].all)

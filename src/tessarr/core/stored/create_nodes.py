@@ -1,4 +1,4 @@
-"""Creating several nodes from their metadata."""
+"""Create several nodes from their metadata."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tessarr.stores.path import ancestors, join, prefix_of
 def create_nodes(
     store: Store, here: str, nodes: Mapping[str, Any], *, overwrite: bool = False
 ) -> Iterator[tuple[str, str, NodeMetadata]]:
-    """Create nodes below `here`, and groups above them that are neither named nor there, parents before children.
+    """Create nodes below `here`, and missing groups above these nodes, parents before children.
 
     `nodes`: path below `here` → metadata or a document. Yields the path below `here`, the path in the store, and the
-    metadata. Raises `ContainsArrayError` or `ContainsGroupError` when a named node is there and not `overwrite`.
+    metadata. Raises `ContainsArrayError` or `ContainsGroupError` when a named node exists and not `overwrite`.
     """
     wanted = {path.strip("/"): _metadata(node) for path, node in nodes.items()}
     wanted = {**_missing_above(store, here, wanted), **wanted}
@@ -32,7 +32,7 @@ def create_nodes(
 
 
 def _missing_above(store: Any, here: str, wanted: Mapping[str, NodeMetadata]) -> dict[str, NodeMetadata]:
-    """Groups for the paths above those in `wanted` where nothing is."""
+    """Make metadata of groups for the paths above `wanted` where no node is stored or wanted."""
     found: dict[str, NodeMetadata] = {}
     for path, node in wanted.items():
         for above in ancestors(path):

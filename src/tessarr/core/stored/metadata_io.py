@@ -1,8 +1,8 @@
-"""Nodes in a store: reading, creating, changing and deleting the metadata documents of one path.
+"""Read, create, change and delete the metadata documents of a node in a store.
 
-Everything that writes metadata goes through here, so that the rules hold in one place: nothing is deleted before its
-replacement is valid and staged, documents are changed under the store's lock by changing only the members meant, and
-ancestors exist.
+This module is the only writer of metadata documents, so that it alone enforces the rules: nothing is deleted before its
+replacement is valid and staged; documents are updated under the store's lock, or by compare-and-swap, and only in the members
+concerned; ancestors exist.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _V3, _V2, _V1 = formats.KEYS[3], formats.KEYS[2], formats.KEYS[1]
 
 
 def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) -> NodeMetadata | None:
-    """The metadata of the node at `path`, or ``None``.
+    """Read the metadata of the node at `path`; ``None`` when there is no node.
 
-    All documents a node may have are asked for at once. Without `zarr_format`, v3 wins over v2 over v1 (which is looked
-    for at a store's root only), with a warning when several are there.
+    All documents that a node may have are requested at once. Without `zarr_format`, v3 wins over v2 over v1 (which is
+    looked for at a store's root only), with a warning when the node has documents of several formats.
     """
     return run_steps(read_nodes_steps(store, [path], zarr_format))[0]
 
@@ -60,16 +60,16 @@ def read_node(store: Store, path: str, zarr_format: ZarrFormat | None = None) ->
 def read_nodes_steps(
     store: Store, paths: Sequence[str], zarr_format: ZarrFormat | None = None, kind: Kind | None = None
 ) -> Steps[list[NodeMetadata | None]]:
-    """`read_node` for several paths, in one request to the store; `kind`: see `read_node_and_key_steps`."""
+    """Read the nodes at several paths in one `fetch`, each as `read_node` does; `kind`: see `read_node_and_key_steps`."""
     return (yield from _read_steps(store, paths, zarr_format, kind, []))[0]
 
 
 def read_node_and_key_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None, key: str | None
 ) -> Steps[tuple[NodeMetadata | None, dict[str, Buffer | None]]]:
-    """`read_node`, and what is at `key` (full; ``None``: nothing is asked for), in one request to the store.
+    """Read a node as `read_node` does, and the value at `key` (full; ``None``: no value), in one `fetch`.
 
-    With `kind` a remote store is not asked for documents that only a node of the other kind has.
+    With `kind` documents that only a node of the other kind has are not requested from a remote store.
     """
     keys = [key] if key else []
     found, beside = yield from _read_steps(store, [path], zarr_format, kind, keys)
@@ -121,9 +121,10 @@ def _names_no_codec(problem: Problem) -> bool:
 def _read_v3_only_steps(
     store: Store, requests: Sequence[Fetch], refusal: StoreError
 ) -> Steps[list[list[Buffer] | None]]:
-    """The answers of a place that refuses what is missing (a bucket that may not be listed), if all nodes are v3.
+    """Fetch only v3 documents from a store that refuses missing keys (a bucket without permission to list).
 
-    A v3 document wins over all others, so that it does not matter whether those are missing or forbidden.
+    A v3 document wins over all others, so that it does not matter whether the others are missing or forbidden. Raises
+    `refusal` unless all nodes are v3.
     """
     wanted = [request for request in requests if request.key.rpartition("/")[2] == _V3.array]
     try:
@@ -138,7 +139,7 @@ def _read_v3_only_steps(
 
 @lru_cache
 def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> tuple[str, ...]:
-    """The documents to ask for. Those that v1 keeps beside an array are left for later: v1 is rare, a request is not free."""
+    """List the documents to request. The attributes of v1 are requested later, because v1 is rare."""
     if zarr_format is None and kind is ArrayMetadata:
         return (_V3.array, _V2.array, str(_V2.attributes), *((_V1.array,) if is_root else ()))
     if zarr_format is None and kind is GroupMetadata:
@@ -149,7 +150,7 @@ def _names(is_root: bool, zarr_format: ZarrFormat | None, kind: Kind | None) -> 
 
 
 def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
-    """The node that the stored documents describe, in `zarr_format` or the newest one, or ``None``."""
+    """Parse the documents of `zarr_format`, or of the newest format among them; ``None`` when there is none."""
     candidates: tuple[ZarrFormat, ...] = (zarr_format,) if zarr_format else (3, 2, 1)
     found = [number for number in candidates if entry.values.keys() & set(formats.KEYS[number][:2])]
     if not found:
@@ -161,7 +162,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
 
 
 def _with_separator(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:
-    """A v2 array that does not say what separates the indices in its chunk keys, as its store says (OGC-02)."""
+    """Apply the store's `dimension_separator` to a v2 array whose document has none (OGC-02)."""
     if (
         isinstance(node, ArrayMetadata)
         and getattr(store, "dimension_separator", None) == "/"
@@ -178,9 +179,9 @@ def _lacks_separator(node: ArrayMetadata) -> bool:
 
 
 def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> None:
-    """Warn when a local v2 array that leaves "." to be assumed has a directory ``0``.
+    """Warn when a local v2 array without `dimension_separator`, which defaults to ".", has a directory ``0``.
 
-    Nested stores of zarr-python used "/" before documents could say so; read with ".", such an array is all fill value.
+    Nested stores of zarr-python used "/" before documents had this member; read with ".", such an array is all fill value.
     """
     root = getattr(store, "root", None)
     if (
@@ -194,14 +195,14 @@ def warn_of_nested_chunks(store: Store, path: str, metadata: ArrayMetadata) -> N
 
 
 def require_node(store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None) -> NodeMetadata:
-    """`read_node`, or the error that says what is there instead. `kind`: `ArrayMetadata`, `GroupMetadata` or either."""
+    """Read a node that must exist. `kind`: `ArrayMetadata`, `GroupMetadata` or either. Raises `NodeNotFoundError`."""
     return run_steps(require_node_steps(store, path, zarr_format, kind))
 
 
 def require_node_steps(
     store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
 ) -> Steps[NodeMetadata]:
-    """The steps of `require_node`."""
+    """Read a node that must exist, as `require_node` does."""
     found = (yield from read_nodes_steps(store, [path], zarr_format, kind))[0]
     return (yield from expect_kind_steps(found, store, path, zarr_format, kind))
 
@@ -209,7 +210,7 @@ def require_node_steps(
 def expect_kind_steps(
     node: NodeMetadata | None, store: Store, path: str, zarr_format: ZarrFormat | None, kind: Kind | None
 ) -> Steps[NodeMetadata]:
-    """`node`, which was read there, or the error that says what is there instead."""
+    """Return `node` if it is of `kind`, else raise the error that names the node at `path`, if any."""
     if node is not None and (kind is None or isinstance(node, kind)):
         return node
     place = {"store": store.url, "path": f"/{path}"}
@@ -231,18 +232,18 @@ def expect_kind_steps(
 
 
 def check_path(path: str, zarr_format: ZarrFormat) -> None:
-    """Every name on `path` must be allowed for a new node. Raises `NodeNameError`."""
+    """Raise `NodeNameError` unless every name on `path` is allowed for a new node."""
     for name in path.split("/") if path else ():
         check_node_name(name, zarr_format)
 
 
 def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> None:
-    """Write a new node, and groups at those of its ancestors that are missing. See `create_node_steps`."""
+    """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     run_steps(create_node_steps(store, path, metadata, overwrite=overwrite))
 
 
 def create_node_steps(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
-    """Write a new node. See `create_documents_steps`."""
+    """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
     documents = _keyed(path, metadata)
     yield from create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite)
@@ -251,20 +252,20 @@ def create_node_steps(store: Store, path: str, metadata: NodeMetadata, *, overwr
 def create_documents_steps(
     store: Store, path: str, zarr_format: ZarrFormat, documents: dict[str, bytes], *, overwrite: bool = False
 ) -> Steps[None]:
-    """Write a new node, or a hierarchy of new nodes, and groups at those of its ancestors that are missing.
+    """Write a new node, or a hierarchy of new nodes, and missing groups above `path`.
 
-    `documents`: full key → value, in the order to write them: what makes the node at `path` exist comes last. With
-    `overwrite` an existing node, and all below it, is replaced once the new documents are stored safely. Keys that belong
+    `documents`: full key → value, in the order of writing: the document that makes the node at `path` exist is the last one.
+    With `overwrite` an existing node, and all below it, is replaced once the new documents are staged. Keys that belong
     to no node are never deleted.
 
-    Raises `ContainsArrayError` or `ContainsGroupError` when something is in the way.
+    Raises `ContainsArrayError` or `ContainsGroupError` when a node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
     around = yield from read_surroundings_steps(store, path)
     existing = around.kinds[path]
     if existing is not None and not overwrite:
         raise _contains_error(existing)(
-            f"{'an array' if existing == 'array' else 'a group'} is in the way",
+            f"{'an array' if existing == 'array' else 'a group'} exists here",
             store=store.url,
             path=f"/{path}",
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
@@ -280,12 +281,12 @@ def create_documents_steps(
 
 
 class Surroundings(NamedTuple):
-    """What is stored at a path and at the groups above it."""
+    """Stored nodes and consolidated metadata at a path and above."""
 
     kinds: dict[str, str | None]
     """Per path: "array" or "group" when any format has a document there, even one that cannot be parsed."""
     holders: list[Holder]
-    """The consolidated documents at and above the path."""
+    """The documents at and above the path that hold consolidated metadata."""
 
 
 def read_surroundings_steps(store: Store, path: str) -> Steps[Surroundings]:
@@ -297,21 +298,21 @@ def read_surroundings_steps(store: Store, path: str) -> Steps[Surroundings]:
 
 
 def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
-    """Full key → serialised document; the document that makes the node exist comes last."""
+    """Serialise the documents of a node: full key → bytes; the document that makes the node exist is the last one."""
     return keyed_documents(path, metadata.documents())
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
-    """Serialise the documents of the node at `path`: full key → bytes, in the order to write them."""
+    """Serialise the documents of the node at `path`: full key → bytes, in the order of writing."""
     prefix = prefix_of(path)
     data = formats.dumps(documents)
     return {prefix + name: data[name] for name in reversed(data)}
 
 
 def replace_documents(store: Store, documents: Iterable[tuple[str, bytes]]) -> list[str]:
-    """Write documents (full key, value) in their order; returns the keys.
+    """Write documents (full key, value) in the given order. Returns the keys.
 
-    If one cannot be written, or `documents` raises, the values that were there before are put back.
+    If a write fails, or `documents` raises, the previous values are restored.
     """
     before: dict[str, Buffer | None] = {}
     try:
@@ -333,9 +334,9 @@ def _contains_error(kind: str) -> type[TessarrError]:
 
 
 def require_ancestors(store: Store, path: str, zarr_format: ZarrFormat) -> None:
-    """Create the groups above `path` that are missing; existing ones are not touched.
+    """Create the missing groups above `path`; existing groups are not written.
 
-    Raises `ContainsArrayError` when one of them is an array.
+    Raises `ContainsArrayError` when a node above `path` is an array.
     """
 
     def steps() -> Steps[None]:
@@ -356,7 +357,7 @@ def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, ar
             )
     group = GroupMetadata(zarr_format=zarr_format)
     documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
-    # Side by side only where a request takes long: elsewhere a crash should leave parents without children.
+    # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
     if documents:
         yield [store_call(store, "set_if_not_exists", *item) for item in documents]
     for ancestor in missing:
@@ -369,7 +370,7 @@ def delete_node(store: Store, path: str) -> None:
 
 
 def delete_node_steps(store: Store, path: str) -> Steps[None]:
-    """The steps of `delete_node`."""
+    """Remove the node at `path` and everything below it, as `delete_node` does."""
     store._check_writable(path)
     yield [store_call(store, "delete_prefix", prefix_of(path))]
     yield from follow_change_steps(store, path, replaced=True)
@@ -378,9 +379,10 @@ def delete_node_steps(store: Store, path: str) -> Steps[None]:
 def change_attributes_steps(
     store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> Steps[NodeMetadata]:
-    """Change the stored attributes of a node, whatever another writer made of them in the meantime.
+    """Update the stored attributes of a node, so that concurrent changes by other writers survive.
 
-    Returns `metadata` with the new attributes.
+    `change` makes the new attributes of the stored ones, and may be called several times. Returns `metadata` with the new
+    attributes.
     """
     keys = formats.KEYS[metadata.zarr_format]
     new: dict[str, Any] = {}
@@ -401,12 +403,12 @@ def change_attributes_steps(
 
 
 def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
-    """Replace some members of an array's stored document and leave all others as they are."""
+    """Replace some members of an array's stored document; all others stay unchanged."""
     run_steps(change_document_steps(store, path, metadata, changes))
 
 
 def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
-    """The steps of `change_document`."""
+    """Replace some members of an array's stored document, as `change_document` does."""
     yield from rewrite_document_steps(store, path, metadata, lambda document: {**document, **changes})
 
 
@@ -419,11 +421,11 @@ def rewrite_document_steps(
     follow: bool = True,
     sent: Callable[[Call], Call] | None = None,
 ) -> Steps[None]:
-    """Replace an array's stored document by what `change` makes of it, in one `update`.
+    """Replace an array's stored document by ``change(document)``, in one `update`.
 
-    `change` may be called several times; what it raises ends the update, and nothing is stored. It is given ``{}``
-    where there is no document any more. Without `follow` consolidated metadata above is left as it is: the change is
-    nothing that readers see. `sent` may make another call of the one that replaces the document.
+    `change` may be called several times; an exception from `change` ends the update, and nothing is stored. `change` gets
+    ``{}`` when there is no document any more. Without `follow` consolidated metadata above stays unchanged: for changes that
+    readers do not see. `sent` may wrap the call of `update`.
     """
     name = formats.KEYS[metadata.zarr_format].array
     yield from _change_steps(
@@ -459,7 +461,7 @@ def _change_steps(
         if follow:
             yield from follow_change_steps(store, path)
         return
-    # What a consolidated document says of a node is in the node's own format.
+    # Consolidated metadata describes nodes of its own format only.
     places = [(above, holder) for above, holder in places_above(path) if (holder == _V3.array) == (name == _V3.array)]
     requests = [Fetch(prefix_of(above) + name) for above, name in places]
     _, answers = yield [update, store_call(store, "fetch", requests)]  # both begin with a round trip
@@ -467,7 +469,7 @@ def _change_steps(
 
 
 def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
-    """Write the documents of everything below the group at `path` into one place, from the truth in the store.
+    """Write the stored documents of all nodes below the group at `path` into one document.
 
     Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.
     """
@@ -475,7 +477,7 @@ def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: 
 
 
 def consolidate_steps(store: Store, path: str, zarr_format: Any, metadata_key: str) -> Steps[None]:
-    """The steps of `consolidate`."""
+    """Write consolidated metadata of the group at `path`, as `consolidate` does."""
     group = yield from require_node_steps(store, path, zarr_format, GroupMetadata)
     names = formats.KEYS[group.zarr_format].all
     entries = yield from walk_below_steps(store, Entry(path, {}), group.zarr_format, names)

@@ -1,4 +1,4 @@
-"""Models read from stores and written to them: documents only, never a chunk.
+"""Read models from stores and write models to stores: metadata documents only, no chunks.
 
 Source: ZEP 6, "Motivation and Scope": create a hierarchy from a definition; evaluate whether one has a structure.
 """
@@ -30,13 +30,13 @@ def from_store(
     zarr_format: ZarrFormat | None = None,
     use_consolidated: bool | None = None,
 ) -> Any:
-    """The model of the node at `path` and all below it: an `ArraySpec` or `GroupSpec` with JSON attributes.
+    """Read the model of the node at `path` and all nodes below: an `ArraySpec` or `GroupSpec` with JSON attributes.
 
-    `store` is a store, a path or URL, or an opened array or group, below which `path` is looked for. With
-    `use_consolidated` ``None`` consolidated metadata is used where there is any, ``True`` requires it, ``False`` reads
-    the nodes themselves. Where both formats have documents v3 is read, unless `zarr_format` says otherwise.
+    `store` is a store, a path or URL, or an opened array or group, to which `path` is relative. With
+    `use_consolidated` ``None`` consolidated metadata is used if there is any, ``True`` requires it, ``False`` reads
+    the nodes themselves. Where a node has documents of both formats v3 is read, unless `zarr_format` is given.
 
-    Raises `NodeNotFoundError`; `MetadataValidationError` (with the node's path) for documents that are no model.
+    Raises `NodeNotFoundError`; `MetadataValidationError` (with the node's path) for invalid documents.
     """
     place, path = _located(store, path, "r")
     try:
@@ -46,7 +46,7 @@ def from_store(
 
 
 def _close(place: Any, given: Any) -> None:
-    """Close a store that was opened here for what was given; a zip archive is published by that."""
+    """Close `place` unless it is the store given by the caller; closing publishes a zip archive."""
     if place is not given and getattr(given, "store", None) is not place:
         place.close()
 
@@ -57,7 +57,7 @@ def _model(store: Store, path: str, zarr_format: ZarrFormat | None, use_consolid
     if found is None or found not in top.formats:
         if not path and store.get("meta") is not None:
             hint = "Migrate it to v2 or v3 first"
-            raise UnsupportedOperationError("the object model has no Zarr v1", path="/", hint=hint)
+            raise UnsupportedOperationError("the object model does not support Zarr v1", path="/", hint=hint)
         raise NodeNotFoundError("no node here", path=f"/{path}", hint="Check the path and the format")
     if use_consolidated is not False and top.is_group(found):
         block = block_of(top if found == 3 else read_entries(store, [path], (consolidated.V2_KEY,))[0])
@@ -88,10 +88,10 @@ def _read_tree(store: Store, top: Entry, zarr_format: ZarrFormat, *, strict: boo
 
 
 def _mixed(path: str, other: int, zarr_format: int, *, strict: bool) -> None:
-    """One hierarchy is of one format (ZOM-24)."""
+    """Raise (`strict`) or warn for a node of another format: a hierarchy has one format (ZOM-24)."""
     if strict:
         hint = f"Give zarr_format={zarr_format} to leave it out, or migrate it"
-        raise MetadataValidationError(f"a v{other} node stands in a v{zarr_format} group", path=f"/{path}", hint=hint)
+        raise MetadataValidationError(f"a v{other} node is in a v{zarr_format} group", path=f"/{path}", hint=hint)
     message = f"/{path} has metadata of Zarr v{other}, not v{zarr_format}; it is left out"
     warn(message, ZarrUserWarning)
 
@@ -105,13 +105,13 @@ def to_store(
     consolidate: bool = False,
     check: bool = True,
 ) -> None:
-    """Create the hierarchy that the model describes: its metadata documents, and nothing else.
+    """Create the hierarchy that the model `spec` describes: its metadata documents, no chunks.
 
-    Everything is checked and serialised before the first write (`check`: each node must be one that can be opened).
-    The root's document is written last, so that the hierarchy appears when it is complete. `consolidate` adds
-    consolidated metadata. With `overwrite`, a node that is there, and everything below it, is replaced once the new
-    documents are stored; without, `ContainsArrayError` or `ContainsGroupError` is raised. Groups above `path` that are
-    missing are created.
+    All documents are serialised before the first write, and with `check` validated so that each node can be opened.
+    The root's document is written last, so that readers see the complete hierarchy or none. `consolidate` adds
+    consolidated metadata. With `overwrite`, an existing node, and everything below it, is replaced once the new
+    documents are staged; without, `ContainsArrayError` or `ContainsGroupError` is raised. Missing groups above `path` are
+    created.
     """
     if check:
         require_valid(spec)

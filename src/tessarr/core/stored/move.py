@@ -1,4 +1,4 @@
-"""Moving a node, and copying the value of one key."""
+"""Move a node, and copy the value of one key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tessarr.stores.path import prefix_of
 
 
 def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool = False) -> int:
-    """Copy the value of one key and return its size; with `dry_run` only return it."""
+    """Copy the value of one key. Returns the size of the value in bytes; with `dry_run` nothing is written."""
     raise_if_cancelled()
     value = source.get(key)
     if value is None:
@@ -24,20 +24,20 @@ def copy_key(source: Store, key: str, dest: Store, new_key: str, dry_run: bool =
 
 
 def move_node(store: Store, source: str, dest: str) -> None:
-    """Move a node and all below it: every key is copied, then the old ones are removed.
+    """Move a node and all nodes below: copy every key, then delete the old keys.
 
-    Raises `NodeNotFoundError` when nothing is at `source`, `ContainsArrayError` or `ContainsGroupError` when
-    something is at `dest`, `BaseZarrError` for a move into itself.
+    Raises `NodeNotFoundError` when there is no node at `source`, `ContainsArrayError` or `ContainsGroupError` when
+    there is one at `dest`, `BaseZarrError` for a move into itself.
     """
     node = metadata_io.read_node(store, source)
     if node is None:
-        raise NodeNotFoundError("nothing to move", store=store.url, path=f"/{source}")
+        raise NodeNotFoundError("no node to move", store=store.url, path=f"/{source}")
     if (dest + "/").startswith(source + "/"):
         raise BaseZarrError("a node cannot be moved into itself", path=f"/{source}", got=f"/{dest}")
     present = metadata_io.read_node(store, dest)
     if present is not None:
         way = ContainsGroupError if type(present).__name__ == "GroupMetadata" else ContainsArrayError
-        raise way("something is at the destination", store=store.url, path=f"/{dest}")
+        raise way("a node exists at the destination", store=store.url, path=f"/{dest}")
     metadata_io.check_path(dest, node.zarr_format)
     metadata_io.require_ancestors(store, dest, node.zarr_format)
     prefix = prefix_of(source)

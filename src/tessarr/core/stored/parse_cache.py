@@ -22,7 +22,7 @@ from tessarr.settings import is_strict
 from tessarr.types import ZarrFormat
 
 _MAX_ENTRIES = 512
-"""One more, and all make room."""
+"""The cache is emptied when it would exceed this size."""
 _MAX_KEY_NBYTES = 4096
 """Large documents (of rectilinear grids) are not cached."""
 _Key: TypeAlias = tuple[ZarrFormat, bool, bytes]
@@ -30,9 +30,9 @@ _cache: dict[_Key, ArrayMetadata] = {}
 
 
 def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
-    """Parse the documents (relative key → JSON) of one node, or return what such documents gave before.
+    """Parse the documents (relative key → JSON) of one node; a cache hit skips parsing.
 
-    Warns of what is unusual about them. Raises `MetadataValidationError`.
+    Warns of unusual documents. Raises `MetadataValidationError`.
     """
     keys = formats.KEYS[zarr_format]
     document: Any = documents.get(keys.array)
@@ -64,7 +64,7 @@ def _is_cacheable(metadata: ArrayMetadata) -> bool:
 
 
 def _own(metadata: ArrayMetadata) -> ArrayMetadata:
-    """Copy the objects of v1 and v2 that could be changed."""
+    """Copy the mutable JSON objects of v1 and v2 metadata, so that no caller changes the cached ones."""
     if metadata.zarr_format == 3:
         return metadata
     compressor, filters, extra = deepcopy((metadata.compressor, metadata.filters, metadata.extra))
@@ -75,7 +75,7 @@ def _key(zarr_format: ZarrFormat, document: Any) -> _Key | None:
     if not isinstance(document, Mapping) or registry.is_extended():
         return None
     rest = {
-        # Floats differ where the text that they were read from does; no document holds bytes.
+        # A float is keyed by its source text, as bytes: no document holds bytes, so that keys stay distinct.
         name: value.text.encode() if isinstance(value, FloatLiteral) else value
         for name, value in document.items()
         if name != "attributes" or zarr_format != 3
@@ -89,7 +89,7 @@ def _key(zarr_format: ZarrFormat, document: Any) -> _Key | None:
 
 
 def parse_document(document: Mapping[str, Any], *, group: bool) -> ArrayMetadata | GroupMetadata:
-    """The metadata of one document, attributes included."""
+    """Parse the metadata in one document, attributes included."""
     number: Any = document.get("zarr_format", 3)
     keys = formats.KEYS[number]
     if number == 3:

@@ -1,7 +1,7 @@
-"""Walk a hierarchy: the stored documents of every node below a path, one wave of requests per level.
+"""Walk a hierarchy: read the stored documents of every node below a path, in one round of requests per level.
 
-The one reader of hierarchies: consolidation, the members of groups, models and tools all use it. Arrays are not listed
-(that is where the chunks are), only groups.
+Consolidation, the members of groups, models and tools all read hierarchies through this module. Only groups are listed, not
+arrays, whose prefixes hold the chunks.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ class Entry:
     """One node as it is stored."""
 
     path: str
-    """From the root of the store; "" is the root."""
+    """Path from the root of the store; "" is the root."""
     values: dict[str, Buffer]
     """The documents: name relative to the node → stored bytes."""
     keys: tuple[str, ...] = ()
-    """Groups only: names of the keys directly in it, documents included."""
+    """Groups only: names of the keys directly in the group, documents included."""
     children: tuple[str, ...] = ()
-    """Groups only: names of the prefixes directly in it, nodes or not."""
+    """Groups only: names of the prefixes directly in the group, nodes or not."""
     _parsed: dict[str, Any] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:
-        """What the keys of the node begin with."""
+        """The prefix of the node's keys."""
         return prefix_of(self.path)
 
     @property
     def formats(self) -> tuple[ZarrFormat, ...]:
-        """The formats in which the node is described, newest first."""
+        """The Zarr formats of the node's documents, newest first."""
         found: list[ZarrFormat] = [3] if "zarr.json" in self.values else []
         found += [2] if self.values.keys() & {".zarray", ".zgroup"} else []
         return tuple([*found, 1] if "meta" in self.values and not found else found)
 
     @property
     def kind(self) -> Literal["array", "group"] | None:
-        """What any format says is here, even by a document that cannot be parsed; ``None`` when there is no node."""
+        """The kind of node by the names of its documents, even of invalid ones; ``None`` when there is no node."""
         if "zarr.json" in self.values:
             return "array" if b'"array"' in bytes(self.values["zarr.json"]) and not self.is_group(3) else "group"
         if self.values.keys() & {".zarray", "meta"}:
@@ -59,17 +59,17 @@ class Entry:
         return "group" if ".zgroup" in self.values else None
 
     def json(self, name: str) -> Any:
-        """The parsed document `name`. Raises `MetadataValidationError` when it is no JSON, `KeyError` when missing."""
+        """Parse the document `name`. Raises `MetadataValidationError` for invalid JSON, `KeyError` when missing."""
         if name not in self._parsed:
             self._parsed[name] = formats.loads(name, self.values[name], key=self.prefix + name)
         return self._parsed[name]
 
     def documents(self, zarr_format: int) -> dict[str, Any]:
-        """The parsed documents of one format: name → JSON. Raises `MetadataValidationError`."""
+        """Parse the documents of one format: name → JSON. Raises `MetadataValidationError`."""
         return {name: self.json(name) for name in formats.KEYS[zarr_format].all if name in self.values}
 
     def is_group(self, zarr_format: int) -> bool:
-        """Whether the documents of a format say that the node is a group; not if they cannot be parsed."""
+        """Whether the documents of a format describe a group; ``False`` if they are invalid."""
         if zarr_format != 3:
             return zarr_format == 2 and ".zarray" not in self.values
         try:
@@ -83,7 +83,7 @@ def walk(
 ) -> list[Entry]:
     """List every node at and below `path`, parents before children; with `zarr_format` only nodes of that format.
 
-    A store that cannot list is walked by its consolidated metadata. Raises `UnsupportedOperationError` when it has none.
+    A store that cannot list is walked by its consolidated metadata. Raises `UnsupportedOperationError` when there is none.
     """
 
     def steps() -> Steps[list[Entry]]:
@@ -108,8 +108,8 @@ def walk_below_steps(
 ) -> Steps[list[Entry]]:
     """List every node below the group `top`, level by level, down to `max_depth` (0: direct members).
 
-    With `zarr_format` only nodes of that format, and no names that it reserves for extensions; with `others` also nodes
-    that have other formats only, but not what is below them.
+    With `zarr_format` only nodes of that format, and no names that the format reserves for extensions; with `others` also
+    nodes that have other formats only, but no nodes below these.
     """
     level = [top]
     blocks: dict[str, consolidated.Consolidated] = {}
@@ -149,14 +149,14 @@ def _is_of_an_extension(entry: Entry) -> bool:
 
 
 def read_entries(store: Store, paths: Sequence[str], names: Sequence[str] = NAMES) -> list[Entry]:
-    """Read the documents of several nodes in one request. See `read_entries_steps`."""
+    """Read the documents of several nodes in one `fetch`. See `read_entries_steps`."""
     return run_steps(read_entries_steps(store, paths, names))
 
 
 def read_entries_steps(
     store: Store, paths: Sequence[str], names: Sequence[str] = NAMES, *, v1: bool = True
 ) -> Steps[list[Entry]]:
-    """Read the documents of several nodes in one request to the store; those of `v1` only at the first path."""
+    """Read the documents of several nodes in one `fetch`; documents of v1 only at the first path, and only with `v1`."""
     if not paths:
         return []
     late = [name for name in names if name not in _V1_NAMES]
@@ -171,7 +171,7 @@ def read_entries_steps(
 
 
 def block_of(entry: Entry) -> consolidated.Consolidated | None:
-    """Parse the consolidated metadata among the documents of a group; ``None`` when it has none that can be used."""
+    """Parse the consolidated metadata among the documents of a group; ``None`` when there is no usable one."""
     if "zarr.json" in entry.values:
         diagnostics: list[Diagnostic] = []
         block = consolidated.parse_v3(entry.json("zarr.json").get(consolidated.FIELD), diagnostics)
@@ -181,10 +181,10 @@ def block_of(entry: Entry) -> consolidated.Consolidated | None:
 
 
 def check_answers(store: Store, answers: Sequence[Any], wanted: int) -> None:
-    """Raise `StoreError` unless `fetch` gave an answer to each request."""
+    """Raise `StoreError` unless `fetch` returned a response to each request."""
     if len(answers) != wanted:
         raise StoreError(
-            "fetch returned another number of values than it was asked for",
+            "fetch returned another number of responses than it got requests",
             store=store.url,
             expected=str(wanted),
             got=str(len(answers)),
@@ -194,7 +194,7 @@ def check_answers(store: Store, answers: Sequence[Any], wanted: int) -> None:
 def _list_groups_steps(
     store: Store, groups: Sequence[Entry], blocks: dict[str, consolidated.Consolidated]
 ) -> Steps[None]:
-    """Fill in `keys` and `children` of groups: one wave of listings."""
+    """Set `keys` and `children` of groups, in one round of listings."""
     if not isinstance(store, List):
         for entry in groups:
             entry.children = tuple(_from_consolidated(store, entry, blocks))
@@ -207,7 +207,7 @@ def _list_groups_steps(
 
 
 def _from_consolidated(store: Store, entry: Entry, blocks: dict[str, consolidated.Consolidated]) -> list[str]:
-    """The children by the group's own consolidated metadata, or by that of the nearest group above."""
+    """List the children by the group's own consolidated metadata, or by that of the nearest group above."""
     block = block_of(entry)
     if block is None:
         above = [path for path in blocks if not path or entry.path.startswith(f"{path}/")]
