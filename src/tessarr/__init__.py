@@ -39,12 +39,13 @@ _HOME = {
     "core.array_parts.read_many": "read_many read_many_async",
     "engine.native.chunk_cache": "chunk_cache_info clear_chunk_cache",
     "core.diagnostics": "print_debug_info set_format",
-    "core.zarr2": "init_store ThreadSynchronizer ProcessSynchronizer",
+    "facade.zarr2.storage": "init_store",
+    "facade.zarr2.sync": "ThreadSynchronizer ProcessSynchronizer",
     "storage": (
         "DirectoryStore NestedDirectoryStore TempStore ZipStore MemoryStore DictStore KVStore LRUStoreCache SQLiteStore "
         "DBMStore LMDBStore RedisStore MongoDBStore FSStore ABSStore N5Store N5FSStore"
     ),
-    "oldcodecs": "blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
+    "facade.zarr2.codecs": "blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType",
 }
 _NAMES = {name: module for module, names in _HOME.items() for name in names.split()}
 _DOORS = frozenset(
@@ -56,7 +57,7 @@ __all__ = sorted(
     [
         name
         for module, names in _HOME.items()
-        if module not in ("core.zarr2", "storage", "oldcodecs")
+        if module != "storage" and not module.startswith("facade.")
         for name in names.split()
     ]
     + ["__version__"]

@@ -1,5 +1,6 @@
-"""zarr-python 2's ``zarr.attrs``."""
+"""zarr-python 2's ``zarr.attrs``; see `tessarr.facade.zarr2.attrs`."""
 
-from tessarr.core.attributes import Attributes
+from tessarr.facade.zarr2 import attrs as _home
+from tessarr.facade.zarr2.attrs import *  # noqa: F403
 
-__all__ = ["Attributes"]
+__all__ = _home.__all__

@@ -1,19 +1,6 @@
-"""zarr-python 2's ``zarr.convenience``: opening, saving, loading and copying."""
+"""zarr-python's ``zarr.convenience``; see `tessarr.facade.zarr3.convenience`."""
 
-from tessarr.core.copy import copy, copy_all, copy_store
-from tessarr.core.creation.shorthands import consolidate_metadata, load, save, save_array, save_group, tree
-from tessarr.core.open import open, open_consolidated  # noqa: A004 - zarr-python's name
+from tessarr.facade.zarr3 import convenience as _home
+from tessarr.facade.zarr3.convenience import *  # noqa: F403
 
-__all__ = [
-    "consolidate_metadata",
-    "copy",
-    "copy_all",
-    "copy_store",
-    "load",
-    "open",
-    "open_consolidated",
-    "save",
-    "save_array",
-    "save_group",
-    "tree",
-]
+__all__ = _home.__all__

@@ -1,31 +1,6 @@
-"""zarr-python 2's ``zarr.creation``: makers of arrays."""
+"""zarr-python's ``zarr.creation``; see `tessarr.facade.zarr3.creation`."""
 
-from tessarr.core.creation.arrays import create
-from tessarr.core.creation.shorthands import (
-    array,
-    empty,
-    empty_like,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    open_like,
-    zeros,
-    zeros_like,
-)
-from tessarr.core.open import open_array
+from tessarr.facade.zarr3 import creation as _home
+from tessarr.facade.zarr3.creation import *  # noqa: F403
 
-__all__ = [
-    "array",
-    "create",
-    "empty",
-    "empty_like",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "open_array",
-    "open_like",
-    "zeros",
-    "zeros_like",
-]
+__all__ = _home.__all__

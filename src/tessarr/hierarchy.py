@@ -1,6 +1,6 @@
-"""zarr-python 2's ``zarr.hierarchy``."""
+"""zarr-python 2's ``zarr.hierarchy``; see `tessarr.facade.zarr2.hierarchy`."""
 
-from tessarr.core.group import Group
-from tessarr.core.open import group, open_group
+from tessarr.facade.zarr2 import hierarchy as _home
+from tessarr.facade.zarr2.hierarchy import *  # noqa: F403
 
-__all__ = ["Group", "group", "open_group"]
+__all__ = _home.__all__

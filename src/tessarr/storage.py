@@ -12,11 +12,12 @@ zarr-python 2's functions on stores.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessarr.core.zarr2 import (
+    from tessarr.facade.zarr2.storage import (
+        ABSStore,
+        FSStore,
         contains_array,
         contains_group,
         getsize,
@@ -89,7 +90,9 @@ _HOMES = {
     "stores.wrappers.consolidated": "ConsolidatedMetadataStore",
     "stores.virtual.unsupported": "GpuMemoryStore",
     "stores.virtual.n5": "N5FSStore N5Store",
-    "core.zarr2": "listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2",
+    "facade.zarr2.storage": (
+        "ABSStore FSStore listdir rmdir rename getsize contains_array contains_group init_array init_group migrate_1to2"
+    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -116,50 +119,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def FSStore(  # noqa: N802 - the name in zarr-python 2
-    url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: Any
-) -> Store:
-    """Return the store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
-
-    ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
-    ``create`` and ``auto_mkdir`` change nothing; ``normalize_keys``, ``key_separator``, ``exceptions`` and
-    ``missing_exceptions`` are refused unless they say what is the case anyway.
-    """
-    for name in ("check", "create", "auto_mkdir"):
-        storage_options.pop(name, None)
-    for name, defaults in _FSSTORE_OPTIONS.items():
-        if name in storage_options and storage_options.pop(name) not in defaults:
-            raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
-    from tessarr.stores.url import store_from
-
-    store: Any = store_from(url, mode="r" if mode == "r" else None, storage_options=storage_options or None)[0]
-    if dimension_separator is not None:
-        store.dimension_separator = dimension_separator
-    return store  # type: ignore[no-any-return]
-
-
-def ABSStore(  # noqa: N802 - the name in zarr-python 2
-    container: str,
-    prefix: str = "",
-    account_name: str | None = None,
-    account_key: str | None = None,
-    *,
-    read_only: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Store:
-    """Return the store in an Azure container, called as zarr-python 2's ``ABSStore``."""
-    from tessarr.stores.remote.open import open_url
-
-    options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}
-    given = {name: value for name, value in options.items() if value is not None}
-    return open_url(f"az://{container}/{prefix}".rstrip("/"), storage_options=given, read_only=read_only)
-
-
-_FSSTORE_OPTIONS: dict[str, tuple[object, ...]] = {
-    "normalize_keys": (False,),
-    "key_separator": (None, "."),
-    "exceptions": (None,),
-    "missing_exceptions": (None,),
-}

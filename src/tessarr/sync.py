@@ -1,5 +1,6 @@
-"""zarr-python 2's ``zarr.sync``: locks that code may ask for by name (tessarr locks by itself)."""
+"""zarr-python 2's ``zarr.sync``; see `tessarr.facade.zarr2.sync`."""
 
-from tessarr.core.zarr2 import ProcessSynchronizer, ThreadSynchronizer
+from tessarr.facade.zarr2 import sync as _home
+from tessarr.facade.zarr2.sync import *  # noqa: F403
 
-__all__ = ["ProcessSynchronizer", "ThreadSynchronizer"]
+__all__ = _home.__all__

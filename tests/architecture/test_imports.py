@@ -17,7 +17,7 @@ FLOORS = {
     2: {"metadata"},
     3: {"indexing", "model", "stores"},
     4: {"engine"},
-    5: {"core", "abc", "api", "buffer", "experimental"},  # the last four are zarr-python's names for what is here
+    5: {"core", "facade", "abc", "api", "buffer", "experimental"},  # the last four are doors to `facade`
     6: {"conventions", "tools"},
     7: {"as_zarr", "cli", "dask", "server", "testing", "xarray", "__init__", "__main__"},
 }

@@ -32,7 +32,7 @@ EXECUTORS = {
     "engine/jobs.py": "the threads of one tool, for what the caller allows",
     "stores/remote/loop.py": "calls that block for coroutines of remote stores, and their callers",
     "codecs/bytes_to_bytes/blosc.py": "one thread, because c-blosc's own threads end the process after a fork",
-    "core/sync.py": "one thread for an event loop, where the caller's has one already",
+    "facade/zarr3/abc/codec.py": "one thread for a codec's coroutine, where the caller's has an event loop already",
 }
 
 

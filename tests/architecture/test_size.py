@@ -58,7 +58,7 @@ SOURCE = ROOT / "src" / "tessarr"
 ROOM_MODULES = 12
 LIST_MODULES = 18
 MIRRORS = {
-    "": {"attrs", "convenience", "creation", "dtype", "hierarchy", "oldcodecs", "storage", "sync"},
+    "": {"attrs", "convenience", "creation", "dtype", "hierarchy", "storage", "sync"},
     "core": {"array_spec", "buffer", "common", "dtype", "sync"},
     "codecs": {"blosc", "bytes", "gzip", "transpose", "zstd"},
 }
@@ -93,10 +93,38 @@ def test_rooms_that_may_hold_more_do() -> None:
     assert [name for name in LISTS if len(modules_in(SOURCE / name)) <= ROOM_MODULES] == []
 
 
+DOORS = [
+    path
+    for path in sorted(SOURCE.rglob("*.py"))
+    if path.relative_to(SOURCE).parts[0] in {"abc", "api", "buffer", "experimental"}
+    or path.relative_to(SOURCE).as_posix().removesuffix(".py") in {
+        "attrs", "convenience", "creation", "dtype", "hierarchy", "sync",
+        "core/array_spec", "core/buffer", "core/common", "core/dtype", "core/sync",
+    }
+]  # fmt: skip
+"""Modules that have a name of zarr-python and re-export what `facade` holds under it."""
+
+
+@pytest.mark.parametrize("path", DOORS, ids=identify)
+def test_names_of_zarr_python_live_in_one_tree(path: Path) -> None:
+    assert len(DOORS) > 20
+    statements = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if not _is_text(node)]
+    for node in statements:
+        if isinstance(node, ast.ImportFrom):
+            own = (path.relative_to(SOURCE).as_posix(), node.module) == ("abc/store.py", "tessarr.stores.base")
+            assert own or str(node.module).startswith("tessarr.facade."), "a door re-exports from the tree"
+        else:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            assert {getattr(target, "id", None) for target in targets} <= {"__all__", "__getattr__"}
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 TOLD_APART = {
     "base": "the contract of what its folder holds",
     "array": "the metadata of an array; the array",
-    "asynchronous": "zarr-python's functions that are awaited; the adapters between stores of both kinds",
     "json": "models as JSON; the data type",
     "group": "the metadata of a group; the group",
     "n5": "documents of N5; a container as a store; opening and creating one",
@@ -107,10 +135,6 @@ TOLD_APART = {
     "gzip": "the codec; zarr-python's name for its module",
     "zstd": "the codec; zarr-python's name for its module",
     "transpose": "the codec; zarr-python's name for its module; transposed selections of the reference engine",
-    "buffer": "zarr-python's contract; zarr-python's name for the module",
-    "dtype": "zarr-python's two names for one module",
-    "sync": "zarr-python's two names for one module; syncing files to the disk",
-    "metadata": "zarr-python's contract; the metadata of a new array",
     "store": "the store that its folder is about",
     "engine": "the engine that its folder is about",
     "open": "of nodes; of stores behind URLs",
@@ -124,7 +148,6 @@ TOLD_APART = {
     "legacy": "documents of old writers: how they are read; how `check` reports them",
     "retry": "the policy; the wrapper",
     "tree": "the drawing; directory trees; the verb",
-    "zarr2": "zarr-python 2's functions; its local stores",
     "v2": "of documents; of chunk keys; of numcodecs' documents",
     "v3": "of documents; of numcodecs' documents",
     "check": "the verb; the rules of OME-Zarr",
@@ -138,8 +161,8 @@ TOLD_APART = {
 
 
 def test_modules_of_one_name_are_told_apart_by_their_folders() -> None:
-    as_zarr = SOURCE / "as_zarr"  # which has the shape of zarr-python, twice
-    paths = [path for path in SOURCE.rglob("*.py") if as_zarr not in path.parents]
+    facade = SOURCE / "facade"  # which has the shape of zarr-python, twice; and the doors to it
+    paths = [path for path in SOURCE.rglob("*.py") if facade not in path.parents and path not in DOORS]
     stems = [path.stem for path in paths if path.stem not in ("__init__", "__main__")]
     several = {stem for stem in stems if stems.count(stem) > 1}
     assert sorted(several - TOLD_APART.keys()) == []

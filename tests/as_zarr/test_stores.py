@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.as_zarr._stores import shaped
-from tessarr.as_zarr.facade.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
-from tessarr.as_zarr.facade.core.sync import SyncMixin, collect_aiterator, sync
-from tessarr.as_zarr.facade.storage import (
+from tessarr.buffer import default_buffer_prototype
+from tessarr.buffer.cpu import Buffer
+from tessarr.errors import ReadOnlyError
+from tessarr.facade.zarr3.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from tessarr.facade.zarr3.core.sync import SyncMixin, collect_aiterator, sync
+from tessarr.facade.zarr3.storage import (
     LocalStore,
     LoggingStore,
     MemoryStore,
@@ -23,10 +25,8 @@ from tessarr.as_zarr.facade.storage import (
     WrapperStore,
     ZipStore,
 )
-from tessarr.as_zarr.facade.storage._common import make_store_path
-from tessarr.buffer import default_buffer_prototype
-from tessarr.buffer.cpu import Buffer
-from tessarr.errors import ReadOnlyError
+from tessarr.facade.zarr3.storage._common import make_store_path
+from tessarr.facade.zarr3.storage._inner import shaped
 from tessarr.stores.shown import shape_with
 
 PROTOTYPE = default_buffer_prototype()

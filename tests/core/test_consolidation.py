@@ -13,10 +13,9 @@ import pytest
 
 import tessarr
 from tessarr import model
-from tessarr.core.zarr2 import rmdir
 from tessarr.errors import ZarrRuntimeWarning
 from tessarr.settings import config
-from tessarr.storage import WrapperStore
+from tessarr.storage import WrapperStore, rmdir
 from tessarr.stores.base import Fetch
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore

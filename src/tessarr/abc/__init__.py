@@ -1,12 +1,5 @@
 """zarr-python's ``zarr.abc``: the contracts that extensions inherit."""
 
-from __future__ import annotations
+from tessarr.facade.lazy import submodules
 
-import importlib
-from types import ModuleType
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in {"buffer", "codec", "metadata", "numcodec", "store"}:
-        return importlib.import_module(f"tessarr.abc.{name}")
-    raise AttributeError(f"module 'tessarr.abc' has no attribute {name!r}")
+__getattr__ = submodules(__name__, "buffer codec metadata numcodec store")

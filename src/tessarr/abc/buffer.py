@@ -1,15 +1,6 @@
-"""zarr-python's ``zarr.abc.buffer``."""
+"""zarr-python's ``zarr.abc.buffer``; see `tessarr.facade.zarr3.abc.buffer`."""
 
-from typing import TypeAlias
+from tessarr.facade.zarr3.abc import buffer as _home
+from tessarr.facade.zarr3.abc.buffer import *  # noqa: F403
 
-import numpy as np
-import numpy.typing as npt
-
-from tessarr.buffer.cpu import Buffer, BufferPrototype, NDBuffer
-
-ArrayLike: TypeAlias = npt.NDArray[np.generic]
-"""What is in a `Buffer`."""
-NDArrayLike: TypeAlias = npt.NDArray[np.generic]
-"""What is in an `NDBuffer`."""
-
-__all__ = ["ArrayLike", "Buffer", "BufferPrototype", "NDArrayLike", "NDBuffer"]
+__all__ = _home.__all__

@@ -1,19 +1,6 @@
-"""zarr-python's ``zarr.abc.metadata``: what has a JSON form."""
+"""zarr-python's ``zarr.abc.metadata``; see `tessarr.facade.zarr3.abc.metadata`."""
 
-from __future__ import annotations
+from tessarr.facade.zarr3.abc import metadata as _home
+from tessarr.facade.zarr3.abc.metadata import *  # noqa: F403
 
-from typing import Protocol, runtime_checkable
-
-from tessarr.types import JSON
-
-
-@runtime_checkable
-class Metadata(Protocol):
-    """Metadata documents, codecs, data types, grids: what `to_dict` turns into JSON."""
-
-    def to_dict(self) -> dict[str, JSON]:
-        """The JSON form."""
-        ...
-
-
-__all__ = ["Metadata"]
+__all__ = _home.__all__

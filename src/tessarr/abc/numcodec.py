@@ -1,27 +1,6 @@
-"""zarr-python's ``zarr.abc.numcodec``: the shape of a numcodecs object."""
+"""zarr-python's ``zarr.abc.numcodec``; see `tessarr.facade.zarr3.abc.numcodec`."""
 
-from __future__ import annotations
+from tessarr.facade.zarr3.abc import numcodec as _home
+from tessarr.facade.zarr3.abc.numcodec import *  # noqa: F403
 
-from typing import Any, Protocol, runtime_checkable
-
-
-@runtime_checkable
-class Numcodec(Protocol):
-    """What is accepted wherever a v2 filter or compressor is: a codec of numcodecs, or one that behaves so."""
-
-    codec_id: str
-
-    def encode(self, buf: Any) -> Any:
-        """Encode a buffer."""
-        ...
-
-    def decode(self, buf: Any, out: Any = None) -> Any:
-        """Decode a buffer."""
-        ...
-
-    def get_config(self) -> Any:
-        """The configuration, with ``id``."""
-        ...
-
-
-__all__ = ["Numcodec"]
+__all__ = _home.__all__

@@ -1,12 +1,5 @@
 """zarr-python's ``zarr.api``: the synchronous functions, and the same as coroutines."""
 
-from __future__ import annotations
+from tessarr.facade.lazy import submodules
 
-import importlib
-from types import ModuleType
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in {"asynchronous", "synchronous"}:
-        return importlib.import_module(f"tessarr.api.{name}")
-    raise AttributeError(f"module 'tessarr.api' has no attribute {name!r}")
+__getattr__ = submodules(__name__, "asynchronous synchronous")

@@ -1,6 +1,6 @@
 """The importer behind `tessarr.as_zarr`: finds the facade's modules under the name ``zarr``, and names their version.
 
-A module ``zarr.x`` is an object of its own that forwards to `tessarr.as_zarr.facade.x` (`AliasModule`). Its ``__path__`` is a
+A module ``zarr.x`` is an object of its own that forwards to `tessarr.facade.zarr3.x` (`AliasModule`). Its ``__path__`` is a
 word that no other importer knows. So ``zarr.x.y`` cannot be loaded a second time from the facade's directory, nor from an
 installed zarr-python, even by an importer that was put before this one, as pytest's is.
 """
@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import tessarr
 
-_FACADES: dict[int, str] = {3: "tessarr.as_zarr.facade", 2: "tessarr.as_zarr.facade2"}
+_FACADES: dict[int, str] = {3: "tessarr.facade.zarr3", 2: "tessarr.facade.zarr2"}
 _VERSIONS: dict[int, str] = {3: tessarr.__version__, 2: "2.18.7"}
 _SPAWNED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawned")
 """The directory of the ``sitecustomize`` that installs the alias as an interpreter starts."""
@@ -218,10 +218,10 @@ def _switch(version: Literal[2, 3] | None) -> None:
 
 
 def _shape(store: Any) -> Any:
-    from tessarr.as_zarr import facade
-    from tessarr.as_zarr._stores import shaped
+    from tessarr.facade.zarr3 import storage
+    from tessarr.facade.zarr3.storage._inner import shaped
 
-    getattr(facade.storage, type(store).__name__, None)  # its class is known once it is imported
+    getattr(storage, type(store).__name__, None)  # its class is known once it is imported
     return shaped(store)
 
 

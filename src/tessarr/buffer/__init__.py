@@ -1,25 +1,7 @@
-"""zarr-python's ``zarr.buffer``, for codecs and stores that were written for it; tessarr passes plain Python buffers."""
+"""zarr-python's ``zarr.buffer``; see `tessarr.facade.zarr3.buffer`."""
 
-from __future__ import annotations
-
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tessarr.buffer.cpu import BufferPrototype
-
-
-def default_buffer_prototype() -> BufferPrototype:
-    """Return the value that zarr-python's ``prototype=`` arguments take; tessarr's functions accept and ignore it."""
-    from tessarr.buffer.cpu import buffer_prototype
-
-    return buffer_prototype
-
-
-def __getattr__(name: str) -> Any:
-    if name == "cpu":
-        return importlib.import_module("tessarr.buffer.cpu")
-    raise AttributeError(f"module 'tessarr.buffer' has no attribute {name!r}")
-
+from tessarr.facade.lazy import submodules
+from tessarr.facade.zarr3.buffer import default_buffer_prototype
 
 __all__ = ["default_buffer_prototype"]
+__getattr__ = submodules(__name__, "cpu")

@@ -1,47 +1,6 @@
-"""zarr-python's ``zarr.core.array_spec``: what its codecs know of a chunk."""
+"""zarr-python's ``zarr.core.array_spec``; see `tessarr.facade.zarr3.core.array_spec`."""
 
-from __future__ import annotations
+from tessarr.facade.zarr3.core import array_spec as _home
+from tessarr.facade.zarr3.core.array_spec import *  # noqa: F403
 
-from dataclasses import dataclass
-from typing import Any
-
-from tessarr.buffer.cpu import BufferPrototype, buffer_prototype
-from tessarr.codecs.base import ChunkSpec
-from tessarr.core.creation.metadata import ArrayConfig
-from tessarr.dtypes.base import DataType
-from tessarr.dtypes.parse import from_numpy
-
-
-@dataclass(frozen=True)
-class ArraySpec:
-    """A chunk: its shape, data type (`tessarr.dtype`), fill value (a scalar), runtime options, and buffer classes."""
-
-    shape: tuple[int, ...]
-    dtype: Any
-    fill_value: Any
-    config: ArrayConfig
-    prototype: BufferPrototype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def order(self) -> str:
-        """Memory layout of the array."""
-        return self.config.order
-
-
-def array_spec(spec: ChunkSpec) -> ArraySpec:
-    """Convert `spec` to zarr-python's class."""
-    return ArraySpec(spec.shape, spec.data_type, spec.fill[()], ArrayConfig(), buffer_prototype)
-
-
-def chunk_spec(spec: ArraySpec) -> ChunkSpec:
-    """Convert `spec` to tessarr's class."""
-    data_type = spec.dtype if isinstance(spec.dtype, DataType) else from_numpy(spec.dtype)
-    return ChunkSpec(tuple(spec.shape), data_type, data_type.cast_fill(spec.fill_value))
-
-
-__all__ = ["ArrayConfig", "ArraySpec"]
+__all__ = _home.__all__

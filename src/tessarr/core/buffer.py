@@ -1,6 +1,6 @@
-"""zarr-python's ``zarr.core.buffer``."""
+"""zarr-python's ``zarr.core.buffer``; see `tessarr.facade.zarr3.core.buffer`."""
 
-from tessarr.buffer import default_buffer_prototype
-from tessarr.buffer.cpu import Buffer, BufferPrototype, NDBuffer, numpy_buffer_prototype
+from tessarr.facade.zarr3.core import buffer as _home
+from tessarr.facade.zarr3.core.buffer import *  # noqa: F403
 
-__all__ = ["Buffer", "BufferPrototype", "NDBuffer", "default_buffer_prototype", "numpy_buffer_prototype"]
+__all__ = _home.__all__

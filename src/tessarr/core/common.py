@@ -1,15 +1,6 @@
-"""zarr-python's ``zarr.core.common``."""
+"""zarr-python's ``zarr.core.common``; see `tessarr.facade.zarr3.core.common`."""
 
-from __future__ import annotations
+from tessarr.facade.zarr3.core import common as _home
+from tessarr.facade.zarr3.core.common import *  # noqa: F403
 
-from typing import TYPE_CHECKING, Any
-
-from tessarr.types import AccessMode as AccessModeLiteral
-from tessarr.types import ZarrFormat
-
-if TYPE_CHECKING:
-    from tessarr.types import JSON
-else:  # annotations join it with other types
-    JSON = Any
-
-__all__ = ["JSON", "AccessModeLiteral", "ZarrFormat"]
+__all__ = _home.__all__

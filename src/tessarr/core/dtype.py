@@ -1,11 +1,6 @@
-"""zarr-python's ``zarr.core.dtype``."""
+"""zarr-python's ``zarr.core.dtype``; see `tessarr.facade.zarr3.dtype`."""
 
-from __future__ import annotations
+from tessarr.facade.zarr3 import dtype as _home
+from tessarr.facade.zarr3.dtype import *  # noqa: F403
 
-from typing import Any
-
-
-def __getattr__(name: str) -> Any:
-    import tessarr.dtype
-
-    return getattr(tessarr.dtype, name)
+__all__ = _home.__all__

@@ -1,12 +1,5 @@
 """zarr-python's ``zarr.experimental``; nothing here is experimental in tessarr."""
 
-from __future__ import annotations
+from tessarr.facade.lazy import submodules
 
-import importlib
-from types import ModuleType
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in {"cache_store"}:
-        return importlib.import_module(f"tessarr.experimental.{name}")
-    raise AttributeError(f"module 'tessarr.experimental' has no attribute {name!r}")
+__getattr__ = submodules(__name__, "cache_store")

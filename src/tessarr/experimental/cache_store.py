@@ -1,5 +1,6 @@
-"""`CacheStore`, under the path that zarr-python documents."""
+"""zarr-python's ``zarr.experimental.cache_store``; see `tessarr.facade.zarr3.experimental.cache_store`."""
 
-from tessarr.stores.wrappers.cache import CacheStore
+from tessarr.facade.zarr3.experimental import cache_store as _home
+from tessarr.facade.zarr3.experimental.cache_store import *  # noqa: F403
 
-__all__ = ["CacheStore"]
+__all__ = _home.__all__

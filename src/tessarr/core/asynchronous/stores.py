@@ -12,8 +12,8 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from tessarr.buffer.cpu import buffer_prototype
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
+from tessarr.facade.zarr3.buffer.cpu import buffer_prototype
 from tessarr.stores.base import ANY, Any_, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.path import check_key
@@ -101,7 +101,7 @@ def _rebuilt(make: Any, arguments: tuple[Any, ...], state: dict[str, Any], read_
 
 
 def _request(part: ByteRange | None) -> ByteRange | None:
-    from tessarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+    from tessarr.facade.zarr3.abc._values import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
     if part is None or isinstance(part, RangeByteRequest | OffsetByteRequest | SuffixByteRequest):
         return part

@@ -1,7 +1,0 @@
-"""zarr-python's ``zarr.abc``."""
-
-from __future__ import annotations
-
-from tessarr.as_zarr.facade._lazy import submodules
-
-__getattr__ = submodules(__name__, "buffer codec metadata numcodec store")

@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.abc.buffer``."""
-
-from tessarr.abc.buffer import *  # noqa: F403

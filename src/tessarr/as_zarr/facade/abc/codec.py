@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.abc.codec``."""
-
-from tessarr.abc.codec import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.abc.metadata``."""
-
-from tessarr.abc.metadata import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.abc.numcodec``."""
-
-from tessarr.abc.numcodec import *  # noqa: F403

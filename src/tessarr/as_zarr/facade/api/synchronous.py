@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.api.synchronous``."""
-
-from tessarr.api.synchronous import *  # noqa: F403

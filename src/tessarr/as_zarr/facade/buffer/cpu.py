@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.buffer.cpu``."""
-
-from tessarr.buffer.cpu import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.core.array_spec``."""
-
-from tessarr.core.array_spec import *  # noqa: F403

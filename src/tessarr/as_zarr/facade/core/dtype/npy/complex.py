@@ -1,5 +1,0 @@
-"""zarr-python's ``zarr.core.dtype.npy.complex``."""
-
-from tessarr.dtype import Complex64, Complex128
-
-__all__ = ["Complex128", "Complex64"]

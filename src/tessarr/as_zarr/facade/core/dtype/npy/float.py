@@ -1,5 +1,0 @@
-"""zarr-python's ``zarr.core.dtype.npy.float``."""
-
-from tessarr.dtype import Float16, Float32, Float64
-
-__all__ = ["Float16", "Float32", "Float64"]

@@ -1,5 +1,0 @@
-"""zarr-python's ``zarr.core.dtype.npy.string``."""
-
-from tessarr.dtype import FixedLengthUTF32, VariableLengthUTF8
-
-__all__ = ["FixedLengthUTF32", "VariableLengthUTF8"]

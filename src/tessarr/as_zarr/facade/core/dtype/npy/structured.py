@@ -1,5 +1,0 @@
-"""zarr-python's ``zarr.core.dtype.npy.structured``."""
-
-from tessarr.dtype import Struct, Structured
-
-__all__ = ["Struct", "Structured"]

@@ -1,5 +1,0 @@
-"""zarr-python's ``zarr.core.dtype.registry``."""
-
-from tessarr.dtype import DataTypeRegistry
-
-__all__ = ["DataTypeRegistry"]

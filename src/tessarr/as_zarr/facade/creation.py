@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.creation``."""
-
-from tessarr.creation import *  # noqa: F403

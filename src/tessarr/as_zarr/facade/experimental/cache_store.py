@@ -1,3 +1,0 @@
-"""zarr-python's ``zarr.experimental.cache_store``."""
-
-from tessarr.experimental.cache_store import *  # noqa: F403

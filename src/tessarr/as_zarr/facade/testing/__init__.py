@@ -1,5 +1,0 @@
-"""zarr-python's ``zarr.testing``, which pytest loads as a plugin where zarr-python is installed; tessarr has no plugin."""
-
-from tessarr.as_zarr.facade._lazy import submodules
-
-__getattr__ = submodules(__name__, "")

@@ -1,3 +1,0 @@
-"""zarr-python 2's ``zarr.sync``."""
-
-from tessarr.sync import *  # noqa: F403

@@ -1,0 +1,37 @@
+"""zarr-python 2's ``zarr``: what ``import zarr`` gives after ``tessarr.as_zarr.install(version=2)``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_SUBMODULES = frozenset("attrs codecs convenience core creation errors hierarchy storage sync".split())  # noqa: SIM905
+_NAMES = {
+    "tessarr.facade.zarr2.storage": (
+        "ABSStore DBMStore DictStore DirectoryStore FSStore KVStore LMDBStore LRUStoreCache MemoryStore MongoDBStore N5FSStore "
+        "N5Store NestedDirectoryStore RedisStore SQLiteStore TempStore ZipStore init_store"
+    ),
+    "tessarr.facade.zarr2.sync": "ProcessSynchronizer ThreadSynchronizer",
+    "tessarr.facade.zarr2.codecs": (
+        "blosc Blosc Zlib BZ2 LZMA LZ4 Zstd GZip Delta FixedScaleOffset Quantize PackBits Categorize AsType"
+    ),
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    from tessarr.facade import zarr3
+
+    if name in zarr3.__all__:
+        return getattr(zarr3, name)
+    raise AttributeError(f"module 'zarr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    from tessarr.facade import zarr3
+
+    return sorted({*zarr3.__all__, *_HOME, *_SUBMODULES})

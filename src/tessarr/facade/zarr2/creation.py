@@ -1,0 +1,3 @@
+"""zarr-python 2's ``zarr.creation``."""
+
+from tessarr.facade.zarr3.creation import *  # noqa: F403

@@ -1,0 +1,146 @@
+"""zarr-python 2's ``zarr.storage``: every store of tessarr by name, and its functions on stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tessarr.storage as _ours
+from tessarr.core.asynchronous.sans_io import run_steps
+from tessarr.core.creation.arrays import create
+from tessarr.core.locate import locate
+from tessarr.core.open import create_group
+from tessarr.core.stored import metadata_io
+from tessarr.core.stored.consolidated import follow_change_steps
+from tessarr.core.stored.move import move_node
+from tessarr.metadata.array import ArrayMetadata
+from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.base import Store
+from tessarr.stores.base import Store as BaseStore
+from tessarr.stores.path import prefix_of
+
+__all__ = [*_ours.__all__, "BaseStore", "init_store"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_compressor":
+        import numcodecs
+
+        return numcodecs.Blosc()
+    return getattr(_ours, name)
+
+
+def init_store(store: Any, shape: Any, chunks: Any, **kwargs: Any) -> None:
+    """Create a v1 array in an empty store, as the example of the Zarr v1 specification does.
+
+    `compression` and `compression_opts` are v1's names; with ``zarr_format=2`` or ``3`` the array has a newer format.
+    """
+    create(shape, store=store, chunks=chunks, zarr_format=kwargs.pop("zarr_format", 1), **kwargs)
+
+
+def init_array(store: Any, shape: Any, **kwargs: Any) -> None:
+    """Create an array in a store, as `tessarr.create` does, and return nothing."""
+    create(shape, store=store, **kwargs)
+
+
+def init_group(store: Any, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
+    """Create a group in a store, as `tessarr.create_group` does, and return nothing."""
+    create_group(store, path=path, overwrite=overwrite, zarr_format=kwargs.get("zarr_format"))
+
+
+def contains_array(store: Any, path: str | None = None) -> bool:
+    """Whether an array is at `path`."""
+    where, here, _ = locate(store, path, None)
+    return isinstance(metadata_io.read_node(where, here), ArrayMetadata)
+
+
+def contains_group(store: Any, path: str | None = None, explicit_only: bool = True) -> bool:  # noqa: ARG001 - theirs
+    """Whether a group is at `path`."""
+    where, here, _ = locate(store, path, None)
+    return isinstance(metadata_io.read_node(where, here), GroupMetadata)
+
+
+def listdir(store: Any, path: str | None = None) -> list[str]:
+    """List the names of the direct children (keys and prefixes) of `path`, sorted."""
+    where, here, _ = locate(store, path, None)
+    prefix = prefix_of(here)
+    listing = where.list_dir(prefix)
+    return sorted([key[len(prefix) :] for key in listing.keys] + [name[len(prefix) : -1] for name in listing.prefixes])
+
+
+def rmdir(store: Any, path: str | None = None) -> None:
+    """Remove every key under `path`."""
+    where, here, _ = locate(store, path, None)
+    where.delete_prefix(prefix_of(here))
+    if here:
+        run_steps(follow_change_steps(where, here, replaced=True))
+
+
+def rename(store: Any, src_path: str, dst_path: str) -> None:
+    """Move a node to another path."""
+    where, src, _ = locate(store, src_path, None)
+    move_node(where, src, locate(store, dst_path, None)[1])
+
+
+def getsize(store: Any, path: str | None = None) -> int:
+    """Add up the bytes of all values under `path`."""
+    where, here, _ = locate(store, path, None)
+    return where.getsize_prefix(prefix_of(here))
+
+
+def migrate_1to2(store: Any) -> None:
+    """Turn the v1 array in a store into a v2 array, in place: documents are rewritten, chunks stay unchanged."""
+    from tessarr.core.open import open_array
+    from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
+
+    old = open_array(store, mode="r+", zarr_format=1)
+    new = old._metadata.with_(zarr_format=2, extra={})
+    metadata_io.replace_documents(old.store, metadata_io.keyed_documents("", new.documents()).items())
+    old.store.delete_many([ARRAY_KEY, ATTRIBUTES_KEY])
+
+
+def FSStore(  # noqa: N802 - the name in zarr-python 2
+    url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: Any
+) -> Store:
+    """Return the store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
+
+    ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
+    ``create`` and ``auto_mkdir`` change nothing; ``normalize_keys``, ``key_separator``, ``exceptions`` and
+    ``missing_exceptions`` are refused unless they say what is the case anyway.
+    """
+    for name in ("check", "create", "auto_mkdir"):
+        storage_options.pop(name, None)
+    for name, defaults in _FSSTORE_OPTIONS.items():
+        if name in storage_options and storage_options.pop(name) not in defaults:
+            raise ValueError(f"FSStore's option {name!r} is not supported; leave it out")
+    from tessarr.stores.url import store_from
+
+    store: Any = store_from(url, mode="r" if mode == "r" else None, storage_options=storage_options or None)[0]
+    if dimension_separator is not None:
+        store.dimension_separator = dimension_separator
+    return store  # type: ignore[no-any-return]
+
+
+def ABSStore(  # noqa: N802 - the name in zarr-python 2
+    container: str,
+    prefix: str = "",
+    account_name: str | None = None,
+    account_key: str | None = None,
+    *,
+    read_only: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Store:
+    """Return the store in an Azure container, called as zarr-python 2's ``ABSStore``."""
+    from tessarr.stores.remote.open import open_url
+
+    options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}
+    given = {name: value for name, value in options.items() if value is not None}
+    return open_url(f"az://{container}/{prefix}".rstrip("/"), storage_options=given, read_only=read_only)
+
+
+_FSSTORE_OPTIONS: dict[str, tuple[object, ...]] = {
+    "normalize_keys": (False,),
+    "key_separator": (None, "."),
+    "exceptions": (None,),
+    "missing_exceptions": (None,),
+}

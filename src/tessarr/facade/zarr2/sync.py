@@ -1,0 +1,39 @@
+"""zarr-python 2's ``zarr.sync``: locks that code may ask for by name (tessarr locks by itself)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+
+class ThreadSynchronizer:
+    """A lock per key for the threads of one process.
+
+    tessarr locks partial writes by itself, for threads and processes; this class is for code that asks for it by name.
+    """
+
+    def __getitem__(self, item: str) -> AbstractContextManager[Any]:
+        from tessarr.stores.locks import KEYED_LOCKS
+
+        return KEYED_LOCKS.hold((id(self), item))
+
+
+class ProcessSynchronizer:
+    """A lock per key for the processes that share the directory `path`. See `ThreadSynchronizer`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __getitem__(self, item: str) -> AbstractContextManager[Any]:
+        return self._hold(item)
+
+    @contextmanager
+    def _hold(self, item: str) -> Iterator[None]:
+        from tessarr.stores.local.store import LocalStore
+
+        with LocalStore(self.path).lock(item):
+            yield
+
+
+__all__ = ["ProcessSynchronizer", "ThreadSynchronizer"]

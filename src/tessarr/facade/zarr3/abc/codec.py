@@ -1,0 +1,242 @@
+"""zarr-python's ``zarr.abc.codec``: the three kinds of codec.
+
+A codec may follow either contract. tessarr's is `tessarr.codecs.base` (``from_json``, ``to_json``, ``encode``, ``decode``).
+zarr-python's is ``from_dict``, ``to_dict``, ``compute_encoded_size``, and the coroutines ``_encode_single`` and
+``_decode_single``, or ``_encode_sync`` and ``_decode_sync``; these pass the buffers of `tessarr.buffer.cpu`. Every codec of
+tessarr is an instance of the class of its kind here.
+
+>>> from tessarr.codecs import GzipCodec
+>>> isinstance(GzipCodec(), BytesBytesCodec), issubclass(GzipCodec, ArrayArrayCodec)
+(True, False)
+
+Limits: there are no pipelines to replace, and nothing is decoded in part but what tessarr knows itself (shards), so that
+`CodecPipeline` and the ``Partial`` mixins are there to be named and inherited, and their methods are never called. A codec
+that stands behind the array → bytes codec gets the spec of a chunk of single bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABCMeta
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, runtime_checkable
+
+import numpy as np
+
+from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
+from tessarr.dtypes.numeric import UInt8
+from tessarr.errors import CodecError
+from tessarr.facade.zarr3.buffer.cpu import Buffer, NDBuffer
+from tessarr.facade.zarr3.core.array_spec import ArraySpec, array_spec, chunk_spec
+from tessarr.types import JSON, AnyArray, JSONObject
+from tessarr.types import Buffer as PlainBuffer
+
+BaseCodec = Codec
+CodecInput: TypeAlias = NDBuffer | Buffer
+CodecOutput: TypeAlias = NDBuffer | Buffer
+
+
+class _OfKind(ABCMeta):
+    """A class that has every codec of its kind as a subclass, whichever contract it follows."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return cls.__subclasscheck__(type(instance))
+
+    def __subclasscheck__(cls, subclass: type[Any]) -> bool:
+        return cls.__dict__.get("kind_base", cls) in subclass.__mro__
+
+
+def _name(self: Codec) -> str:
+    """The v3 name."""
+    return str(self.to_dict()["name"])
+
+
+class _ByZarrPython(Codec, metaclass=_OfKind):
+    """tessarr's contract in terms of zarr-python's."""
+
+    is_fixed_size: bool = False
+    registered_name: str = ""
+    name = property(_name)  # a codec of tessarr's contract says its own
+
+    @classmethod
+    def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
+        """See `Codec.from_json`: zarr-python's ``from_dict`` gets the whole codec object."""
+        own: Any = cls.name
+        data: dict[str, Any] = {"name": own if isinstance(own, str) else cls.registered_name}
+        if cls.from_dict.__func__ is Codec.from_dict.__func__:  # type: ignore[attr-defined]
+            return cls(**configuration)
+        return cls.from_dict(data | ({"configuration": dict(configuration)} if configuration else {}))
+
+    def to_json(self) -> JSONObject:
+        if type(self).to_dict is _ByZarrPython.to_dict:
+            raise TypeError(f"{type(self).__name__} has neither to_json nor to_dict")
+        return self.to_dict()
+
+    def to_dict(self) -> JSONObject:
+        """`to_json`."""
+        return self.to_json()
+
+    def fit(self, spec: ChunkSpec) -> Self:
+        told = array_spec(spec)
+        self.validate(shape=spec.shape, dtype=spec.data_type, chunk_grid=None)
+        return self.evolve_from_array_spec(told)
+
+    # -- zarr-python's contract: what a codec may leave as it is ----------------------------------------------------
+
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
+        """The codec with everything that was left open decided for such chunks."""
+        return self
+
+    def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
+        """What a chunk is once it is encoded."""
+        return chunk_spec
+
+    def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
+        """Raise when the codec cannot serve such chunks."""
+
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+        """Bytes of an encoded chunk. Raises `NotImplementedError` where that depends on the data."""
+        raise NotImplementedError
+
+    def _run(self, which: str, value: Any, spec: ArraySpec) -> Any:
+        now = getattr(self, f"_{which}_sync", None)
+        if now is not None:
+            return now(value, spec)
+        later = getattr(self, f"_{which}_single", None)
+        if later is None:
+            raise TypeError(f"{type(self).__name__} has no method {which}, _{which}_sync or _{which}_single")
+        return _outcome(later(value, spec))
+
+    def _size(self, nbytes: int | None, spec: ArraySpec) -> int | None:
+        try:
+            return None if nbytes is None else self.compute_encoded_size(nbytes, spec)
+        except NotImplementedError:
+            return None
+
+
+class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
+    """Array in, array out."""
+
+    kind_base = ArrayToArray
+
+    def encoded_spec(self, spec: ChunkSpec) -> ChunkSpec:
+        return chunk_spec(self.resolve_metadata(array_spec(spec)))
+
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
+        made: AnyArray = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+        return made
+
+    def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
+        made: AnyArray = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+        return made
+
+
+class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
+    """Array in, bytes out: exactly one in a chain."""
+
+    kind_base = ArrayToBytes
+
+    def encoded_size(self, spec: ChunkSpec) -> int | None:
+        return self._size(spec.nbytes, array_spec(spec))
+
+    def encode(self, chunk: AnyArray, spec: ChunkSpec) -> PlainBuffer:
+        return _bytes_of(self, self._run("encode", NDBuffer(chunk), array_spec(spec)))
+
+    def decode(self, data: PlainBuffer, spec: ChunkSpec) -> AnyArray:
+        made = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
+        if made.shape != spec.shape:
+            raise CodecError("a chunk has another shape", codec=self.name, expected=spec.shape, got=made.shape)
+        return np.asarray(made)
+
+
+class BytesBytesCodec(_ByZarrPython, BytesToBytes):
+    """Bytes in, bytes out: compressors and checksums."""
+
+    kind_base = BytesToBytes
+
+    def encoded_size(self, nbytes: int) -> int | None:
+        return self._size(nbytes, _row_of_bytes(nbytes))
+
+    def encode(self, data: PlainBuffer) -> PlainBuffer:
+        given = Buffer.from_bytes(data)
+        return _bytes_of(self, self._run("encode", given, _row_of_bytes(len(given))))
+
+    def decode(self, data: PlainBuffer, nbytes: int | None) -> PlainBuffer:
+        made = _bytes_of(self, self._run("decode", Buffer.from_bytes(data), _row_of_bytes(nbytes or 0)))
+        if nbytes is not None and made.nbytes != nbytes:
+            expected, got = f"{nbytes} bytes", f"{made.nbytes} bytes"
+            raise CodecError("decoding gave another size", codec=self.name, expected=expected, got=got)
+        return made
+
+
+def _outcome(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a codec's coroutine, in a loop that is its own: codecs also work within loops that run."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
+def _bytes_of(codec: Codec, made: Any) -> memoryview:
+    if made is None:
+        raise CodecError("encoding gave nothing", codec=codec.name, hint="A codec that drops chunks cannot be served")
+    return memoryview(made.as_numpy_array()).cast("B")
+
+
+def _row_of_bytes(nbytes: int) -> ArraySpec:
+    element = UInt8()
+    return array_spec(ChunkSpec((nbytes,), element, element.default_fill()))
+
+
+class ArrayBytesCodecPartialDecodeMixin:
+    """Of a codec that can decode a part of a chunk. tessarr decodes the whole."""
+
+    async def decode_partial(self, batch_info: Any) -> Any:
+        """Never called."""
+        raise NotImplementedError
+
+
+class ArrayBytesCodecPartialEncodeMixin:
+    """Of a codec that can replace a part of a chunk. tessarr encodes the whole."""
+
+    async def encode_partial(self, batch_info: Any) -> None:
+        """Never called."""
+        raise NotImplementedError
+
+
+class CodecPipeline:
+    """zarr-python's way to replace how chunks are read and written; tessarr's is the engine (`Array.engine`)."""
+
+
+@runtime_checkable
+class SupportsSyncCodec(Protocol):
+    """A codec of zarr-python's contract that needs no event loop."""
+
+    def _encode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> Any: ...
+
+    def _decode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> Any: ...
+
+
+class GetResult(TypedDict):
+    """What became of a read."""
+
+    status: Literal["present", "missing"]
+
+
+__all__ = [
+    "ArrayArrayCodec",
+    "ArrayBytesCodec",
+    "ArrayBytesCodecPartialDecodeMixin",
+    "ArrayBytesCodecPartialEncodeMixin",
+    "BaseCodec",
+    "BytesBytesCodec",
+    "Codec",
+    "CodecInput",
+    "CodecOutput",
+    "CodecPipeline",
+    "GetResult",
+    "SupportsSyncCodec",
+]

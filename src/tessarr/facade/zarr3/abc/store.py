@@ -1,0 +1,258 @@
+"""zarr-python's ``zarr.abc.store``: the contract of its stores, whose methods are coroutines.
+
+A user-defined class inherits `Store` and implements ``get``, ``get_partial_values``, ``exists``, ``set``, ``delete``, ``list``,
+``list_prefix``, ``list_dir`` and the three ``supports_…``. tessarr calls it through `tessarr.core.asynchronous.stores`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from typing import Any, Self
+
+from tessarr.core.asynchronous.stores import CoroutineStore
+from tessarr.errors import ReadOnlyError
+from tessarr.facade.zarr3.abc._values import (
+    ByteGetter,
+    ByteRequest,
+    ByteSetter,
+    OffsetByteRequest,
+    RangeByteRequest,
+    SuffixByteRequest,
+    SupportsDeleteSync,
+    SupportsGetSync,
+    SupportsSetSync,
+    SupportsSyncStore,
+    SyncByteGetter,
+    SyncByteSetter,
+    set_or_delete,
+)
+from tessarr.facade.zarr3.buffer import default_buffer_prototype
+from tessarr.stores.base import Store as OurStore
+from tessarr.stores.path import StorePath
+
+
+class Store(ABC):
+    """A map from keys to buffers, asked through coroutines."""
+
+    _read_only: bool = False
+    _is_open: bool = False
+    _path_class: Any = StorePath
+    """`zarr.storage.StorePath`, once that is imported."""
+
+    def __init__(self, *, read_only: bool = False) -> None:
+        """A read-only store refuses writes with `ReadOnlyError`."""
+        self._is_open = False
+        self._read_only = read_only
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return cls
+
+    def __tessarr_place__(self) -> tuple[OurStore, str]:
+        """The tessarr store that calls this one's coroutines, the same one every time, and the path in it."""
+        known: OurStore | None = self.__dict__.get("_tessarr")
+        if known is None:
+            made = CoroutineStore(self)
+            made.given = self
+            known = self.__dict__.setdefault("_tessarr", made)
+        return known, ""
+
+    def __tessarr_path__(self, path: str) -> Any:
+        """The path in this store, as nodes show it."""
+        return self._path_class(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tessarr"}
+
+    @classmethod
+    async def open(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make a store and open it."""
+        store = cls(*args, **kwargs)
+        await store._open()
+        return store
+
+    def with_read_only(self, read_only: bool = False) -> Store:
+        """The same place, read-only or writable. Raises `NotImplementedError` where a class has none."""
+        raise NotImplementedError(f"with_read_only is not implemented for the {type(self).__name__} store type.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    async def _open(self) -> None:
+        if self._is_open:
+            raise ValueError("store is already open")
+        self._is_open = True
+
+    async def _ensure_open(self) -> None:
+        if not self._is_open:
+            await self._open()
+
+    async def is_empty(self, prefix: str) -> bool:
+        """Whether there is no key under `prefix`."""
+        if not self.supports_listing:
+            raise NotImplementedError
+        prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+        async for _ in self.list_prefix(prefix):
+            return False
+        return True
+
+    async def clear(self) -> None:
+        """Remove every key."""
+        if not self.supports_deletes or not self.supports_listing:
+            raise NotImplementedError
+        self._check_writable()
+        await self.delete_dir("")
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._read_only
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ReadOnlyError("store was opened in read-only mode and does not support writing", store=str(self))
+
+    @abstractmethod
+    def __eq__(self, value: object) -> bool:
+        """Whether both are the same place."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @abstractmethod
+    async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
+        """The value of `key` as a ``prototype.buffer``, or the part of it in `byte_range`; ``None`` when there is none."""
+
+    @abstractmethod
+    async def get_partial_values(
+        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Any]:
+        """Parts of several values, in the order asked."""
+
+    @abstractmethod
+    async def exists(self, key: str) -> bool:
+        """Whether `key` has a value."""
+
+    @property
+    @abstractmethod
+    def supports_writes(self) -> bool:
+        """Whether `set` works."""
+
+    @abstractmethod
+    async def set(self, key: str, value: Any) -> None:
+        """Replace the value of `key` by the bytes of a buffer."""
+
+    async def set_if_not_exists(self, key: str, value: Any) -> None:
+        """Set the value of `key` if it has none."""
+        if not await self.exists(key):
+            await self.set(key, value)
+
+    async def _set_many(self, values: Iterable[tuple[str, Any]]) -> None:
+        for key, value in values:
+            await self.set(key, value)
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """Whether `zarr.consolidate_metadata` may write here."""
+        return True
+
+    @property
+    @abstractmethod
+    def supports_deletes(self) -> bool:
+        """Whether `delete` works."""
+
+    @abstractmethod
+    async def delete(self, key: str) -> None:
+        """Remove `key`."""
+
+    @property
+    def supports_partial_writes(self) -> bool:
+        """Always False: parts of values are changed by tessarr's own stores."""
+        return False
+
+    @property
+    @abstractmethod
+    def supports_listing(self) -> bool:
+        """Whether the ``list…`` methods work."""
+
+    @abstractmethod
+    def list(self) -> AsyncIterator[str]:
+        """Every key."""
+
+    @abstractmethod
+    def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        """The keys that begin with `prefix`."""
+
+    @abstractmethod
+    def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """The names right below `prefix`, without it."""
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Remove every key under `prefix`."""
+        if not self.supports_deletes or not self.supports_listing:
+            raise NotImplementedError
+        self._check_writable()
+        prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+        for key in [key async for key in self.list_prefix(prefix)]:
+            await self.delete(key)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._is_open = False
+
+    async def _get_many(
+        self, requests: Iterable[tuple[str, Any, ByteRequest | None]]
+    ) -> AsyncGenerator[tuple[str, Any]]:
+        for key, prototype, byte_range in requests:
+            yield key, await self.get(key, prototype, byte_range)
+
+    async def _get_bytes(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> bytes:
+        value = await self.get(key, prototype or default_buffer_prototype(), byte_range)
+        if value is None:
+            raise FileNotFoundError(key)
+        return bytes(value.to_bytes())
+
+    async def _get_json(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+        return json.loads(await self._get_bytes(key, prototype=prototype, byte_range=byte_range))
+
+    def _get_bytes_sync(self, key: str = "", *, prototype: Any = None, byte_range: ByteRequest | None = None) -> bytes:
+        from tessarr.facade.zarr3.core.sync import sync
+
+        return sync(self._get_bytes(key, prototype=prototype, byte_range=byte_range))
+
+    def _get_json_sync(self, key: str = "", *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+        return json.loads(self._get_bytes_sync(key, prototype=prototype, byte_range=byte_range))
+
+    async def getsize(self, key: str) -> int:
+        """Bytes of the value of `key`. Raises `FileNotFoundError` when there is none."""
+        value = await self.get(key, default_buffer_prototype())
+        if value is None:
+            raise FileNotFoundError(key)
+        return len(value)
+
+    async def getsize_prefix(self, prefix: str) -> int:
+        """Bytes of all values under `prefix`."""
+        prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
+        return sum([await self.getsize(key) async for key in self.list_prefix(prefix)])
+
+
+__all__ = [
+    "ByteGetter",
+    "ByteRequest",
+    "ByteSetter",
+    "OffsetByteRequest",
+    "RangeByteRequest",
+    "Store",
+    "SuffixByteRequest",
+    "SupportsDeleteSync",
+    "SupportsGetSync",
+    "SupportsSetSync",
+    "SupportsSyncStore",
+    "SyncByteGetter",
+    "SyncByteSetter",
+    "set_or_delete",
+]

@@ -1,0 +1,51 @@
+"""Every top-level function as a coroutine that gives `AsyncArray` and `AsyncGroup`, as zarr-python's module does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from tessarr.core.asynchronous.async_array import AsyncArray
+from tessarr.core.asynchronous.async_group import AsyncGroup
+from tessarr.core.asynchronous.async_node import wrapped
+from tessarr.core.creation.shorthands import create_hierarchy_async
+from tessarr.facade.zarr3.api import synchronous
+
+
+def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    twin = getattr(sys.modules[function.__module__], f"{function.__name__}_async")
+
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        return wrapped(await twin(*args, **kwargs))
+
+    call.__doc__ = f"Call `tessarr.{function.__name__}` asynchronously; arrays and groups come as their async forms."
+    return call
+
+
+async def create_hierarchy(
+    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
+    """See `tessarr.create_hierarchy`."""
+    for path, node in await create_hierarchy_async(store=store, nodes=nodes, overwrite=overwrite):
+        yield path, wrapped(node)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") or name not in synchronous.__all__:
+        raise AttributeError(f"module 'tessarr.api.asynchronous' has no attribute {name!r}")
+    value = getattr(synchronous, name)
+    return value if isinstance(value, type) else _coroutine(value)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *synchronous.__all__})
+
+
+__all__ = [
+    "AsyncArray",
+    "AsyncGroup",
+    *(name for name in synchronous.__all__ if name not in ("Array", "Group")),
+]

@@ -1,0 +1,16 @@
+"""zarr-python's ``zarr.codecs.numcodecs._codecs``."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import tessarr.codecs.numcodecs as _ours
+
+__all__ = list(_ours.V3_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_codecs":
+        return importlib.import_module("tessarr.facade.zarr3.codecs.numcodecs._codecs")
+    return getattr(_ours, name)

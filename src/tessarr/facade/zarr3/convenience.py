@@ -1,0 +1,22 @@
+"""zarr-python's ``zarr.convenience``: opening, saving, loading and copying."""
+
+from tessarr.core.copy import copy, copy_all, copy_store
+from tessarr.core.creation.shorthands import consolidate_metadata, load, save, save_array, save_group, tree
+from tessarr.core.open import open, open_array, open_consolidated
+from tessarr.storage import StoreLike
+
+__all__ = [
+    "StoreLike",
+    "consolidate_metadata",
+    "copy",
+    "copy_all",
+    "copy_store",
+    "load",
+    "open",
+    "open_array",
+    "open_consolidated",
+    "save",
+    "save_array",
+    "save_group",
+    "tree",
+]

@@ -1,0 +1,11 @@
+"""zarr-python's ``zarr.core``."""
+
+from __future__ import annotations
+
+from tessarr.facade.lazy import submodules
+
+__getattr__ = submodules(
+    __name__,
+    "_info array array_spec attributes buffer chunk_grids chunk_key_encodings common config dtype group indexing metadata "
+    "sync",
+)

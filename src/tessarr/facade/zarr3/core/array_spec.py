@@ -1,0 +1,47 @@
+"""zarr-python's ``zarr.core.array_spec``: what its codecs know of a chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tessarr.codecs.base import ChunkSpec
+from tessarr.core.creation.metadata import ArrayConfig
+from tessarr.dtypes.base import DataType
+from tessarr.dtypes.parse import from_numpy
+from tessarr.facade.zarr3.buffer.cpu import BufferPrototype, buffer_prototype
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """A chunk: its shape, data type (`tessarr.dtype`), fill value (a scalar), runtime options, and buffer classes."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    fill_value: Any
+    config: ArrayConfig
+    prototype: BufferPrototype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def order(self) -> str:
+        """Memory layout of the array."""
+        return self.config.order
+
+
+def array_spec(spec: ChunkSpec) -> ArraySpec:
+    """`spec` in zarr-python's words."""
+    return ArraySpec(spec.shape, spec.data_type, spec.fill[()], ArrayConfig(), buffer_prototype)
+
+
+def chunk_spec(spec: ArraySpec) -> ChunkSpec:
+    """`spec` in tessarr's words."""
+    data_type = spec.dtype if isinstance(spec.dtype, DataType) else from_numpy(spec.dtype)
+    return ChunkSpec(tuple(spec.shape), data_type, data_type.cast_fill(spec.fill_value))
+
+
+__all__ = ["ArrayConfig", "ArraySpec"]

@@ -1,0 +1,23 @@
+"""zarr-python's ``zarr.core.metadata``."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from tessarr.facade.lazy import submodules
+from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata
+
+ArrayMetadata: TypeAlias = ArrayV2Metadata | ArrayV3Metadata
+ArrayMetadataDict: TypeAlias = dict[str, Any]
+ArrayV2MetadataDict: TypeAlias = dict[str, Any]
+ArrayMetadataJSON_V3: TypeAlias = dict[str, Any]
+
+__all__ = [
+    "ArrayMetadata",
+    "ArrayMetadataDict",
+    "ArrayMetadataJSON_V3",
+    "ArrayV2Metadata",
+    "ArrayV2MetadataDict",
+    "ArrayV3Metadata",
+]
+__getattr__ = submodules(__name__, "common v2 v3")

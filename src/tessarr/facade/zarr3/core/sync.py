@@ -1,0 +1,72 @@
+"""zarr-python's ``zarr.core.sync``: coroutines run to their end, in the background loop that stores are called in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar, overload
+
+from tessarr.core.asynchronous.stores import _loop
+
+T = TypeVar("T")
+
+
+class SyncError(Exception):
+    """A coroutine is to be waited for in the loop that would have to run it."""
+
+
+@overload
+def sync(
+    coro: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None
+) -> T: ...
+@overload
+def sync(coro: T, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> T: ...
+def sync(coro: Any, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> Any:
+    """The result of `coro`, run in `loop` (the background loop when ``None``). Raises `TimeoutError` after `timeout` seconds.
+
+    A plain value is returned as it is. Raises `SyncError` when called in that loop.
+    """
+    if not asyncio.iscoroutine(coro):
+        return coro
+    where = loop if loop is not None else _loop()
+    try:
+        running: Any = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is where:
+        coro.close()
+        raise SyncError("Calling sync() from within a running loop")
+    outcome = asyncio.run_coroutine_threadsafe(coro, where)
+    try:
+        return outcome.result(timeout)
+    except TimeoutError:
+        outcome.cancel()
+        raise
+
+
+async def _collect_aiterator(data: AsyncIterator[T]) -> tuple[T, ...]:
+    return tuple([item async for item in data])
+
+
+def collect_aiterator(data: AsyncIterator[T]) -> tuple[T, ...]:
+    """All items of an asynchronous iterator."""
+    return sync(_collect_aiterator(data))
+
+
+def _get_loop() -> asyncio.AbstractEventLoop:
+    return _loop()
+
+
+class SyncMixin:
+    """Gives a class methods that wait for coroutines."""
+
+    def _sync(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        from tessarr.settings import config
+
+        return sync(coroutine, timeout=config.get("async.timeout"))
+
+    def _sync_iter(self, async_iterator: AsyncIterator[T]) -> list[T]:
+        return list(sync(_collect_aiterator(async_iterator)))
+
+
+__all__ = ["SyncError", "SyncMixin", "collect_aiterator", "sync"]

@@ -1,0 +1,166 @@
+"""The data types by name, for users; zarr-python's names where it has them.
+
+>>> parse_dtype("float32"), Int32(endianness="big").dtype.str
+(Float32(), '>i4')
+
+Each class is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tessarr import registry
+from tessarr.dtypes.base import DataType
+from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2, from_v3
+from tessarr.errors import DataTypeValidationError
+from tessarr.types import JSON, ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.dtypes.numeric import (
+        Bool,
+        Complex64,
+        Complex128,
+        Float16,
+        Float32,
+        Float64,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        UInt8,
+        UInt16,
+        UInt32,
+        UInt64,
+    )
+    from tessarr.dtypes.raw import FixedLengthUTF32, NullTerminatedBytes, RawBytes
+    from tessarr.dtypes.small import BFloat16, Int2, Int4, UInt2, UInt4
+    from tessarr.dtypes.struct import Struct, Structured
+    from tessarr.dtypes.time import DateTime64, TimeDelta64
+    from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
+
+ZDType = DataType
+"""zarr-python's name for `DataType`."""
+
+_HOMES = {
+    "numeric": "Bool Complex128 Complex64 Float16 Float32 Float64 Int16 Int32 Int64 Int8 UInt16 UInt32 UInt64 UInt8",
+    "raw": "FixedLengthUTF32 NullTerminatedBytes RawBytes",
+    "small": "BFloat16 Int2 Int4 UInt2 UInt4",
+    "struct": "Struct Structured",
+    "time": "DateTime64 TimeDelta64",
+    "variable": "VariableLengthBytes VariableLengthUTF8",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+class DataTypeRegistry:
+    """The data types that v3 names resolve to; one view of `tessarr.registry` under zarr-python's method names."""
+
+    @property
+    def contents(self) -> Mapping[str, type[DataType]]:
+        """Every known name and its class; a new dict. Imports all of them."""
+        return {name: self.get(name) for name in registry.names("data_type")}
+
+    def get(self, key: str) -> type[DataType]:
+        """Return the class of `key`. Raises `KeyError`."""
+        found: type[DataType] | None = registry.get("data_type", key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def register(self, key: str, cls: type[DataType]) -> None:
+        """Make `cls` what `key` means; replaces an earlier one."""
+        registry.register("data_type", key, cls)
+
+    def match_dtype(self, dtype: DTypeLike) -> DataType:
+        """Return the type for a NumPy dtype. Raises `DataTypeValidationError`."""
+        return parse_dtype(dtype)
+
+    def match_json(self, data: JSON, *, zarr_format: ZarrFormat) -> DataType:
+        """Return the type that a document of `zarr_format` names. Raises `DataTypeValidationError`."""
+        return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
+
+
+data_type_registry = DataTypeRegistry()
+
+
+def parse_dtype(
+    dtype_spec: DTypeLike | JSON, *, zarr_format: ZarrFormat = 3, object_codec: str | None = None
+) -> DataType:
+    """Return the `DataType` for whatever describes one: a `DataType`, a v3 name or object, or anything that NumPy
+    takes.
+
+    zarr-python's v2 object ``{"name": "|O", "object_codec_id": "vlen-utf8"}`` is understood too, and with
+    `zarr_format` 2 the v2 list of a structured dtype. `object_codec` tells what ``object`` holds.
+
+    Raises `DataTypeValidationError` when there is no such type.
+    """
+    if zarr_format < 3 and isinstance(dtype_spec, Mapping) and "object_codec_id" in dtype_spec:
+        spec: Mapping[str, JSON] = dict(dtype_spec)  # type: ignore[arg-type]
+        codec = spec["object_codec_id"]
+        return from_v2(spec.get("name"), [{"id": codec}] if isinstance(codec, str) else None)
+    if zarr_format < 3 and isinstance(dtype_spec, list) and all(isinstance(item, list) for item in dtype_spec):
+        return from_v2(dtype_spec, None)
+    if isinstance(dtype_spec, int | float):
+        raise DataTypeValidationError(f"not a data type: {dtype_spec!r}")
+    return from_numpy(dtype_spec, object_codec=object_codec)  # type: ignore[arg-type]
+
+
+def parse_data_type(
+    dtype_spec: DTypeLike | JSON, *, zarr_format: ZarrFormat, object_codec: str | None = None
+) -> DataType:
+    """`parse_dtype`, under the name that zarr-python has for it."""
+    return parse_dtype(dtype_spec, zarr_format=zarr_format, object_codec=object_codec)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"tessarr.dtypes.{home}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+__all__ = [
+    "BFloat16",
+    "Bool",
+    "Complex64",
+    "Complex128",
+    "DataType",
+    "DataTypeRegistry",
+    "DataTypeValidationError",
+    "DateTime64",
+    "FixedLengthUTF32",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Int2",
+    "Int4",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "NullTerminatedBytes",
+    "RawBytes",
+    "Struct",
+    "Structured",
+    "TimeDelta64",
+    "UInt2",
+    "UInt4",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "VariableLengthBytes",
+    "VariableLengthUTF8",
+    "ZDType",
+    "data_type_registry",
+    "parse_data_type",
+    "parse_dtype",
+]

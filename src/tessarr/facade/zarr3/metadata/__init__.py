@@ -1,0 +1,5 @@
+"""zarr-python's ``zarr.metadata``."""
+
+from tessarr.facade.lazy import submodules
+
+__getattr__ = submodules(__name__, "migrate_v3")

@@ -1,0 +1,73 @@
+"""zarr-python's ``zarr.storage._fsspec``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tessarr.storage as ours
+from tessarr.facade.zarr3.storage._inner import InnerStore
+
+ALLOWED_EXCEPTIONS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+class FsspecStore(InnerStore):
+    """A filesystem of fsspec; see `tessarr.storage.FsspecStore`, which does the work."""
+
+    allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS
+
+    def __init__(
+        self,
+        fs: Any,
+        read_only: bool = False,
+        path: str = "/",
+        allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,
+    ) -> None:
+        """`allowed_exceptions` of `fs` mean that there is no such key."""
+        super().__init__(ours.FsspecStore(fs, read_only, path, allowed_exceptions))
+        self._given_fs = fs
+        self._given_path = path
+        self.allowed_exceptions = allowed_exceptions
+
+    @property
+    def fs(self) -> Any:
+        """The filesystem."""
+        return self.__dict__.get("_given_fs", getattr(self._inner, "fs", None))
+
+    @property
+    def path(self) -> str:
+        """The root in the filesystem."""
+        return str(self.__dict__.get("_given_path", getattr(self._inner, "path", "")))
+
+    @classmethod
+    def _of(cls, made: Any, allowed_exceptions: tuple[type[Exception], ...]) -> FsspecStore:
+        return cls(made.fs, made.read_only, made.path, allowed_exceptions)
+
+    @classmethod
+    def from_upath(
+        cls, upath: Any, read_only: bool = False, allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS
+    ) -> FsspecStore:
+        """The store over a ``upath.UPath``."""
+        return cls(upath.fs, read_only, upath.path.rstrip("/"), allowed_exceptions)
+
+    @classmethod
+    def from_mapper(
+        cls, fs_map: Any, read_only: bool = False, allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS
+    ) -> FsspecStore:
+        """The store over an ``fsspec.FSMap``."""
+        return cls(fs_map.fs, read_only, fs_map.root, allowed_exceptions)
+
+    @classmethod
+    def from_url(
+        cls,
+        url: Any,
+        storage_options: Mapping[str, Any] | None = None,
+        read_only: bool = False,
+        allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,
+    ) -> FsspecStore:
+        """The store at `url`; `storage_options` are the filesystem's."""
+        made = ours.FsspecStore.from_url(str(url), storage_options=storage_options, read_only=read_only)
+        return cls._of(made, allowed_exceptions)
+
+
+__all__ = ["FsspecStore"]

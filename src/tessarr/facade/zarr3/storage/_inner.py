@@ -1,0 +1,219 @@
+"""tessarr's stores in the shape of zarr-python's: coroutines over buffers around a store that works without them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Self
+
+from tessarr.facade.zarr3.abc.store import ByteRequest, Store
+from tessarr.facade.zarr3.buffer import default_buffer_prototype
+from tessarr.stores.base import Store as OurStore
+
+_WORK = (
+    "get", "get_partial_values", "exists", "set", "set_if_not_exists", "delete", "list", "list_prefix", "list_dir",
+    "delete_dir", "getsize", "getsize_prefix",
+)  # fmt: skip
+"""The methods that do the work. Who replaces one, in a subclass or in a test, is asked through it."""
+_List = list
+
+
+class InnerStore(Store):
+    """A store of zarr-python's shape around a store of tessarr."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("tessarr."):
+            _KINDS[cls.__name__] = cls
+
+    def __init__(self, inner: OurStore) -> None:
+        """`inner` does the work, and shows itself as this."""
+        super().__init__(read_only=inner.read_only)
+        self._hold(inner)
+
+    def _hold(self, inner: OurStore) -> None:
+        self._inner_store = inner
+        inner.given = self
+        self._is_open = True
+
+    @property
+    def _inner(self) -> OurStore:
+        """The store that does the work."""
+        return self._inner_store
+
+    def __tessarr_place__(self) -> tuple[OurStore, str]:
+        """The store that does the work; one that calls this one's coroutines where somebody replaced them."""
+        if any(getattr(type(self), name) is not original for name, original in _ORIGINALS.items()):
+            return super().__tessarr_place__()
+        return self._inner, ""
+
+    def _around(self, inner: OurStore) -> Self:
+        twin = copy.copy(self)
+        twin.__dict__.pop("_tessarr", None)
+        twin._read_only = inner.read_only
+        twin._hold(inner)
+        return twin
+
+    def with_read_only(self, read_only: bool = False) -> Store:
+        """The same place, read-only or writable."""
+        return self._around(self._inner.with_read_only(read_only))
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._read_only
+
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, type(self)) and self.read_only == value.read_only and self._inner == value._inner
+
+    __hash__ = Store.__hash__
+
+    def __str__(self) -> str:
+        return self._inner.url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @property
+    def supports_writes(self) -> bool:
+        """Whether `set` works."""
+        return self._inner.supports_writes
+
+    @property
+    def supports_deletes(self) -> bool:
+        """Whether `delete` works."""
+        return self._inner.supports_deletes
+
+    @property
+    def supports_listing(self) -> bool:
+        """Whether the ``list…`` methods work."""
+        return self._inner.supports_listing
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """Whether `zarr.consolidate_metadata` may write here."""
+        return self._inner.supports_consolidated_metadata
+
+    def close(self) -> None:
+        """Close the store."""
+        self._inner.close()
+        super().close()
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def get(self, key: str, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+        """The value of `key` as a buffer, or the part of it in `byte_range`; ``None`` when there is none."""
+        return _buffer(await self._inner.get_async(key, byte_range), prototype)
+
+    def get_sync(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+        """`get`, without an event loop."""
+        return _buffer(self._inner.get(key, byte_range), prototype)
+
+    async def get_partial_values(
+        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> _List[Any]:
+        """Parts of several values, in the order asked; ``None`` for each that is missing."""
+        return [_buffer(value, prototype) for value in await self._inner.get_partial_values_async([*key_ranges])]
+
+    async def exists(self, key: str) -> bool:
+        """Whether `key` has a value."""
+        return await self._inner.exists_async(key)
+
+    async def getsize(self, key: str) -> int:
+        """Bytes of the value of `key`. Raises `FileNotFoundError` when there is none."""
+        size = await self._inner.getsize_async(key)
+        if size is None:
+            raise FileNotFoundError(key)
+        return size
+
+    async def getsize_prefix(self, prefix: str) -> int:
+        """Bytes of all values under `prefix`."""
+        return await self._inner.getsize_prefix_async(_prefix(prefix))
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def set(self, key: str, value: Any) -> None:
+        """Replace the value of `key`."""
+        self._check_writable()
+        await self._inner.set_async(key, _bytes(value))
+
+    def set_sync(self, key: str, value: Any) -> None:
+        """`set`, without an event loop."""
+        self._check_writable()
+        self._inner.set(key, _bytes(value))
+
+    async def set_if_not_exists(self, key: str, value: Any) -> None:
+        """Set the value of `key` if it has none; of several writers one wins."""
+        self._check_writable()
+        await self._inner.set_if_not_exists_async(key, _bytes(value))
+
+    async def delete(self, key: str) -> None:
+        """Remove `key`; nothing happens when there is none."""
+        self._check_writable()
+        await self._inner.delete_async(key)
+
+    def delete_sync(self, key: str) -> None:
+        """`delete`, without an event loop."""
+        self._check_writable()
+        self._inner.delete(key)
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Remove every key under `prefix`."""
+        self._check_writable()
+        await self._inner.delete_prefix_async(_prefix(prefix))
+
+    async def clear(self) -> None:
+        """Remove every key."""
+        await self.delete_dir("")
+
+    # -- listing -----------------------------------------------------------------------------------------------
+
+    async def list(self) -> AsyncIterator[str]:
+        """Every key."""
+        for key in await self._inner.list_prefix_async(""):
+            yield key
+
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        """The keys that begin with `prefix`, whether or not it ends with ``/``."""
+        folder = prefix[: prefix.rfind("/") + 1]
+        for key in await self._inner.list_prefix_async(folder):
+            if key.startswith(prefix):
+                yield key
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        """The names right below `prefix`, without it."""
+        folder = _prefix(prefix)
+        listing = await self._inner.list_dir_async(folder)
+        for name in (*listing.keys, *listing.prefixes):
+            yield name[len(folder) :].rstrip("/")
+
+
+_KINDS: dict[str, type[InnerStore]] = {}
+"""The classes of `zarr.storage` by the name of the class that does the work."""
+_ORIGINALS = {name: getattr(InnerStore, name) for name in _WORK}
+
+
+def shaped(store: OurStore) -> Store:
+    """`store` in zarr-python's shape, as the class of `zarr.storage` of its name, where that was imported."""
+    kind = _KINDS.get(type(store).__name__, InnerStore)
+    made = kind.__new__(kind)
+    made._read_only = store.read_only
+    made._hold(store)
+    return made
+
+
+def _buffer(value: Any, prototype: Any) -> Any:
+    return None if value is None else (prototype or default_buffer_prototype()).buffer.from_bytes(value)
+
+
+def _bytes(value: Any) -> Any:
+    if hasattr(value, "as_buffer_like"):
+        return value.as_buffer_like()
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(f"`value` must be a Buffer instance. Got an instance of {type(value)} instead.")
+    return value
+
+
+def _prefix(prefix: str) -> str:
+    prefix = prefix.strip("/")
+    return f"{prefix}/" if prefix else ""

@@ -1,0 +1,61 @@
+"""zarr-python's ``zarr.storage._local``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import tessarr.storage as ours
+from tessarr.facade.zarr3.storage._inner import InnerStore
+
+
+class LocalStore(InnerStore):
+    """A directory; see `tessarr.storage.LocalStore`, which does the work."""
+
+    def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        """`root` is made when the first value is set."""
+        if not isinstance(root, str | os.PathLike):
+            raise TypeError(f"'root' must be a string or Path instance. Got an instance of {type(root)} instead.")
+        super().__init__(ours.LocalStore(root, read_only=read_only))
+        self._is_open = False
+
+    @property
+    def root(self) -> Path:
+        """The directory."""
+        return Path(self._inner.root)  # type: ignore[attr-defined]
+
+    @classmethod
+    async def open(cls, root: Any, *, read_only: bool = False, mode: str | None = None) -> Self:
+        """Open the directory, which is made unless `read_only`. Raises `FileNotFoundError` where it is missing then."""
+        store = cls(root, read_only=read_only if mode is None else mode == "r")
+        await store._open()
+        return store
+
+    async def _open(self) -> None:
+        if not self.read_only:
+            self.root.mkdir(parents=True, exist_ok=True)
+        if not self.root.exists():
+            raise FileNotFoundError(f"{self.root} does not exist")
+        await super()._open()
+
+    async def clear(self) -> None:
+        """Remove every value."""
+        self._check_writable()
+        await super().clear()
+
+    async def move(self, dest_root: Path | str) -> None:
+        """Move the directory to `dest_root`, which must not exist."""
+        if isinstance(dest_root, str):
+            dest_root = Path(dest_root)
+        os.makedirs(dest_root.parent, exist_ok=True)
+        if os.path.exists(dest_root):
+            raise FileExistsError(f"Destination root {dest_root} already exists.")
+        self.root.rename(dest_root)
+        self._hold(ours.LocalStore(dest_root, read_only=self.read_only))
+
+    def __str__(self) -> str:
+        return f"file://{self.root.as_posix()}"
+
+
+__all__ = ["LocalStore"]

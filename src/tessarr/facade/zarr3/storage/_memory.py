@@ -1,0 +1,108 @@
+"""zarr-python's ``zarr.storage._memory``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any, Self
+
+import tessarr.storage as ours
+from tessarr.facade.zarr3.buffer.cpu import Buffer
+from tessarr.facade.zarr3.storage._inner import InnerStore
+from tessarr.storage import GpuMemoryStore
+
+
+class _AsBytes(MutableMapping[str, Any]):
+    """A user's dictionary of buffers, as one of bytes."""
+
+    def __init__(self, buffers: MutableMapping[str, Any]) -> None:
+        self.buffers = buffers
+        self._known: dict[str, tuple[Any, bytes]] = {}
+        """Key → buffer and its bytes: `MemoryStore` tells by the object whether a value is another one now."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = self.buffers[key]
+        if not hasattr(value, "to_bytes"):
+            return value
+        known = self._known.get(key)
+        if known is None or known[0] is not value:
+            known = self._known[key] = value, value.to_bytes()
+        return known[1]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        data = bytes(value)
+        buffer = Buffer.from_bytes(data)
+        self._known[key] = buffer, data
+        self.buffers[key] = buffer
+
+    def __delitem__(self, key: str) -> None:
+        self._known.pop(key, None)
+        del self.buffers[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.buffers)
+
+    def __len__(self) -> int:
+        return len(self.buffers)
+
+
+class _AsBuffers(_AsBytes):
+    """tessarr's dictionary of bytes, as one of buffers."""
+
+    def __getitem__(self, key: str) -> Any:
+        return Buffer.from_bytes(self.buffers[key])
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.buffers[key] = value.to_bytes() if hasattr(value, "to_bytes") else bytes(value)
+
+
+class MemoryStore(InnerStore):
+    """A dictionary; see `tessarr.storage.MemoryStore`, which does the work."""
+
+    def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
+        """`store_dict` maps keys to buffers, or to bytes, which are read too."""
+        given = None if store_dict is None else _AsBytes(store_dict)
+        super().__init__(ours.MemoryStore(given, read_only=read_only))
+
+    @property
+    def _store_dict(self) -> MutableMapping[str, Any]:
+        """Keys to buffers: the dictionary that was given, or a view of tessarr's own."""
+        inner: Any = self._inner
+        return inner._map.buffers if isinstance(inner._map, _AsBytes) else _AsBuffers(inner._map)
+
+    def __eq__(self, value: object) -> bool:
+        if not isinstance(value, type(self)) or self.read_only != value.read_only:
+            return False
+        mine, other = self._store_dict, value._store_dict
+        return getattr(mine, "buffers", mine) is getattr(other, "buffers", other) or self._inner == value._inner
+
+    __hash__ = InnerStore.__hash__
+
+    def __str__(self) -> str:
+        return f"memory://{id(getattr(self._store_dict, 'buffers', self._store_dict))}"
+
+
+class ManagedMemoryStore(InnerStore):
+    """Memory under a name in this process; see `tessarr.storage.ManagedMemoryStore`, which does the work."""
+
+    def __init__(self, name: str | None = None, *, path: str = "", read_only: bool = False) -> None:
+        """One name is one place."""
+        super().__init__(ours.ManagedMemoryStore(name, path=path, read_only=read_only))
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return str(self._inner.name)  # type: ignore[attr-defined]
+
+    @property
+    def path(self) -> str:
+        """The path in the place."""
+        return str(self._inner.path)  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_url(cls, url: str, *, read_only: bool = False) -> Self:
+        """The store at ``memory://name/path``."""
+        name, _, path = url.removeprefix("memory://").partition("/")
+        return cls(name, path=path, read_only=read_only)
+
+
+__all__ = ["GpuMemoryStore", "ManagedMemoryStore", "MemoryStore"]

@@ -1,0 +1,25 @@
+"""zarr-python's ``zarr.storage._obstore``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tessarr.storage as ours
+from tessarr.facade.zarr3.storage._inner import InnerStore
+
+
+class ObjectStore(InnerStore):
+    """A store of obstore; see `tessarr.storage.ObjectStore`, which does the work."""
+
+    def __init__(self, store: Any, *, read_only: bool = False) -> None:
+        """`store` is one of obstore's."""
+        super().__init__(ours.ObjectStore(store, read_only=read_only))
+        self._given = store
+
+    @property
+    def store(self) -> Any:
+        """obstore's store."""
+        return self.__dict__.get("_given", getattr(self._inner, "_client", None))
+
+
+__all__ = ["ObjectStore"]

@@ -1,0 +1,146 @@
+"""zarr-python's ``zarr.storage._wrapper``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from tessarr.facade.zarr3.abc.store import ByteRequest, Store
+from tessarr.facade.zarr3.storage._inner import shaped
+from tessarr.stores.base import Store as OurStore
+
+
+class WrapperStore(Store):
+    """Passes everything on to ``_store``, a store of zarr-python's shape."""
+
+    _store: Any
+
+    def __init__(self, store: Any) -> None:
+        """`store` of tessarr's own shape gets that of zarr-python."""
+        super().__init__(read_only=store.read_only)
+        self._store = shaped(store) if isinstance(store, OurStore) else store
+
+    @classmethod
+    async def open(cls, store_cls: Any, *args: Any, **kwargs: Any) -> Any:
+        """Make a store of `store_cls`, open it, and wrap it."""
+        store = store_cls(*args, **kwargs)
+        await store._open()
+        return cls(store=store)
+
+    def __enter__(self) -> Any:
+        return type(self)(self._store.__enter__())
+
+    def __exit__(self, *exc: object) -> None:
+        self._store.__exit__(*exc)
+
+    async def _open(self) -> None:
+        await self._store._open()
+
+    async def _ensure_open(self) -> None:
+        await self._store._ensure_open()
+
+    @property
+    def _is_open(self) -> bool:
+        return bool(self._store._is_open)
+
+    @_is_open.setter
+    def _is_open(self, value: bool) -> None:
+        if value:
+            raise NotImplementedError("WrapperStore must be opened via the `_open` method")
+
+    def with_read_only(self, read_only: bool = False) -> Store:
+        """The same around the wrapped store's ``with_read_only``."""
+        return type(self)(self._store.with_read_only(read_only))
+
+    @property
+    def read_only(self) -> bool:
+        """The wrapped store's."""
+        return bool(self._store.read_only)
+
+    def __eq__(self, value: object) -> bool:
+        return type(self) is type(value) and self._store == value._store
+
+    __hash__ = Store.__hash__
+
+    def __str__(self) -> str:
+        return f"wrapping-{self._store}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._store).__name__}, '{self._store}')"
+
+    async def is_empty(self, prefix: str) -> bool:
+        return bool(await self._store.is_empty(prefix))
+
+    async def clear(self) -> None:
+        await self._store.clear()
+
+    def _check_writable(self) -> None:
+        self._store._check_writable()
+
+    async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
+        return await self._store.get(key, prototype, byte_range)
+
+    async def get_partial_values(
+        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Any]:
+        return list(await self._store.get_partial_values(prototype, key_ranges))
+
+    async def exists(self, key: str) -> bool:
+        return bool(await self._store.exists(key))
+
+    async def set(self, key: str, value: Any) -> None:
+        await self._store.set(key, value)
+
+    async def set_if_not_exists(self, key: str, value: Any) -> None:
+        await self._store.set_if_not_exists(key, value)
+
+    async def _set_many(self, values: Iterable[tuple[str, Any]]) -> None:
+        await self._store._set_many(values)
+
+    @property
+    def supports_writes(self) -> bool:
+        """The wrapped store's."""
+        return bool(self._store.supports_writes)
+
+    @property
+    def supports_deletes(self) -> bool:
+        """The wrapped store's."""
+        return bool(self._store.supports_deletes)
+
+    @property
+    def supports_listing(self) -> bool:
+        """The wrapped store's."""
+        return bool(self._store.supports_listing)
+
+    @property
+    def supports_consolidated_metadata(self) -> bool:
+        """The wrapped store's."""
+        return bool(self._store.supports_consolidated_metadata)
+
+    async def delete(self, key: str) -> None:
+        await self._store.delete(key)
+
+    async def delete_dir(self, prefix: str) -> None:
+        await self._store.delete_dir(prefix)
+
+    def list(self) -> AsyncIterator[str]:
+        return self._store.list()  # type: ignore[no-any-return]
+
+    def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        return self._store.list_prefix(prefix)  # type: ignore[no-any-return]
+
+    def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        return self._store.list_dir(prefix)  # type: ignore[no-any-return]
+
+    async def getsize(self, key: str) -> int:
+        return int(await self._store.getsize(key))
+
+    async def getsize_prefix(self, prefix: str) -> int:
+        return int(await self._store.getsize_prefix(prefix))
+
+    def close(self) -> None:
+        """Close the wrapped store."""
+        self._store.close()
+
+
+__all__ = ["WrapperStore"]
