@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def default_buffer_prototype() -> BufferPrototype:
-    """What zarr-python's ``prototype=`` arguments take; tessarr's own functions accept and ignore it."""
+    """Return the value that zarr-python's ``prototype=`` arguments take; tessarr's functions accept and ignore it."""
     from tessarr.facade.zarr3.buffer.cpu import buffer_prototype
 
     return buffer_prototype
