@@ -34,12 +34,12 @@ class ArraySpec:
 
 
 def array_spec(spec: ChunkSpec) -> ArraySpec:
-    """`spec` in zarr-python's words."""
+    """Convert `spec` to zarr-python's class."""
     return ArraySpec(spec.shape, spec.data_type, spec.fill[()], ArrayConfig(), buffer_prototype)
 
 
 def chunk_spec(spec: ArraySpec) -> ChunkSpec:
-    """`spec` in tessarr's words."""
+    """Convert `spec` to tessarr's class."""
     data_type = spec.dtype if isinstance(spec.dtype, DataType) else from_numpy(spec.dtype)
     return ChunkSpec(tuple(spec.shape), data_type, data_type.cast_fill(spec.fill_value))
 
