@@ -33,6 +33,8 @@ DEFAULTS: dict[str, Any] = {
     "names": {"warn_reserved": True},  # warn of new names that begin with "__", which Zarr v3 reserves
     "strict": False,  # refuse what the specifications forbid and tessarr otherwise reads with a warning
     "json_indent": 2,  # indentation of metadata documents; None for one line
+    # Append to stores that have neither locks for all writers nor conditional writes: only one process may do so at a time.
+    "append": {"one_process": False},
     "array": {
         "order": "C",  # memory layout of results
         "write_empty_chunks": False,  # store chunks that hold only the fill value

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.errors import BaseZarrError, ReadOnlyError, StoreError
+from tessarr.errors import BaseZarrError, ReadOnlyError, StoreError, UnsupportedOperationError
+from tessarr.storage import MappingStore
 from tessarr.stores.memory.store import MemoryStore
 from tests.simulation.simulator import Bucket, Client
 
@@ -126,3 +127,24 @@ def test_arguments_that_make_no_sense_are_refused(store: Any) -> None:
         z.append(rows(1), on_hole="never")
     with pytest.raises(ReadOnlyError):
         tessarr.appender(tessarr.open_array(store, mode="r"))
+
+
+class _Mapping(dict[str, Any]):
+    """A mapping that may be a place which other processes write, too."""
+
+
+def test_appends_are_refused_where_nothing_excludes_another_process() -> None:
+    z = made(MappingStore(_Mapping()))
+    before = dict(z.store.mapping)
+    for append in (lambda: z.append(rows(0)), lambda: tessarr.appender(z)):
+        with pytest.raises(UnsupportedOperationError, match=r"append\.one_process"):
+            append()
+    with pytest.raises(UnsupportedOperationError, match="define lock"):
+        asyncio.run(z.append_async(rows(0)))
+    assert dict(z.store.mapping) == before
+    with tessarr.config.set({"append.one_process": True}):
+        assert z.append(rows(0)) == (1, 2)
+
+
+def test_appends_to_a_dictionary_hold_a_lock_of_the_process() -> None:
+    assert made(MappingStore({})).append(rows(0)) == (1, 2)

@@ -377,13 +377,13 @@ CASES = [
         )
     ),
     Case(
-        "core/array_parts/append.py:_void_steps",
+        "core/array_parts/append_reserved.py:_void_steps",
         ZarrRuntimeWarning,
         "were reserved and never stored",
         lambda *_: tessarr.open_array(abandoned(), mode="r+").append([1, 2, 3, 4], on_hole="void"),
     ),
     Case(
-        "core/array_parts/append.py:handle_abandoned_steps",
+        "core/array_parts/append_reserved.py:handle_abandoned_steps",
         ZarrRuntimeWarning,
         "has not ended; waiting for it",
         _waited_long,

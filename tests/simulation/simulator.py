@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -31,6 +31,7 @@ from tessarr.storage import ConditionalStore
 from tessarr.stores import compare_and_swap
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.fetch import Fetch
+from tessarr.stores.protocols import fallback
 from tessarr.types import Buffer, ByteRange
 
 
@@ -149,13 +150,20 @@ class Client(ConditionalStore):
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._point()
-        if not isinstance(if_match, Any_) and self.bucket.version(key) != if_match:
-            raise ConflictError("another writer was faster", store=self.url, key=key)
-        self.bucket.put(key, bytes(value))
+        if self.simulation is not None and self.simulation.sends_late(key):
+            self.simulation.late.append(lambda: self._land(key, bytes(value), if_match))
+            raise StoreError("no answer came, and the request is still in the network")
+        self._land(key, bytes(value), if_match)
         if self.simulation is not None and (fault := self.simulation.fault_of_answer()):
             raise fault
         return self.bucket.version(key)
 
+    def _land(self, key: str, value: bytes, if_match: Version | None | Any_) -> None:
+        if not isinstance(if_match, Any_) and self.bucket.version(key) != if_match:
+            raise ConflictError("another writer was faster", store=self.url, key=key)
+        self.bucket.put(key, value)
+
+    @fallback  # a loop that compares and swaps, as that of `Store`, with a request less
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         for _ in range(1000):
             self._point()
@@ -203,6 +211,7 @@ class Simulation:
         *,
         crashes: int = 0,
         lost_answers: int = 0,
+        late_writes: int = 0,
         preemptions: int | None = None,
         longest: int = 2000,
     ) -> None:
@@ -213,6 +222,9 @@ class Simulation:
         self._pausing: dict[str, int] = {}
         self._crashes = crashes
         self._lost = lost_answers
+        self._late_writes = late_writes
+        self.late: list[Callable[[], None]] = []
+        """Requests for chunks that nobody waits for any more, and that the network delivers later."""
         self._longest = longest
         self._baton = threading.Semaphore(0)
         self._turns: dict[str, threading.Semaphore] = {}
@@ -250,6 +262,21 @@ class Simulation:
         }.get(self._choose(12))
         self._lost -= fault is not None
         return fault
+
+    def sends_late(self, key: str) -> bool:
+        """Whether the write of `key` that is sent now fails for its client and is carried out later."""
+        if (
+            not self._late_writes
+            or key.rpartition("/")[2] in ("zarr.json", ".zarray", ".tessarr_append")
+            or self._choose(4)
+        ):
+            return False
+        self._late_writes -= 1
+        return True
+
+    def _deliver(self) -> None:
+        with suppress(ConflictError):
+            self.late.pop(0)()
 
     def pause(self, client: Client, seconds: float) -> None:
         """Let others go on until something was stored, or, where nobody else runs, until the time has passed.
@@ -292,7 +319,11 @@ class Simulation:
             for thread in threads:
                 thread.start()
             while self._running:
+                if self.late and not self._choose(12):
+                    self._deliver()
                 self._turn()
+            while self.late:
+                self._deliver()
             for thread in threads:
                 thread.join()
         return Outcome(results, self._bucket, self.schedule, self.points)

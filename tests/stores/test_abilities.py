@@ -124,7 +124,7 @@ def test_what_the_shipped_stores_can_do(tmp_path: Path) -> None:
     conditional = four | {"GetRanges", "Size", "ConditionalSet"}
     assert found["nothing"] == set()
     assert found["four methods"] == four
-    assert found["mapping"] == four | {"GetRanges"}
+    assert found["mapping"] == four | {"GetRanges", "Lock"}
     assert found["memory"] == conditional | {"ConditionalDelete", "Lock", "DeleteMany"}
     assert found["local"] == conditional | {"Lock", "Update", "Splice", "ListDir", "PlainFiles"}
     assert found["local without locks"] == four | {"GetRanges", "Size", "Splice", "ListDir", "PlainFiles"}

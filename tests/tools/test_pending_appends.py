@@ -58,6 +58,41 @@ def test_a_resize_that_did_not_end_is_ended_by_a_repair(tmp_path: Path) -> None:
     assert tessarr.open_array(place, path="a", mode="r+").append([7]) == (7,)
 
 
+def with_object_beside(place: Path, **member: Any) -> Path:
+    """A Zarr v2 array of six rows in a group, and the object beside its document that says what is pending."""
+    tessarr.create_group(place, zarr_format=2)
+    tessarr.create_array(place / "a", data=np.arange(6), chunks=(4,), fill_value=-1, zarr_format=2)
+    (place / "a" / ".tessarr_append").write_text(json.dumps({**member, "epoch": 3}))
+    return place
+
+
+def test_the_counter_beside_a_v2_array_is_no_stray_key(tmp_path: Path) -> None:
+    place = with_object_beside(tmp_path)
+    assert [finding.rule for finding in check(place, data="stat").findings] == []
+
+
+@pytest.mark.filterwarnings("ignore:rows 6 to 9:tessarr.errors.ZarrRuntimeWarning")
+def test_an_append_to_a_v2_array_that_was_given_up_is_found_and_filled(tmp_path: Path) -> None:
+    place = with_object_beside(tmp_path, axis=0, stop=9, reserved=[[6, 9, "a", 0]])
+    (finding,) = check(place).findings
+    assert (finding.rule, finding.key) == ("APPEND-HOLE", "a/.tessarr_append")
+    assert [step.outcome for step in repair(check(place), dry_run=False).steps] == ["done"]
+    assert tessarr.open_array(place / "a", mode="r")[:].tolist() == [0, 1, 2, 3, 4, 5, -1, -1, -1]
+    assert rules(place) == ["APPEND-VOID"]
+
+
+def test_rows_of_a_v2_array_whose_shape_does_not_follow_are_found_and_shown(tmp_path: Path) -> None:
+    place = with_object_beside(tmp_path, axis=0, stop=8)
+    assert rules(place) == ["APPEND-BEHIND"]
+    assert [step.outcome for step in repair(check(place), dry_run=False).steps] == ["done"]
+    assert tessarr.open_array(place / "a", mode="r").shape == (8,)
+    assert rules(place) == []
+
+
+def test_an_object_beside_a_v2_array_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    assert rules(with_object_beside(tmp_path, axis=7, stop=8)) == ["APPEND-INVALID"]
+
+
 @pytest.mark.parametrize(
     "member",
     [

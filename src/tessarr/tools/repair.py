@@ -163,7 +163,7 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
     if action.kind == "create_group":
         return _create_group(store, action)
     if action.kind == "end_appends":
-        from tessarr.core.array_parts.append import end_abandoned
+        from tessarr.core.array_parts.append_reserved import end_abandoned
         from tessarr.core.open import open_array
 
         # Nothing is kept: to bring an old shape back would take rows away that others published since.

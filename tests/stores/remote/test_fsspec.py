@@ -14,8 +14,11 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+import tessarr
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch
+from tessarr.stores.local import lock as filelock
+from tessarr.stores.protocols import Lock
 from tessarr.stores.remote.fsspec import FsspecStore
 from tests.stores.contract import StoreContract, plain
 from tests.waiting import PATIENCE_S
@@ -90,3 +93,15 @@ def test_awaited_requests_wait_together_though_each_has_a_thread() -> None:
         store.set(f"k{number}", b"1")
     found = asyncio.run(store.fetch_async([Fetch(f"k{number}") for number in range(50)]))
     assert [bytes(parts[0]) for parts in found if parts] == [b"1"] * 50
+
+
+def test_appends_take_the_lock_of_local_files_and_are_refused_on_servers(tmp_path: Path) -> None:
+    store = FsspecStore.from_url(f"file://{tmp_path}")
+    z = tessarr.create_array(store, shape=(0,), chunks=(4,), dtype="i4")
+    with store.lock("shape"), pytest.raises(BlockingIOError):
+        filelock.acquire(str(tmp_path / filelock.lock_name("shape")), wait=False)
+    assert z.append([1, 2]) == (2,)
+    store._protocol = "sftp"
+    assert not isinstance(store, Lock)
+    with pytest.raises(UnsupportedOperationError, match="not safe"):
+        z.append([3])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.core.array_parts.append import EXPIRE_S, OnHole, append_steps, fit_elements
+from tessarr.core.array_parts.append import append_steps, require_exclusion
+from tessarr.core.array_parts.append_reserved import EXPIRE_S, OnHole, fit_elements
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, run_steps, run_steps_async, sans_io
 from tessarr.errors import PendingAppendError
 from tessarr.types import AnyArray
@@ -111,7 +112,8 @@ def appender(
     If the length of the array and the batch are multiples of the chunk length (with shards: the shard length) along `axis`,
     no chunk is written twice.
 
-    Raises `ValueError` for a batch below 1, `IndexError` when the array has no such axis, `ReadOnlyError`.
+    Raises `ValueError` for a batch below 1, `IndexError` when the array has no such axis, `ReadOnlyError`, and
+    `UnsupportedOperationError` where `Array.append` does.
 
     >>> import numpy as np
     >>> import tessarr
@@ -125,6 +127,7 @@ def appender(
     (250, 2)
     """
     array._require_writable()
+    require_exclusion(array)
     given: object = batch
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ValueError(f"batch must be a positive number of rows, got {batch!r}")

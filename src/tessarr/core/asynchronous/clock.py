@@ -31,6 +31,8 @@ class Attempt:
         """The caller was cancelled: no further request may be sent."""
         self.begun = False
         """A call that stores was sent, so that there may be something to roll back."""
+        self.in_doubt = False
+        """A request for a chunk may still be carried out: no response came."""
         self.ended = threading.Event()
         """Set while no call is in flight."""
         self.ended.set()

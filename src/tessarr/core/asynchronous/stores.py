@@ -40,6 +40,10 @@ class CoroutineStore(ZarrPythonStore):
         self.requests_at_once = 16
 
     @property
+    def _is_of_one_machine(self) -> bool:
+        return False
+
+    @property
     def url(self) -> str:
         default = f"{type(self.store).__name__.lower()}://{id(self.store):x}"
         names = (str(getattr(self.store, "url", "")), str(self.store))

@@ -11,6 +11,7 @@ A mapping has no parts of values, no versions and no atomicity beyond its own; `
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from tessarr.stores.base import ANY, Any_, LockContext, Store, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
-from tessarr.stores.protocols import fallback
+from tessarr.stores.protocols import only_if
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -90,7 +91,12 @@ class MappingStore(Store):
         self._mapping[key] = value if type(value) is bytes else bytes(byte_view(value))
         return None
 
-    @fallback
+    @property
+    def _is_of_this_process(self) -> bool:
+        """Whether no other process can write the mapping: true of a `dict`, unknown of other classes."""
+        return type(self._mapping) in (dict, OrderedDict)
+
+    @only_if("_is_of_this_process")
     def lock(self, key: str) -> LockContext:
         """See `Store.lock`: threads of this process."""
         self._check_writable(key)

@@ -2,7 +2,8 @@
 
 What the filesystem does not do, the store cannot: there are no conditional writes, so that updates by several processes
 can undo one another (within a process a lock excludes that), and whether a write is atomic depends on the filesystem
-(on local disks this store writes beside and renames). For S3, GCS, Azure and HTTP `ObjectStore` is the faster way.
+(on local disks this store writes beside and renames, and takes the locks of `LocalStore`). For S3, GCS, Azure and HTTP
+`ObjectStore` is the faster way.
 fsspec is the extra ``tessarr[fsspec]``.
 """
 
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from tessarr.errors import MissingDependencyError, StoreError
-from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
+from tessarr.stores.base import ANY, Any_, Listing, LockContext, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
+from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.protocols import only_if
 from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import in_thread
@@ -240,6 +243,21 @@ class FsspecStore(NetworkStore):
                 self.fs.rm_file(beside)
             raise
         return True
+
+    @property
+    def _locks_reach_all_writers(self) -> bool:
+        return self._protocol in _LOCAL
+
+    @only_if("_locks_reach_all_writers")
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: on local disks the lock file of `LocalStore`, elsewhere threads of this process."""
+        self._check_writable(key)
+        if self._protocol in ("file", "local"):
+            from tessarr.stores.local.store import LocalStore
+
+            return LocalStore(self.path).lock(key)
+        check_key(key)
+        return KEYED_LOCKS.hold((self._url, key))
 
     async def delete_async(self, key: str) -> None:
         self._check_writable(key)

@@ -18,8 +18,9 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
-from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
+from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
+from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import only_if
 from tessarr.types import Buffer, ByteRange
@@ -31,6 +32,7 @@ _AT_ONCE = 64
 _NO_KEY = "invalid zarr key format"
 """What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
+_OF_ONE_MACHINE = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 
 
 class ZarrPythonStore(Store):
@@ -41,7 +43,7 @@ class ZarrPythonStore(Store):
         self.store = store
         self._url = url
         self.read_only = read_only or bool(store.read_only)
-        if type(store).__name__ not in ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore"):
+        if not self._is_of_one_machine:
             self.requests_at_once = 16
         self._can_set, self._can_delete = bool(store.supports_writes), bool(store.supports_deletes)
         self._can_list = bool(store.supports_listing)
@@ -229,6 +231,28 @@ class ZarrPythonStore(Store):
         if if_match is not ANY:
             raise UnsupportedOperationError("zarr-python stores have no conditional writes", store=self.url, key=key)
         await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
+
+    @property
+    def _is_of_one_machine(self) -> bool:
+        """Whether the values are in files or in the memory of this process."""
+        kind = type(self.store)
+        return kind.__module__.startswith("zarr.storage.") and kind.__name__ in _OF_ONE_MACHINE
+
+    @property
+    def _locks_reach_all_writers(self) -> bool:
+        # What others write to an Icechunk repository is in their sessions, and in conflict with this one when it is committed.
+        return self._is_of_one_machine or type(self.store).__module__.startswith("icechunk.")
+
+    @only_if("_locks_reach_all_writers")
+    def lock(self, key: str) -> LockContext:
+        """See `Store.lock`: of a directory the lock file of our `LocalStore`, elsewhere threads of this process."""
+        self._check_writable(key)
+        if type(self.store).__name__ == "LocalStore":
+            from tessarr.stores.local.store import LocalStore
+
+            return LocalStore(self.store.root).lock(key)
+        check_key(key)
+        return KEYED_LOCKS.hold((self.url, key))
 
     @only_if("_can_delete")
     def delete(self, key: str) -> None:

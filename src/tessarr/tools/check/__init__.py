@@ -20,17 +20,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.core.locate import locate
 from tessarr.core.stored.walk import Entry, read_entries, walk
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.stores.base import Store
+from tessarr.stores.base import Fetch, Store
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
-from tessarr.types import Progress, ZarrFormat
+from tessarr.types import Buffer, Progress, ZarrFormat
 
 _LEVELS, _WIDTH = 5, 1000
 """How far nodes are looked for below what is no group."""
@@ -67,11 +68,12 @@ def check(
     top = entries[path].formats[0]
     lost = _lost(place, entries)
     report.add(_missing_group(missing, top) for missing in sorted(lost))
+    reserved = _reserved(place, entries)
     nodes: dict[str, Any] = {}
     for number, entry in enumerate(entries.values()):
         if progress:
             progress(number, len(entries), f"/{entry.path}")
-        nodes[entry.path] = _check_node(entry, entries, lost, top, report)
+        nodes[entry.path] = _check_node(entry, entries, lost, top, report, reserved.get(entry.path))
     if conventions:
         report.add(_conventions(nodes))
     if data is not None:
@@ -127,9 +129,23 @@ def _missing_group(path: str, zarr_format: ZarrFormat) -> Finding:
     return Finding("HIER-NOGROUP", f"nodes stand below /{path}, which is no group", path, action=action)
 
 
-def _check_node(entry: Entry, entries: dict[str, Entry], lost: set[str], top: ZarrFormat, report: Report) -> Any:
+def _reserved(store: Store, entries: dict[str, Entry]) -> dict[str, Buffer]:
+    """The objects beside the documents of v2 arrays that say which rows are reserved, by path."""
+    paths = [entry.path for entry in entries.values() if ".zarray" in entry.values]
+    found = store.fetch([Fetch(entries[path].prefix + BESIDE) for path in paths]) if paths else []
+    return {path: values[0] for path, values in zip(paths, found, strict=True) if values is not None}
+
+
+def _check_node(
+    entry: Entry,
+    entries: dict[str, Entry],
+    lost: set[str],
+    top: ZarrFormat,
+    report: Report,
+    reserved: Buffer | None,
+) -> Any:
     zarr_format = top if top in entry.formats else entry.formats[0]
-    metadata, found = check_entry(entry, zarr_format)
+    metadata, found = check_entry(entry, zarr_format, reserved if zarr_format == 2 else None)
     report.add(found)
     if zarr_format != top:
         message = f"a Zarr v{zarr_format} node in a v{top} hierarchy"

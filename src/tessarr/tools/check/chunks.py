@@ -8,6 +8,7 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeAlias
 
+from tessarr.core.array_parts.reservation_io import BESIDE
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import ChecksumError, CodecError, ShardIndexError, StoreError, TessarrError
@@ -76,7 +77,7 @@ class ArrayCheck:
         counts = [axis.nchunks for axis in self.metadata.chunk_grid.axes(self.metadata.shape)]
         for key in self.keys(self.prefix):
             name = key[len(self.prefix) :]
-            if "/" not in name and name in formats.DOCUMENT_NAMES:
+            if "/" not in name and (name in formats.DOCUMENT_NAMES or name == BESIDE):
                 continue
             coords = encoding.decode(name, ndim)
             if coords is None:

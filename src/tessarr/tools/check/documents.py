@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tessarr.common import strict_json
-from tessarr.core.array_parts.append import EXPIRE_S
+from tessarr.core.array_parts.append_reserved import EXPIRE_S
+from tessarr.core.array_parts.reservation_io import BESIDE, member_beside
 from tessarr.core.asynchronous import clock
 from tessarr.core.stored.walk import Entry
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem, TessarrError
@@ -17,13 +18,16 @@ from tessarr.model.comparison import same
 from tessarr.model.node import check_member_name
 from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Finding
-from tessarr.types import ZarrFormat
+from tessarr.types import Buffer, ZarrFormat
 
 _V2_MEMBERS = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 
 
-def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
-    """Return the node's metadata (``None`` when it cannot be read) and everything that its documents break."""
+def check_entry(entry: Entry, zarr_format: ZarrFormat, reserved: Buffer | None = None) -> tuple[Any, list[Finding]]:
+    """Return the node's metadata (``None`` when it cannot be read) and everything that its documents break.
+
+    `reserved` is the object with the reservations of a v2 array, where it has one.
+    """
     found: list[Finding] = list(_name(entry, zarr_format))
     numbers = entry.formats
     if len(numbers) > 1:
@@ -38,8 +42,8 @@ def check_entry(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Findin
     metadata, problems = _parse(entry, zarr_format)
     known = {finding.rule for finding in found if finding.rule.startswith("LEGACY")}
     found += [problem for problem in problems if problem.rule != "DOC-LENIENT" or not known]
-    if isinstance(metadata, ArrayMetadata) and metadata.pending is not None:
-        found += _appends(entry, metadata)
+    if isinstance(metadata, ArrayMetadata):
+        found += _appends(entry, metadata, reserved)
     if zarr_format == 2 and isinstance(metadata, ArrayMetadata):
         found += [
             Finding(
@@ -82,11 +86,14 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
     return metadata, found
 
 
-def _appends(entry: Entry, metadata: ArrayMetadata) -> Iterator[Finding]:
+def _appends(entry: Entry, metadata: ArrayMetadata, reserved: Buffer | None) -> Iterator[Finding]:
     """Appends that are pending, that do not come to an end, and those whose rows another writer filled."""
-    key = entry.prefix + "zarr.json"
+    key = entry.prefix + ("zarr.json" if reserved is None else BESIDE)
     try:
-        pending = reservations.parse_member(metadata.pending, metadata.shape)
+        member = metadata.pending if reserved is None else member_beside(reserved, key) or None
+        if member is None:
+            return
+        pending = reservations.parse_member(member, metadata.shape)
     except MetadataValidationError as error:
         yield Finding("APPEND-INVALID", str(error), entry.path, key, loc=(reservations.MEMBER,), fix=error.hint or "")
         return
@@ -101,6 +108,12 @@ def _appends(entry: Entry, metadata: ArrayMetadata) -> Iterator[Finding]:
             yield Finding("APPEND-HOLE", message, entry.path, key, fix=_ALIVE, action=action)
         else:
             yield Finding("APPEND-PENDING", f"{rows} are being appended", entry.path, key)
+    length = metadata.shape[pending.axis]
+    if length < pending.published():  # of v2 arrays, whose shape is in another object
+        message = (
+            f"rows {length} to {pending.published()} of axis {pending.axis} are published; the shape is {length} still"
+        )
+        yield Finding("APPEND-BEHIND", message, entry.path, key, fix=_ALIVE, action=action)
     if pending.closed is not None and clock.CLOCK.now() - pending.closed[1] >= EXPIRE_S:
         yield Finding("APPEND-CLOSED", "a resize did not end; appends wait", entry.path, key, fix=_ALIVE, action=action)
     for region in pending.voided:

@@ -48,6 +48,7 @@ RULES: dict[str, tuple[Severity, str]] = {
     # appends from many machines
     "APPEND-PENDING": ("info", "rows are being appended"),
     "APPEND-HOLE": ("warning", "rows were reserved long ago and are not published"),
+    "APPEND-BEHIND": ("warning", "rows are published, and the shape does not have them yet"),
     "APPEND-CLOSED": ("warning", "a resize began long ago and has not ended"),
     "APPEND-VOID": ("info", "rows that a writer reserved and did not store hold the fill value"),
     "APPEND-INVALID": ("error", "the reservations of appends cannot be read"),
