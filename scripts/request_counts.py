@@ -8,7 +8,6 @@ Needs obstore (the extra ``cloud``).
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import numpy as np
 from obstore.store import MemoryStore
 
 import tessarr
+from tessarr.stores.remote.loop import sleep
 from tessarr.stores.remote.obstore.store import ObjectStore
 
 LATENCY_S = 0.1
@@ -33,9 +33,9 @@ class CountedStore(ObjectStore):
         self.requests = 0
         self.nbytes = 0
 
-    async def _send(self, key: str, operation: str, call: Callable[[], Any]) -> Any:
+    async def _send(self, key: str, operation: str, call: Callable[[], Any], **options: Any) -> Any:
         async def late() -> Any:
-            await asyncio.sleep(self.latency_s)
+            await sleep(self.latency_s)
             with _guard:
                 self.requests += 1  # a key that is missing costs a request, too
             answer = await call()
@@ -43,7 +43,7 @@ class CountedStore(ObjectStore):
                 self.nbytes += memoryview(answer.body).nbytes if hasattr(answer, "body") else 0
             return answer
 
-        return await super()._send(key, operation, late)
+        return await super()._send(key, operation, late, **options)
 
     latency_s = 0.0
 

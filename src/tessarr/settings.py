@@ -97,6 +97,8 @@ class Config:
         self._tree: dict[str, Any] = {}
         self._looked_up: tuple[dict[str, Any], dict[str, Any]] = self._tree, {}
         """A tree, and values that were found in it by their names."""
+        self.changes = 0
+        """How often a setting was set: who keeps what follows from a setting compares it, and reads again after a change."""
         self.reset()
 
     def __repr__(self) -> str:
@@ -140,6 +142,7 @@ class Config:
                 before.append((parts, _lookup(tree, parts)))
                 tree = _replaced(tree, parts, value)
             self._tree = tree
+            self.changes += 1
         return Restore(self, before)
 
     @property
@@ -165,6 +168,7 @@ class Config:
                     tree = _replaced(tree, parts, _literal(text))
         with self._lock:
             self._tree = tree
+            self.changes += 1
 
     refresh = reset
 
@@ -208,6 +212,7 @@ class Config:
         with self._lock:
             for parts, value in reversed(before):
                 self._tree = _replaced(self._tree, parts, value)
+            self.changes += 1
 
 
 class Restore:

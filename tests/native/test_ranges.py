@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tessarr
-from tessarr.engine import run
+from tessarr.engine import bound as binding
 from tessarr.engine.native.engine import NativeEngine
 from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import ChunkNotFoundError, ShardIndexError
@@ -193,7 +193,7 @@ def test_ranges_of_a_sqlite_value_can_be_had_during_its_update_and_of_text(tmp_p
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_ranges_of_nested_shards_of_any_layout_give_what_the_reference_engine_gives(data: st.DataObject) -> None:
-    before, run._SMALL_SHARD = run._SMALL_SHARD, 0
+    before, binding._SMALL_SHARD = binding._SMALL_SHARD, 0
     try:
         inner = MemoryStore()
         array = put(inner, data.draw(v3_documents()))
@@ -209,4 +209,4 @@ def test_ranges_of_nested_shards_of_any_layout_give_what_the_reference_engine_gi
             REFERENCE.read(bound, where, expected)
             assert found.tobytes() == expected.tobytes()
     finally:
-        run._SMALL_SHARD = before
+        binding._SMALL_SHARD = before

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, ClassVar, Literal, Self
 
@@ -30,17 +30,15 @@ class ChunkSpec:
     data_type: DataType
     fill: Scalar
     """0-d, dtype ``data_type.dtype``."""
+    dtype: AnyDType = field(init=False, repr=False, compare=False)
+    """The NumPy dtype in memory."""
+    nbytes: int | None = field(init=False, repr=False, compare=False)
+    """Exact size of the chunk as raw elements; ``None`` for variable-length types."""
 
-    @property
-    def dtype(self) -> AnyDType:
-        """The NumPy dtype in memory."""
-        return self.data_type.dtype
-
-    @property
-    def nbytes(self) -> int | None:
-        """Exact size of the chunk as raw elements; ``None`` for variable-length types."""
+    def __post_init__(self) -> None:
         itemsize = self.data_type.itemsize
-        return None if itemsize is None else itemsize * prod(self.shape)
+        object.__setattr__(self, "dtype", self.data_type.dtype)
+        object.__setattr__(self, "nbytes", None if itemsize is None else itemsize * prod(self.shape))
 
     def with_(self, **changes: Any) -> ChunkSpec:
         """Return a copy with some fields replaced."""

@@ -40,27 +40,25 @@ class Response(NamedTuple):
 class ChunkReads(Protocol):
     """Chunk reads in progress."""
 
-    def requests(self) -> Sequence[Request]:
-        """What is needed now and was not requested before; nothing when all is answered and read."""
+    def receive(self, responses: Sequence[Response]) -> Sequence[Request]:
+        """Take responses, in any order, decode what can be decoded, and return what is needed next.
 
-    def receive(self, responses: Sequence[Response]) -> None:
-        """Take responses, in any order, and decode what can be decoded."""
+        Without responses it returns what is needed first. When all is answered and nothing more is needed, all is read.
+        """
 
 
-class ReadPlan(Protocol):
+class ReadPlan(NamedTuple):
     """A selection in parts, one per chunk, and the memory that it is read into."""
 
-    def __len__(self) -> int: ...
-
-    @property
-    def nbytes(self) -> int:
-        """Decoded bytes that reading one part takes; only asked when there is one."""
-
-    def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
-        """Begin to read parts ``first:stop``; called for one range after another, from the first part to the last.
-
-        A shard of at most `whole_below` decoded bytes is requested whole, instead of its index first and then ranges.
-        """
+    parts: int
+    """How many there are."""
+    nbytes: int
+    """Decoded bytes that reading one part takes."""
+    has_shards: bool
+    start: Callable[[int, int, int], ChunkReads]
+    """``start(first, stop, whole_below)`` begins to read parts ``first:stop``; called for one range after another, from the
+    first part to the last. A shard of at most `whole_below` decoded bytes is requested whole, instead of its index first and
+    then ranges."""
 
 
 Change = Callable[[Stored | None], list[Piece] | None]

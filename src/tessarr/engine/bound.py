@@ -6,7 +6,10 @@ per distinct shape, made when first met.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain
@@ -15,8 +18,12 @@ from tessarr.engine.reference.versions import ShardIndexes
 from tessarr.grids.base import Axis
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.protocols import Remote
+from tessarr.stores.fetch import Fetch, Fetched
+from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.protocols import FetchOne, GetRanges, Remote
 from tessarr.types import AnyDType, Coords, Shape
+
+_SMALL_SHARD = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,26 @@ class RuntimeOptions:
     """Store chunks that hold nothing but the fill value; otherwise they are left out, and removed if present."""
     read_missing_chunks: bool = True
     """A missing chunk reads as fill value; otherwise it raises `ChunkNotFoundError`."""
+
+
+class Access(NamedTuple):
+    """How engines reach the values of a store: what it can do, asked once, when an array is bound."""
+
+    store: Store
+    remote: bool
+    """A call is a round trip that waits: requests are sent together (`Remote`)."""
+    fetch_one: Callable[[Fetch], Coroutine[None, None, Fetched | None]] | None
+    """Sends one request by itself, so that its response can be used as soon as it is there (`FetchOne`)."""
+    whole_below: int
+    """Without latency: below how many decoded bytes a shard is requested whole, because one call is cheaper than two; any
+    shard, where a range costs what the value costs."""
+
+
+def access_to(store: Store) -> Access:
+    """Ask what `store` can do."""
+    fetch_one = store.fetch_one if isinstance(store, FetchOne) else None
+    whole = isinstance(store, MemoryStore) or not isinstance(store, GetRanges)
+    return Access(store, isinstance(store, Remote), fetch_one, sys.maxsize if whole else _SMALL_SHARD)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +77,14 @@ class BoundArray:
     """Why the array must not be written; ``None`` when it may."""
     indexes: ShardIndexes | None = None
     """Shard indexes that were read, where asking again costs a round trip; ``None`` for local stores."""
+    access: Access = field(init=False)
+    has_shards: bool = field(init=False)
+    """The chunks are shards."""
     _chains: dict[Shape, BoundChain] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "access", access_to(self.store))
+        object.__setattr__(self, "has_shards", any(codec.name == "sharding_indexed" for codec in self.metadata.codecs))
 
     def key(self, coords: Coords) -> str:
         """Store key of the chunk at `coords`."""

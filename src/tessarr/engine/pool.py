@@ -30,6 +30,9 @@ class Items(Protocol[Item_co]):
     def __iter__(self) -> Iterator[Item_co]: ...
 
 
+INLINE_NBYTES = 128 << 10
+"""Decoding no more than this takes less time than waking another thread: 0.1 ms at 1 GB/s."""
+
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _making = Moment()

@@ -1,25 +1,21 @@
 """Carry out chunk reads: send what they request to the store, and give them the responses.
 
 `run` and `run_async` are the two drivers, and the only code that waits for chunks. A remote store gets all requests at
-once, as many as its concurrency limit allows are in flight, and each response is decoded while others are in flight.
-Any other store is asked for what is needed in one `fetch` after another.
+once, as many as its concurrency limit allows are in flight, and each response is decoded while others are in flight
+(`_in_flight`). Any other store, and one that is asked for a single value, gets what is needed in one `fetch` after another.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from tessarr.engine.base import ChunkReads, ReadPlan, Request, Response
+from tessarr.engine.bound import Access
+from tessarr.engine.pool import INLINE_NBYTES
 from tessarr.errors import StoreError
-from tessarr.stores.base import Store
-from tessarr.stores.fetch import version_of
-from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.protocols import FetchOne, GetRanges, Remote
+from tessarr.stores.fetch import Fetched
 from tessarr.types import Buffer
 
 BATCH_NBYTES = 256 << 20
@@ -30,166 +26,142 @@ _SPARE_NBYTES = 4 << 20
 """What all shards of a batch that are requested whole may bring too much: at 50 ms and 100 MB/s a round trip costs as much
 as 5 MB."""
 
-_SMALL_SHARD = 64 << 10
-"""The same for stores without latency: one call is cheaper than two."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class _Caller(Protocol):
-    """Calls a function, here or in a thread."""
-
-    async def __call__(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+_Wanted: TypeAlias = tuple[ChunkReads, Request]
+"""A request, and who needs it."""
+_Found: TypeAlias = Fetched | list[list[Buffer] | None] | None
+"""What `Access.fetch_one` or `Store.fetch_async` returns."""
 
 
-_Wanted: TypeAlias = tuple[int, Request]
-"""A request, and the number of the `ChunkReads` that it is of."""
+def run(plans: Sequence[ReadPlan], access: Access) -> None:
+    """Carry out `plans`, whose arrays are in the store that `access` is to."""
+    for batch in _batches(plans, BATCH_NBYTES if access.remote else _LOCAL_BATCH_NBYTES):
+        wanted = _begin(batch, access)
+        if access.fetch_one is not None and any(request.fetch.key != wanted[0][1].fetch.key for _, request in wanted):
+            from tessarr.stores.remote.loop import Running
 
-
-def run(plans: Sequence[ReadPlan], store: Store) -> None:
-    """Carry out `plans`, whose arrays are in `store`."""
-    if isinstance(store, FetchOne):
-        from tessarr.stores.remote import loop
-
-        for batch in _batches(plans, BATCH_NBYTES):
-            loop.run(_run_remote(batch, store, _call_inline))
-        return
-    waits = isinstance(store, Remote)
-    for batch in _batches(plans, BATCH_NBYTES if waits else _LOCAL_BATCH_NBYTES):
-        reads, wanted = _begin(batch, _remote_whole_below(batch) if waits else _whole_below(store))
+            with Running(_in_flight(wanted, batch, access, alone=True)) as wait:
+                wait()
+            continue
         while wanted:
-            wanted = _deliver(reads, wanted, store.fetch([request.fetch for _, request in wanted]))
+            found = access.store.fetch([request.fetch for _, request in wanted])
+            responses = _responses(wanted, found)
+            wanted = [(reads, request) for reads, share in responses.items() for request in reads.receive(share)]
 
 
-async def run_async(plans: Sequence[ReadPlan], store: Store) -> None:
+async def run_async(plans: Sequence[ReadPlan], access: Access) -> None:
     """Call `run` asynchronously. Chunk reads run in threads, one `ChunkReads` at a time."""
-    if not isinstance(store, Remote):
-        await asyncio.to_thread(run, plans, store)
+    if not access.remote:
+        await asyncio.to_thread(run, plans, access)
         return
     from tessarr.stores.remote.loop import in_thread
 
     for batch in _batches(plans, BATCH_NBYTES):
-        await _run_remote(batch, store, in_thread)
-
-
-def _whole_below(store: Store) -> int:
-    """Below how many decoded bytes a shard is requested whole from a store without latency: any, where a range costs what
-    the value costs."""
-    if isinstance(store, MemoryStore) or not isinstance(store, GetRanges):
-        return sys.maxsize
-    return _SMALL_SHARD
-
-
-def _remote_whole_below(batch: _Batch) -> int:
-    """The same for a remote store: a shard no larger than the gap that a request may span saves a round trip."""
-    from tessarr.stores.remote.coalesce import coalescing
-
-    return min(coalescing().max_gap, _SPARE_NBYTES // batch.parts)
-
-
-async def _call_inline(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on this thread, which runs no other task."""
-    return function(*args, **kwargs)
+        wanted = await in_thread(_begin, batch, access)
+        await _in_flight(wanted, batch, access, alone=False)
 
 
 class _Run(NamedTuple):
+    """Parts ``first:stop`` of a plan."""
+
     plan: ReadPlan
     first: int
     stop: int
 
 
-class _Batch(list[_Run]):
-    """Parts of one or several plans that are read together."""
-
-    @property
-    def parts(self) -> int:
-        return sum(run.stop - run.first for run in self)
-
-
-def _batches(plans: Iterable[ReadPlan], most: int) -> Iterator[_Batch]:
+def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_Run]]:
     """All parts, in batches whose chunks decode to at most `most` bytes together."""
-    batch, left = _Batch(), most
+    batches: list[list[_Run]] = []
+    batch: list[_Run] = []
+    left = most
     for plan in plans:
-        first, count = 0, len(plan)
-        nbytes = max(1, plan.nbytes) if count else 1
-        while first < count:
+        first, nbytes = 0, max(1, plan.nbytes)
+        while first < plan.parts:
             room = left // nbytes
             if room < 1 and batch:
-                yield batch
-                batch, left = _Batch(), most
+                batches.append(batch)
+                batch, left = [], most
                 continue
-            stop = min(count, first + max(1, room))
+            stop = min(plan.parts, first + max(1, room))
             batch.append(_Run(plan, first, stop))
             left -= (stop - first) * nbytes
             first = stop
-    if batch:
-        yield batch
+    return [*batches, batch] if batch else batches
 
 
-async def _run_remote(batch: _Batch, store: Store, alone: _Caller) -> None:
-    """Carry out a batch; `alone` calls what computes while nothing is in flight."""
+def _begin(batch: list[_Run], access: Access) -> list[_Wanted]:
+    """Begin a batch, and return what it needs first."""
+    whole_below = access.whole_below
+    if access.remote and any(run.plan.has_shards for run in batch):
+        from tessarr.stores.remote.coalesce import coalescing
+
+        # A shard no larger than the gap that a request may span saves a round trip.
+        whole_below = min(coalescing().max_gap, _SPARE_NBYTES // sum(run.stop - run.first for run in batch))
+    begun = [run.plan.start(run.first, run.stop, whole_below) for run in batch]
+    return [(reads, request) for reads in begun for request in reads.receive(())]
+
+
+async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *, alone: bool) -> None:
+    """Send what is wanted, all at once, and what that leads to; decode what has landed while the rest is in flight.
+
+    It is decoded in a thread, so that the loop goes on: but not what is decoded faster than a thread takes it, nor, where the
+    loop is `alone` with this read, the last of it.
+    """
     from tessarr.stores.remote.loop import in_thread
 
-    reads, new = await alone(_begin, batch, _remote_whole_below(batch))
-    in_flight: dict[asyncio.Task[list[Any]], list[_Wanted]] = {}
-    landed: asyncio.Queue[asyncio.Task[list[Any]]] = asyncio.Queue()
+    fetch_one = access.fetch_one
+    nbytes = max([run.plan.nbytes for run in batch], default=0)
+    in_flight: dict[asyncio.Task[_Found], list[_Wanted]] = {}
+    landed: asyncio.Queue[asyncio.Task[_Found]] = asyncio.Queue()
     try:
         while True:
-            for wanted in _by_call(store, new):
-                fetches = [request.fetch for _, request in wanted]
-                in_flight[task := asyncio.create_task(store.fetch_async(fetches))] = wanted
+            # One call for what is wanted of one key, or, where the store takes only batches, for all.
+            calls: dict[str, list[_Wanted]] = {}
+            for one in wanted:
+                calls.setdefault("" if fetch_one is None else one[1].fetch.key, []).append(one)
+            for together in calls.values():
+                fetches = [request.fetch for _, request in together]
+                call: Coroutine[None, None, _Found] = (
+                    access.store.fetch_async(fetches)
+                    if fetch_one is None or len(fetches) > 1
+                    else fetch_one(fetches[0])
+                )
+                in_flight[task := asyncio.create_task(call)] = together
                 task.add_done_callback(landed.put_nowait)
             if not in_flight:
                 return
             done = [await landed.get()]
             while not landed.empty():
                 done.append(landed.get_nowait())
-            wanted = [one for task in done for one in in_flight[task]]
-            answers = [answer for task in done for answer in task.result()]
+            answered: list[_Wanted] = []
+            found: list[list[Buffer] | None] = []
             for task in done:
-                del in_flight[task]
-            new = await (in_thread if in_flight else alone)(_deliver, reads, wanted, answers)
+                result = task.result()
+                answered += in_flight.pop(task)
+                if result is None or isinstance(result, Fetched):
+                    found.append(result)
+                else:
+                    found += result
+            here = len(answered) * nbytes <= INLINE_NBYTES or (alone and not in_flight)
+            wanted = []
+            for reads, share in _responses(answered, found).items():
+                needs = reads.receive(share) if here else await in_thread(reads.receive, share)
+                wanted += [(reads, request) for request in needs]
     finally:
         for task in in_flight:
             task.cancel()
-        await asyncio.gather(*in_flight, return_exceptions=True)
+        if in_flight:
+            await asyncio.gather(*in_flight, return_exceptions=True)
 
 
-def _by_call(store: Store, wanted: Sequence[_Wanted]) -> list[list[_Wanted]]:
-    """What is requested with one call: what is wanted of one key, or, where the store takes only batches, all."""
-    if not isinstance(store, FetchOne):
-        return [list(wanted)] if wanted else []
-    keys: dict[str, list[_Wanted]] = {}
-    for one in wanted:
-        keys.setdefault(one[1].fetch.key, []).append(one)
-    return list(keys.values())
-
-
-def _requests(reads: Sequence[ChunkReads]) -> list[_Wanted]:
-    return [(number, request) for number, one in enumerate(reads) for request in one.requests()]
-
-
-def _begin(batch: _Batch, whole_below: int) -> tuple[list[ChunkReads], list[_Wanted]]:
-    """Begin a batch, and return what it needs first."""
-    reads = [run.plan.start(run.first, run.stop, whole_below) for run in batch]
-    return reads, _requests(reads)
-
-
-def _deliver(
-    reads: Sequence[ChunkReads], wanted: Sequence[_Wanted], answers: Sequence[list[Buffer] | None]
-) -> list[_Wanted]:
-    """Pass each response on to the `ChunkReads` that requested it, and return what they need next."""
-    if len(answers) != len(wanted):
+def _responses(wanted: Sequence[_Wanted], found: Sequence[list[Buffer] | None]) -> dict[ChunkReads, list[Response]]:
+    """Each response for the `ChunkReads` that requested it."""
+    if len(found) != len(wanted):
         raise StoreError(
             "fetch returned another number of responses than it got requests",
             expected=str(len(wanted)),
-            got=str(len(answers)),
+            got=str(len(found)),
         )
-    responses = [
-        (number, Response(request.id, parts, None if parts is None else version_of(parts)))
-        for (number, request), parts in zip(wanted, answers, strict=True)
-    ]
-    for number, share in groupby(sorted(responses, key=itemgetter(0)), key=itemgetter(0)):
-        reads[number].receive([response for _, response in share])
-    return _requests(reads)
+    responses: dict[ChunkReads, list[Response]] = {}
+    for (reads, request), parts in zip(wanted, found, strict=True):
+        responses.setdefault(reads, []).append(Response(request.id, parts, getattr(parts, "version", None)))
+    return responses

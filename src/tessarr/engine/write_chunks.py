@@ -26,13 +26,13 @@ from tessarr.types import Buffer, Coords
 
 def store_chunks(bound: BoundArray, writes: WritePlan) -> None:
     """Carry out `writes`."""
-    if isinstance(bound.store, Remote):
+    if len(writes) == 1:
+        for write in writes:
+            store_chunk(bound, write, writes.forget)
+    elif bound.access.remote:
         from tessarr.stores.remote import loop
 
         loop.run(store_chunks_async(bound, writes))
-    elif len(writes) == 1:
-        for write in writes:
-            store_chunk(bound, write, writes.forget)
     else:
         for_each(lambda write: store_chunk(bound, write, writes.forget), writes)
 
@@ -43,7 +43,7 @@ async def store_chunks_async(bound: BoundArray, writes: WritePlan) -> None:
 
     from tessarr.stores.remote.loop import gather_or_cancel
 
-    if not isinstance(bound.store, Remote):
+    if not bound.access.remote:
         await asyncio.to_thread(store_chunks, bound, writes)
         return
     if not len(writes):

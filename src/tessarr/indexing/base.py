@@ -30,10 +30,12 @@ class Request:
     `selection` is for engines; `shape` is the shape of the user's array.
     """
 
-    __slots__ = ("_order", "_pick", "_split", "selection", "shape")
+    __slots__ = ("_order", "_pick", "_split", "full_shape", "selection", "shape")
 
     selection: Selection
     shape: Shape
+    full_shape: Shape
+    """The shape of the full-rank result, which is that of the selection."""
     _pick: tuple[int | slice, ...] | None
     _split: Shape | None
     _order: tuple[int, ...] | None
@@ -45,23 +47,21 @@ class Request:
         pick: tuple[int | slice, ...] | None = None,
         split: Shape | None = None,
         order: tuple[int, ...] | None = None,
+        full_shape: Shape | None = None,
     ) -> None:
         """Set the steps: `pick` is one of ``0`` (drop), `FORWARD` and `BACKWARD` per axis; `split` the shape after it;
-        `order` the transposition after both. ``None`` omits a step."""
+        `order` the transposition after both. ``None`` omits a step. `full_shape`: ``None`` is that of the selection."""
         self.selection = selection
         self.shape = shape
         self._pick = pick
         self._split = split
         self._order = order
+        if full_shape is None:
+            full_shape = shape if pick is split is order is None else selection.shape
+        self.full_shape = full_shape
 
     def __repr__(self) -> str:
         return f"Request({self.selection!r}, shape={self.shape})"
-
-    @property
-    def full_shape(self) -> Shape:
-        """The shape of the full-rank result, which is that of the selection."""
-        steps = (self._pick, self._split, self._order)
-        return self.shape if steps == (None, None, None) else self.selection.shape
 
     def result(self, full: Array) -> Array:
         """Return the user's array: a view of `full`, which has the selection's shape."""

@@ -33,22 +33,25 @@ def basic(selection: Any, shape: Shape) -> Request:
     dims: list[slice] = []
     pick: list[int | slice] = []
     sizes: list[int] = []
+    full: list[int] = []
     plain = True
     for item, length in zip(items, shape, strict=True):
         if item.__class__ is slice:
             dim, size, backwards = interval(item, length)
             dims.append(dim)
             sizes.append(size)
+            full.append(size)
             pick.append(BACKWARD if backwards else FORWARD)
             plain = plain and not backwards
-        elif is_integer(item):
-            at = integer(item, length, len(dims))
+        elif item.__class__ is int or is_integer(item):
+            at = item if item.__class__ is int and 0 <= item < length else integer(item, length, len(dims))
             dims.append(slice(at, at + 1, 1))
             pick.append(0)
+            full.append(1)
             plain = False
         else:
             raise refusal(item)
-    return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick))
+    return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick), full_shape=tuple(full))
 
 
 def expand_basic(items: tuple[Any, ...], ndim: int) -> list[Any]:

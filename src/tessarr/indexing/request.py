@@ -39,9 +39,19 @@ __all__ = [
     "orthogonal",
     "pop_fields",
     "vindex",
+    "with_fields",
 ]
 
 _BASIC = frozenset({int, slice, type(Ellipsis)})
+
+
+def with_fields(selection: Any, shape: Shape) -> tuple[str | list[str] | None, Request]:
+    """What ``array[selection]`` means, field names of a structured data type included: they, and the `getitem` of the rest."""
+    items = selection if isinstance(selection, tuple) else (selection,)
+    if _BASIC.issuperset(map(type, items)):
+        return None, basic(items, shape)
+    fields, rest = pop_fields(selection)
+    return fields, getitem(rest, shape)
 
 
 def getitem(selection: Any, shape: Shape) -> Request:

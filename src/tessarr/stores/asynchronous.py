@@ -8,8 +8,8 @@ loop (`tessarr.stores.remote.loop`).
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError
@@ -22,6 +22,7 @@ from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run
 from tessarr.types import Buffer, ByteRange
 
 _List: TypeAlias = list
+T = TypeVar("T")
 
 
 class AsyncStore(Store):
@@ -37,13 +38,17 @@ class AsyncStore(Store):
     _can_set_if = False
     """What places of this kind can do: `set` and so on are abilities accordingly."""
 
+    def _run_one(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of one value for a synchronous caller: in an event loop, unless a subclass can do without."""
+        return run(call)
+
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         raise self._lacks("get_async(key, byte_range=None)")
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        return run(self.get_async(key, byte_range))
+        return self._run_one(self.get_async(key, byte_range))
 
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         parts = await gather_or_cancel([self.get_async(key, part) for part in ranges])
@@ -51,7 +56,7 @@ class AsyncStore(Store):
         return present if len(present) == len(parts) else None
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        return run(self.get_ranges_async(key, ranges))
+        return self._run_one(self.get_ranges_async(key, ranges))
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         return list(await gather_or_cancel([self._fetch_async(request) for request in requests])) if requests else []
@@ -63,7 +68,7 @@ class AsyncStore(Store):
         return None if value is None else [value]
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        return run(self.fetch_async(requests))
+        return self._run_one(self.fetch_async(requests))
 
     async def get_partial_values_async(
         self, key_ranges: Iterable[tuple[str, ByteRange | None]]
@@ -78,14 +83,14 @@ class AsyncStore(Store):
         return await self.get_async(key, ByteRange(0, 0)) is not None
 
     def exists(self, key: str) -> bool:
-        return run(self.exists_async(key))
+        return self._run_one(self.exists_async(key))
 
     async def getsize_async(self, key: str) -> int | None:
         value = await self.get_async(key)
         return None if value is None else byte_view(value).nbytes
 
     def getsize(self, key: str) -> int | None:
-        return run(self.getsize_async(key))
+        return self._run_one(self.getsize_async(key))
 
     async def getsize_prefix_async(self, prefix: str) -> int:
         sizes = await gather_or_cancel([self.getsize_async(key) for key in await self.list_prefix_async(prefix)])
@@ -100,7 +105,7 @@ class AsyncStore(Store):
 
     @only_if("_can_set_if")
     def version(self, key: str) -> Version | None:
-        return run(self.version_async(key))
+        return self._run_one(self.version_async(key))
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -109,12 +114,12 @@ class AsyncStore(Store):
 
     @only_if("_can_set")
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        return run(self.set_async(key, value, if_match=if_match))
+        return self._run_one(self.set_async(key, value, if_match=if_match))
 
     @only_if("_can_set_if")
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
         """See `tessarr.stores.protocols.ConditionalSet`."""
-        return run(self.set_async(key, value, if_match=version))
+        return self._run_one(self.set_async(key, value, if_match=version))
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
         self._check_writable(key)
@@ -147,7 +152,7 @@ class AsyncStore(Store):
 
     @only_if("_can_delete")
     def delete(self, key: str) -> None:
-        run(self.delete_async(key))
+        self._run_one(self.delete_async(key))
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
         self._check_writable("")

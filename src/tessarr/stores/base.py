@@ -184,9 +184,16 @@ class Store(AsMapping):
         A store that knows the version of what it read gives a `tessarr.stores.fetch.Fetched`. A `Remote` store sends the
         requests side by side.
         """
-        if isinstance(self, Remote):
+        if len(requests) > 1 and isinstance(self, Remote):
             return functions.fetch(self, requests)
-        return [functions.fetch_one(self, request) for request in requests]
+        return [
+            self.get_ranges(key, ranges)
+            if ranges is not None
+            else None
+            if (value := self.get(key)) is None
+            else [value]
+            for key, ranges in requests
+        ]
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         """Call `fetch` asynchronously."""

@@ -55,7 +55,8 @@ async def compare_and_swap_async(
     key: str,
 ) -> None:
     """Call `compare_and_swap` asynchronously."""
-    import asyncio  # imported here so that synchronous programs do not load it
+    # Imported here so that programs without such stores do not load asyncio.
+    from tessarr.stores.remote.loop import sleep
 
     for back_off_s in _attempts(store, key):
         old, version = await read()
@@ -66,7 +67,7 @@ async def compare_and_swap_async(
             await swap(version, new)
             return
         except ConflictError:
-            await asyncio.sleep(back_off_s)
+            await sleep(back_off_s)
 
 
 def _attempts(store: str, key: str) -> Iterator[float]:

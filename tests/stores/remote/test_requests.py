@@ -43,9 +43,9 @@ def test_the_spans_of_any_ranges_give_every_range_back(wanted: list[tuple[int, i
     ranges = [ByteRange(start, None if start < 0 else stop) for start, stop in wanted]
     spans = plan_spans(ranges, gap=5, cap=20, piece=12)
     for span in spans:
-        start, stop = span.byte_range.start, span.byte_range.stop
+        start, stop = span.start, span.stop
         assert start < 0 or stop is None or 0 < stop - start <= 20
-    bounds = [span.byte_range.bounds(nbytes) for span in spans]
+    bounds = [span.bounds(nbytes) for span in spans]
     pieces = [Piece(low, memoryview(data[low:high])) for low, high in sorted(bounds) if low < high]
     for part in ranges:
         low, high = part.bounds(nbytes)
@@ -87,7 +87,7 @@ def test_both_engines_coalesce_as_the_settings_say(
 
 def test_a_span_stops_growing_and_a_large_part_is_cut_evenly() -> None:
     parts = [ByteRange(start, start + 1_000_000) for start in range(0, 40_000_000, 1_000_000)]
-    spans = [span.byte_range for span in plan_spans(parts)]
+    spans = plan_spans(parts)
     assert all((part.stop or 0) - part.start <= coalescing().max_request for part in spans)
     assert len(spans) == 3
     pieces = split(0, 50_000_000)

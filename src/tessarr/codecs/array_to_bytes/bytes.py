@@ -12,6 +12,7 @@ without ``endian`` is an error then, except for structured types, which zarr-pyt
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -71,6 +72,8 @@ class BytesCodec(ArrayToBytes):
 
     def stored_dtype(self, spec: ChunkSpec) -> AnyDType:
         """Return the dtype of stored elements."""
+        if self.endian == sys.byteorder and spec.dtype.isnative:
+            return spec.dtype
         if self.endian is None or not spec.data_type.has_byteorder:
             return spec.dtype
         return spec.data_type.with_byteorder(_ORDERS[self.endian]).dtype

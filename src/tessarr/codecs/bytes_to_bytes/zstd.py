@@ -28,6 +28,8 @@ _CHECKS = {"level": integer(-131072, 22), "checksum": boolean}
 _MAGIC = 0xFD2FB528
 _SKIPPABLE = 0x184D2A50
 """The first of 16 magic numbers for frames that hold no content."""
+_LONGEST_HEADER = 18
+"""Bytes: magic number, descriptors of frame and window, dictionary, content size."""
 _MAX_BLOCK = 128 << 10
 """Largest decoded size of a block (RFC 8878, 3.1.1.2.3)."""
 
@@ -64,7 +66,26 @@ class ZstdCodec(BytesToBytes):
         return encoded
 
     def decode(self, data: Buffer, nbytes: int | None) -> Buffer:
-        return decode(data, nbytes)
+        """Decode all frames of `data`."""
+        source = flat_bytes(data)
+        if nbytes is not None:
+            if _frame_header(source.data, 0).content != nbytes or not 0 < nbytes <= len(source) * MAX_RATIO:
+                _check_size(source, nbytes)
+            out = np.empty(nbytes, np.uint8)
+            _decompress(source, out)
+            return out
+        extent = _walk(source.data)
+        if extent.bound > UNKNOWN_SIZE_LIMIT:
+            raise size_error("zstd", None, f"up to {extent.bound} bytes")
+        if extent.exact is not None:
+            return self.decode(source, extent.exact)
+        from numcodecs import zstd
+
+        try:
+            decoded: bytes = zstd.decompress(source)
+        except (RuntimeError, ValueError) as error:
+            raise corrupt("zstd", error) from error
+        return decoded
 
     def decode_into(self, data: Buffer, out: memoryview) -> bool:
         source = flat_bytes(data)
@@ -73,26 +94,8 @@ class ZstdCodec(BytesToBytes):
         return True
 
 
-def decode(data: Buffer, nbytes: int | None) -> Buffer:
-    """Decode all frames of `data`, as `BytesToBytes.decode`."""
-    source = flat_bytes(data)
-    if nbytes is not None:
-        _check_size(source, nbytes)
-        out = np.empty(nbytes, np.uint8)
-        _decompress(source, out)
-        return out
-    extent = _walk(source.data)
-    if extent.bound > UNKNOWN_SIZE_LIMIT:
-        raise size_error("zstd", None, f"up to {extent.bound} bytes")
-    if extent.exact is not None:
-        return decode(source, extent.exact)
-    from numcodecs import zstd
-
-    try:
-        decoded: bytes = zstd.decompress(source)
-    except (RuntimeError, ValueError) as error:
-        raise corrupt("zstd", error) from error
-    return decoded
+decode = ZstdCodec().decode
+"""Decoding depends on no parameter of the codec."""
 
 
 def _check_size(source: npt.NDArray[np.uint8], nbytes: int) -> None:
@@ -145,26 +148,29 @@ def _uint(source: memoryview, at: int, width: int) -> int:
 
 def _frame_header(source: memoryview, at: int) -> _Header:
     """Parse the header of a frame. Source: RFC 8878, 3.1.1 and 3.1.2."""
-    magic = _uint(source, at, 4)
-    if magic & ~0xF == _SKIPPABLE:
-        end = at + 8 + _uint(source, at + 4, 4)
+    head = bytes(source[at : at + _LONGEST_HEADER])
+    magic = int.from_bytes(head[:4], "little")
+    is_skippable = magic & ~0xF == _SKIPPABLE and len(head) >= 4
+    if is_skippable and len(head) >= 8:
+        end = at + 8 + int.from_bytes(head[4:8], "little")
         if end > len(source):
             raise corrupt("zstd", "a skippable frame reaches past the end")
         return _Header(0, end, False, True)
-    if magic != _MAGIC:
+    if magic != _MAGIC and not is_skippable and len(head) >= 4:
         raise corrupt("zstd", f"no frame begins at byte {at} (found {magic:#010x})")
-    descriptor = _uint(source, at + 4, 1)
+    descriptor = head[4] if len(head) > 4 and not is_skippable else 0
     if descriptor & 0x08:
         raise corrupt("zstd", "a reserved bit of the frame header is set")
     single = bool(descriptor & 0x20)
-    at += 5 + (not single)  # the window descriptor says nothing about the size
-    dictionary_width = (0, 1, 2, 4)[descriptor & 3]
-    if _uint(source, at, dictionary_width):
-        raise corrupt("zstd", "the frame needs a dictionary")
-    at += dictionary_width
+    dictionary = 5 + (not single)  # the window descriptor says nothing about the size
+    begin = dictionary + (0, 1, 2, 4)[descriptor & 3]
     width = (1 if single else 0, 2, 4, 8)[descriptor >> 6]
-    content = _uint(source, at, width) + (256 if width == 2 else 0) if width else None
-    return _Header(content, at + width, bool(descriptor & 0x04), False)
+    if begin + width > len(head) or is_skippable:
+        raise corrupt("zstd", f"the data ends at byte {len(source)}, inside a frame")
+    if any(head[dictionary:begin]):
+        raise corrupt("zstd", "the frame needs a dictionary")
+    content = int.from_bytes(head[begin : begin + width], "little") + (256 if width == 2 else 0) if width else None
+    return _Header(content, at + begin + width, bool(descriptor & 0x04), False)
 
 
 def _walk(source: memoryview) -> _Extent:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 from tessarr.core.array import Array
 from tessarr.engine.base import ReadPlan
-from tessarr.engine.bound import BoundArray
+from tessarr.engine.bound import Access, BoundArray
 from tessarr.engine.run import run, run_async
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
-from tessarr.stores.protocols import Remote
 from tessarr.types import AnyArray
 
 
@@ -50,8 +49,8 @@ def read_many(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     local, remote = _by_store(wanted)
     for one in local:
         one.array._engine.read(*one.target())
-    for store, plans in remote.items():
-        run(plans, store)
+    for access, plans in remote.values():
+        run(plans, access)
     return [one.result() for one in wanted]
 
 
@@ -62,16 +61,15 @@ async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     wanted = [_read_of(array, selection) for array, selection in items]
     local, remote = _by_store(wanted)
     reads = [one.array._engine.read_async(*one.target()) for one in local]
-    await gather_or_cancel([*reads, *(run_async(plans, store) for store, plans in remote.items())])
+    await gather_or_cancel([*reads, *(run_async(plans, access) for access, plans in remote.values())])
     return [one.result() for one in wanted]
 
 
 def _read_of(array: Array, selection: Any) -> _Read:
     if not isinstance(array, Array):
         raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
-    fields, selection = requests.pop_fields(selection)
     bound = array._bound  # read once: another thread may resize the array meanwhile
-    request = requests.getitem(selection, bound.shape)
+    fields, request = requests.with_fields(selection, bound.shape)
     out, _ = array._full(request, None, None)
     return _Read(
         array,
@@ -82,14 +80,14 @@ def _read_of(array: Array, selection: Any) -> _Read:
     )
 
 
-def _by_store(wanted: list[_Read]) -> tuple[list[_Read], dict[Store, list[ReadPlan]]]:
+def _by_store(wanted: list[_Read]) -> tuple[list[_Read], dict[Store, tuple[Access, list[ReadPlan]]]]:
     """Separate reads of local and in-process stores, each run by itself, from read plans grouped by remote store."""
     local: list[_Read] = []
-    remote: dict[Store, list[ReadPlan]] = {}
+    remote: dict[Store, tuple[Access, list[ReadPlan]]] = {}
     for one in wanted:
-        store = one.bound.store
-        if isinstance(store, Remote):
-            remote.setdefault(store, []).append(one.array._engine.plan_read(*one.target()))
+        access = one.bound.access
+        if access.remote:
+            remote.setdefault(access.store, (access, []))[1].append(one.array._engine.plan_read(*one.target()))
         else:
             local.append(one)
     return local, remote

@@ -39,15 +39,14 @@ class Selecting(Layout):
         Raises `ArrayIndexError`, `CodecError`, `StoreError`.
         """
         bound = self._bound
-        if selection.__class__ is tuple and selection and selection[-1].__class__ is int:
+        if selection.__class__ is tuple and selection and selection[-1].__class__ is selection[0].__class__ is int:
             # Programs read single elements in loops, where planning a request would cost several times the read.
             value = self._engine.element(bound, selection)
             if value is not None:
                 return value
-        fields, selection = requests.pop_fields(selection)
+        fields, request = requests.with_fields(selection, bound.shape)
         if fields:
-            return self._get(lambda bound: requests.getitem(selection, bound.shape), None, fields)
-        request = requests.getitem(selection, bound.metadata.shape)
+            return self._get(lambda bound: requests.with_fields(selection, bound.shape)[1], None, fields)
         full = np.empty(request.full_shape, bound.dtype, self._order)
         self._engine.read(bound, request.selection, full)
         result = request.result(full)
@@ -58,9 +57,8 @@ class Selecting(Layout):
 
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
         """
-        fields, selection = requests.pop_fields(selection)
         bound = self._bound
-        request = requests.getitem(selection, bound.shape)
+        fields, request = requests.with_fields(selection, bound.shape)
         if fields:
             self._put_fields(bound, request, value, fields)
             return

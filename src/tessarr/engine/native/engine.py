@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from tessarr import _native
 from tessarr.common.segments import Piece, Stored
-from tessarr.engine.base import ChunkReads, ChunkWrite, ReadPlan, Request, Response, WritePlan
+from tessarr.engine.base import ChunkWrite, ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.native.describe import describe
 from tessarr.engine.native.step import UnsupportedError
@@ -108,7 +108,7 @@ class NativeEngine:
 
     def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
         """See `Engine.plan_read`."""
-        return _ReadPlan(self._bind(bound), selection, out)
+        return _read_plan(self._bind(bound), selection, out)
 
     def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         """See `Engine.plan_write`."""
@@ -120,7 +120,7 @@ class NativeEngine:
         if handle is None or handle.bound is not bound:
             handle = self._bind(bound)
         if not handle.local:
-            run([_ReadPlan(handle, selection, out)], bound.store)
+            run([_read_plan(handle, selection, out)], bound.access)
             return
         buffer = out if handle.plain else handle.buffer(out)
         try:
@@ -136,7 +136,7 @@ class NativeEngine:
 
             await asyncio.to_thread(self.read, bound, selection, out)
         else:
-            await run_async([_ReadPlan(handle, selection, out)], bound.store)
+            await run_async([_read_plan(handle, selection, out)], bound.access)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         """The element at `index` as a NumPy scalar; ``None`` unless `index` is one plain `int` inside the array per axis.
@@ -181,45 +181,36 @@ def _at(selection: Selection) -> tuple[tuple[slice | npt.NDArray[np.int64], ...]
     return (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
 
 
-class _ReadPlan:
-    """See `tessarr.engine.base.ReadPlan`."""
-
-    def __init__(self, handle: _Handle, selection: Selection, out: AnyArray) -> None:
-        self._bound = handle.bound
-        self._native = handle.array.plan_read(*_at(selection), handle.buffer(out))
-
-    def __len__(self) -> int:
-        return len(self._native)
-
-    @property
-    def nbytes(self) -> int:
-        return self._native.nbytes
-
-    def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
-        try:
-            return _ChunkReads(self._bound, self._native.start(first, stop, whole_below))
-        except _native.NativeError as error:
-            _raise(error, self._bound)
+def _read_plan(handle: _Handle, selection: Selection, out: AnyArray) -> ReadPlan:
+    at = (selection.coords, True) if isinstance(selection, Points) else (selection.dims, False)
+    plan = handle.array.plan_read(*at, out if handle.plain else handle.buffer(out))
+    start = partial(_ChunkReads, handle.bound, plan)
+    return ReadPlan(len(plan), plan.nbytes, handle.bound.has_shards, start)
 
 
 class _ChunkReads:
     """See `tessarr.engine.base.ChunkReads`."""
 
-    def __init__(self, bound: BoundArray, reads: _native.ChunkReads) -> None:
+    __slots__ = ("_bound", "_native")
+
+    def __init__(self, bound: BoundArray, plan: _native.ReadPlan, first: int, stop: int, whole_below: int) -> None:
         self._bound = bound
-        self._native = reads
-
-    def requests(self) -> list[Request]:
-        return [
-            Request(number, Fetch(key, None if ranges is None else tuple(map(ByteRange._make, ranges))))
-            for number, key, ranges in self._native.requests()
-        ]
-
-    def receive(self, responses: Sequence[Response]) -> None:
         try:
-            self._native.receive(responses)
+            self._native = plan.start(first, stop, whole_below)
+        except _native.NativeError as error:
+            _raise(error, bound)
+
+    def receive(self, responses: Sequence[Response]) -> list[Request]:
+        try:
+            if responses:
+                self._native.receive(responses)
+            needs = self._native.requests()
         except _native.NativeError as error:
             _raise(error, self._bound)
+        return [
+            Request(number, Fetch(key, None if ranges is None else tuple(map(ByteRange._make, ranges))))
+            for number, key, ranges in needs
+        ]
 
 
 class _WritePlan:

@@ -13,16 +13,15 @@ from typing import Any
 
 from tessarr.engine.base import ReadPlan, Request, Response, WritePlan
 from tessarr.engine.bound import BoundArray
-from tessarr.engine.pool import for_each
+from tessarr.engine.pool import INLINE_NBYTES, for_each
 from tessarr.engine.reference.merge import ChunkWrites
 from tessarr.engine.reference.read_chunk import ChunkRead, read_chunk
 from tessarr.engine.run import run, run_async
 from tessarr.engine.write_chunks import store_chunks, store_chunks_async
 from tessarr.indexing.plan import plan
 from tessarr.indexing.selection import Selection
-from tessarr.stores.fetch import Fetch, Fetched
-from tessarr.stores.protocols import Remote
-from tessarr.types import AnyArray, Buffer
+from tessarr.stores.fetch import Fetched
+from tessarr.types import AnyArray
 
 
 class ReferenceEngine:
@@ -34,16 +33,16 @@ class ReferenceEngine:
         return None
 
     def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
-        return _ReadPlan(bound, selection, out)
+        return _read_plan(bound, selection, out)
 
     def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         return ChunkWrites(bound, selection, value)
 
     def read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
-        run([_ReadPlan(bound, selection, out)], bound.store)
+        run([_read_plan(bound, selection, out)], bound.access)
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
-        await run_async([_ReadPlan(bound, selection, out)], bound.store)
+        await run_async([_read_plan(bound, selection, out)], bound.access)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
         return None
@@ -55,63 +54,47 @@ class ReferenceEngine:
         await store_chunks_async(bound, ChunkWrites(bound, selection, value))
 
 
-class _ReadPlan:
-    """See `tessarr.engine.base.ReadPlan`."""
+def _read_plan(bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
+    parts = plan(selection, bound.axes)
+    rest = iter(parts)
+    nbytes = bound.nbytes(next(iter(parts)).coords) if len(parts) else 0
 
-    def __init__(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
-        self._bound = bound
-        self._out = out
-        self._parts = plan(selection, bound.axes)
-        self._rest = iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    @property
-    def nbytes(self) -> int:
-        return self._bound.nbytes(next(iter(self._parts)).coords)
-
-    def start(self, first: int, stop: int, whole_below: int) -> _ChunkReads:
-        if not isinstance(self._bound.store, Remote):
+    def start(first: int, stop: int, whole_below: int) -> _ChunkReads:
+        if not bound.access.remote:
             whole_below = 0  # where no round trip is saved, the specification reads what is wanted and no more
-        parts = islice(self._rest, stop - first)
-        return _ChunkReads([read_chunk(self._bound, part, self._out, whole_below=whole_below) for part in parts])
+        reads = [read_chunk(bound, part, out, whole_below=whole_below) for part in islice(rest, stop - first)]
+        return _ChunkReads(reads, nbytes)
+
+    return ReadPlan(len(parts), nbytes, bound.has_shards, start)
 
 
 class _ChunkReads:
-    """See `tessarr.engine.base.ChunkReads`. Those that are answered together decode in parallel."""
+    """See `tessarr.engine.base.ChunkReads`. Those that are answered together decode in parallel, where that is worth it."""
 
-    def __init__(self, reads: Sequence[ChunkRead]) -> None:
+    def __init__(self, reads: Sequence[ChunkRead], nbytes: int) -> None:
+        self._nbytes = nbytes
         self._waiting: dict[int, ChunkRead] = {}
         self._requested = 0
-        self._new: list[Request] = []
-        for read in reads:
-            self._need(read, next(read))
+        self._needs = [(read, next(read)) for read in reads]
 
-    def _need(self, read: ChunkRead, wanted: Fetch) -> None:
-        self._waiting[self._requested] = read
-        self._new.append(Request(self._requested, wanted))
-        self._requested += 1
-
-    def requests(self) -> list[Request]:
-        new, self._new = self._new, []
-        return new
-
-    def receive(self, responses: Sequence[Response]) -> None:
-        more: list[tuple[ChunkRead, Fetch]] = []
-
-        def advance(answered: tuple[ChunkRead, list[Buffer] | None]) -> None:
-            read, found = answered
-            with suppress(StopIteration):
-                more.append((read, read.send(found)))
-
+    def receive(self, responses: Sequence[Response]) -> list[Request]:
         answered = [
             (self._waiting.pop(number), None if parts is None else Fetched(parts, version))
             for number, parts, version in responses
         ]
-        if len(answered) == 1:
-            advance(answered[0])
+        if len(answered) * self._nbytes > INLINE_NBYTES and len(answered) > 1:
+            for_each(self._advance, answered)
         else:
-            for_each(advance, answered)
-        for read, wanted in more:
-            self._need(read, wanted)
+            for read, found in answered:
+                with suppress(StopIteration):
+                    self._needs.append((read, read.send(found)))
+        needs, self._needs = self._needs, []
+        requests = [Request(self._requested + number, wanted) for number, (_, wanted) in enumerate(needs)]
+        self._waiting.update((self._requested + number, read) for number, (read, _) in enumerate(needs))
+        self._requested += len(needs)
+        return requests
+
+    def _advance(self, answered: tuple[ChunkRead, Fetched | None]) -> None:
+        read, found = answered
+        with suppress(StopIteration):
+            self._needs.append((read, read.send(found)))

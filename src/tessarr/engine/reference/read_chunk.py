@@ -51,11 +51,21 @@ def read_chunk(bound: BoundArray, part: Part, out: Target, *, whole_below: int =
         for attempt in range(_ATTEMPTS + 1):
             version = ValueVersion(bound, key)
             reader = _read(chain, part, out, WHOLE, version, whole=whole or attempt == _ATTEMPTS)
-            with suppress(ValueChangedError):
-                if not (yield from _of_one_version(reader, key, version)):
-                    _fill(bound, part, out)
+            try:
+                ranges = next(reader)
+                while True:
+                    guards = version.guards()
+                    found = yield Fetch(key, None if ranges == [WHOLE] and not guards else (*ranges, *guards))
+                    if found is None:
+                        version.check_missing()
+                        _fill(bound, part, out)
+                        return
+                    version.check(version_of(found), found[len(ranges) :])
+                    ranges = reader.send(found[: len(ranges)])
+            except StopIteration:
                 return
-            bound.forget(key)
+            except ValueChangedError:
+                bound.forget(key)
     except BaseZarrError as error:
         error.at(store=bound.store.url, path="/" + bound.path, chunk=part.coords, key=key)
         raise
@@ -67,7 +77,11 @@ def _read(
     """Read `part` of the chunk that is the range `within` of a value, and that `chain` decodes, into its place in `out`."""
     if not chain.partial:
         (chunk,) = yield [within]
-        _decode(chain, _exactly(chunk, within), part, out)
+        place = _view(out, part.out_sel) if part.covers else None
+        if place is not None and place.shape == chain.spec.shape:
+            chain.decode_into(_exactly(chunk, within), place)
+        else:
+            out[part.out_sel] = chain.decode(_exactly(chunk, within))[part.local.index]
         return
     layout, selection, target = _inside(chain, part, out)
     parts = list(plan(selection, [RegularAxis(*axis) for axis in zip(layout.spec.shape, layout.codec.chunk_shape)]))
@@ -117,24 +131,6 @@ def _together(readers: Sequence[Reader]) -> Reader:
             for_each(advance, answers)
 
 
-def _of_one_version(reader: Reader, key: str, version: ValueVersion) -> Generator[Fetch, list[Buffer] | None, bool]:
-    """Request what `reader` needs of the value of `key`; ``False`` if there is none.
-
-    Raises `ValueChangedError` if the value is replaced meanwhile.
-    """
-    with suppress(StopIteration):
-        ranges = next(reader)
-        while True:
-            guards = version.guards()
-            found = yield Fetch(key, None if ranges == [WHOLE] and not guards else (*ranges, *guards))
-            if found is None:
-                version.check_missing()
-                return False
-            version.check(version_of(found), found[len(ranges) :])
-            ranges = reader.send(found[: len(ranges)])
-    return True
-
-
 def _from_bytes(reader: Reader, data: Buffer, within: ByteRange) -> None:
     """Give `reader` what it needs from `data`, which is the range `within` of the value."""
     view = flat(data)
@@ -162,15 +158,6 @@ def _fill(bound: BoundArray, part: Part, out: Target) -> None:
             hint="Set array.read_missing_chunks to read it as fill value",
         )
     out[part.out_sel] = bound.fill
-
-
-def _decode(chain: BoundChain, data: Buffer, part: Part, out: Target) -> None:
-    """Decode a chunk and put what `part` takes of it into its place in `out`, directly where `out` has room for all of it."""
-    view = _view(out, part.out_sel) if part.covers else None
-    if view is not None and view.shape == chain.spec.shape:
-        chain.decode_into(data, view)
-    else:
-        out[part.out_sel] = chain.decode(data)[part.local.index]
 
 
 def _inside(chain: BoundChain, part: Part, out: Target) -> tuple[ShardLayout, Selection, Target]:

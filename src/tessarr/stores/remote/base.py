@@ -1,7 +1,8 @@
 """What every store behind a network shares: coalesced requests, the concurrency limit, retry, compare-and-swap updates.
 
-Such a store is written once, as coroutines; its synchronous methods run them in the process's loop
-(`tessarr.stores.remote.loop`). A subclass says how to send one request (`_request`), what an error of its client means
+Such a store is written once, as coroutines. Its synchronous methods run them: those of one value on the caller's thread, where
+the client's calls block (so these coroutines await nothing but what `tessarr.stores.remote.loop` has for it), and those of many
+values in an event loop. A subclass says how to send one request (`_request`), what an error of its client means
 (`_fault`), and how to write, delete and list. `fetch_one` turns what is wanted of one value into as few requests as
 `tessarr.stores.remote.coalesce` needs, sends them side by side under the concurrency limit of the origin, and joins them
 to parts of one version.
@@ -9,9 +10,10 @@ to parts of one version.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, StoreError
@@ -21,8 +23,8 @@ from tessarr.stores.compare_and_swap import Versioned, compare_and_swap_async
 from tessarr.stores.fetch import Fetch, Fetched, Version
 from tessarr.stores.protocols import ConditionalSet, fallback
 from tessarr.stores.remote.coalesce import PIECE, Piece, gather, plan_spans, split
-from tessarr.stores.remote.limiter import ConcurrencyLimiter
-from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run
+from tessarr.stores.remote.limiter import ConcurrencyLimiter, Outcome
+from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run_blocking, sleep
 from tessarr.stores.remote.retry import Fault, RetryPolicy, RetryState
 from tessarr.types import Buffer, ByteRange
 
@@ -30,6 +32,10 @@ T = TypeVar("T")
 _List: TypeAlias = list
 
 _TORN_ROUNDS = 5
+_WHOLE = (None,)
+_NOTHING = ByteRange(0, 0)
+"""Of an object: size and version alone."""
+_VERSION = (_NOTHING,)
 
 
 class Answer(NamedTuple):
@@ -51,6 +57,9 @@ class NetworkStore(AsyncStore):
     _ranges_work = True
     """``False`` once a server answered a range with the whole object; everything is then fetched whole."""
 
+    def _run_one(self, call: Coroutine[Any, Any, T]) -> T:
+        return run_blocking(call)
+
     # -- for subclasses ------------------------------------------------------------------------------------------
 
     async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
@@ -63,35 +72,40 @@ class NetworkStore(AsyncStore):
 
     # -- one request -----------------------------------------------------------------------------------------------
 
-    async def _send(self, key: str, operation: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """The answer of `call`, with retries as the table in `tessarr.stores.remote.retry` says; ``None``: no such key."""
-        state = RetryState(self.retry, store=self.url, key=key, operation=operation)
+    async def _send(
+        self, key: str, operation: str, call: Callable[[], Awaitable[T]], *, span: ByteRange | None = None
+    ) -> T | None:
+        """The answer of `call`, with retries as the table in `tessarr.stores.remote.retry` says; ``None``: no such key.
+
+        An `Answer` is of the length that `span` (``None``: the whole object) and the size of the object promise.
+        """
+        began, state = time.monotonic(), None
         while True:
             await self._limiter.acquire()
-            fault: Fault | None = Fault("final", "cancelled")
+            outcome: Outcome = "neutral"
             nbytes = 0
             try:
                 answer = await call()
-                fault, nbytes = None, _nbytes(answer)
+                if isinstance(answer, Answer):
+                    nbytes = memoryview(answer.body).nbytes
+                    if answer.size != nbytes and span != _NOTHING:
+                        _check_length(answer, nbytes, span)
+                outcome = "ok"
                 return answer
             except Exception as error:
                 fault = error if isinstance(error, Fault) else self._fault(error)
                 if fault is None:
                     raise
+                outcome = fault.outcome
             finally:
-                self._limiter.release("ok" if fault is None else fault.outcome, nbytes=nbytes)
+                self._limiter.release(outcome, nbytes=nbytes)
             if fault.kind == "missing":
                 return None
-            await asyncio.sleep(state.pause(fault))
-
-    async def _get_span(self, key: str, span: ByteRange | None) -> Answer | None:
-        async def call() -> Answer:
-            return _checked(await self._request(key, span), span)
-
-        return await self._send(key, "GET", call)
+            state = state or RetryState(self.retry, store=self.url, key=key, operation=operation, began=began)
+            await sleep(state.pause(fault))
 
     async def _head(self, key: str) -> Answer | None:
-        return await self._send(key, "HEAD", lambda: self._request(key, ByteRange(0, 0)))
+        return await self._send(key, "HEAD", partial(self._request, key, _NOTHING), span=_NOTHING)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -100,12 +114,31 @@ class NetworkStore(AsyncStore):
 
         Raises `StoreError` for an object that others replace again and again while it is read.
         """
-        key, ranges = request if self._ranges_work else Fetch(request.key)
+        key, ranges = request
+        if not self._ranges_work:
+            ranges = None
         for _ in range(_TORN_ROUNDS):
-            answers = await self._get_spans(key, _first_spans(ranges))
-            if answers is None:
-                return None
-            if ranges is None and (rest := _rest(answers)):  # the client handed over only the head of a big object
+            spans: Sequence[ByteRange | None] = _WHOLE
+            if ranges is not None:
+                spans = ranges if ranges == _VERSION else plan_spans(ranges) or _VERSION
+            if len(spans) == 1:
+                only = await self._send(key, "GET", partial(self._request, key, spans[0]), span=spans[0])
+                if only is None:
+                    return None
+                body = memoryview(only.body)
+                if request.ranges is None:
+                    answered = only.size is None or only.size == body.nbytes
+                else:
+                    answered = request.ranges == ((only.start, only.start + body.nbytes),)
+                if answered:
+                    return Fetched([body.toreadonly()], only.version)
+                answers = [only]
+            else:
+                found = await self._get_spans(key, spans)
+                if found is None:
+                    return None
+                answers = found
+            if ranges is None and (rest := _rest(answers[0])):  # the client handed over only the head of a big object
                 more = await self._get_spans(key, rest)
                 if more is None:
                     continue
@@ -118,10 +151,9 @@ class NetworkStore(AsyncStore):
         )
 
     async def _get_spans(self, key: str, spans: Sequence[ByteRange | None]) -> _List[Answer] | None:
-        if len(spans) == 1:
-            found = [await self._get_span(key, spans[0])]
-        else:
-            found = await gather_or_cancel([self._get_span(key, span) for span in spans])
+        found = await gather_or_cancel(
+            [self._send(key, "GET", partial(self._request, key, span), span=span) for span in spans]
+        )
         present = [answer for answer in found if answer is not None]
         return present if len(present) == len(found) else None
 
@@ -178,7 +210,7 @@ class NetworkStore(AsyncStore):
             return
         # Threads of one process take turns, so that they do not use up each other's attempts.
         with self.lock(key):
-            run(self.update_async(key, change))
+            self._run_one(self.update_async(key, change))
 
     async def _read_versioned(self, key: str) -> Versioned:
         found = await self.fetch_one(Fetch(key))
@@ -220,17 +252,9 @@ def _share(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | No
     return Fetched([view[slice(*part.bounds(view.nbytes))].data for part in parts], found.version)
 
 
-def _first_spans(ranges: Sequence[ByteRange] | None) -> list[ByteRange | None]:
-    if ranges is None:
-        return [None]
-    spans: list[ByteRange | None] = [span.byte_range for span in plan_spans(ranges)]
-    return spans or [ByteRange(0, 0)]
-
-
-def _rest(answers: Sequence[Answer]) -> list[ByteRange | None]:
-    """What is missing of an object of which `answers` has the head."""
-    (head,) = answers
-    got = byte_view(head.body).nbytes
+def _rest(head: Answer) -> list[ByteRange | None]:
+    """What is missing of an object of which `head` has the head."""
+    got = memoryview(head.body).nbytes
     return [*split(got, head.size, cap=PIECE)] if head.size is not None and got < head.size else []
 
 
@@ -242,24 +266,17 @@ def _parts(answers: Sequence[Answer], ranges: Sequence[ByteRange] | None) -> lis
     return [gather(pieces, part, size) for part in ((ByteRange(0),) if ranges is None else ranges)]
 
 
-def _checked(answer: Answer, span: ByteRange | None) -> Answer:
-    """`answer`, if it is as long as it must be."""
+def _check_length(answer: Answer, nbytes: int, span: ByteRange | None) -> None:
+    """Raise `Fault` unless the body, of `nbytes` bytes, is as long as it must be where it is not the whole object."""
     if answer.size is None:
-        return answer
-    got = byte_view(answer.body).nbytes
+        return
     if span is None:
         # A client may hand over only the head of a big object; the rest is then asked for.
-        wanted = got if PIECE <= got < answer.size else answer.size
+        wanted = nbytes if PIECE <= nbytes < answer.size else answer.size
+    elif span.stop is not None and span.stop <= span.start:
+        return
     else:
         start, stop = span.bounds(answer.size)
-        if span.stop is not None and span.stop <= span.start:
-            return answer
-        whole = answer.start == 0 and got == answer.size
-        wanted = got if whole else stop - start
-    if got != wanted:
-        raise Fault("again", f"{got} bytes where {wanted} were announced", outcome="slow_down")
-    return answer
-
-
-def _nbytes(answer: object) -> int:
-    return byte_view(answer.body).nbytes if isinstance(answer, Answer) else 0
+        wanted = stop - start
+    if nbytes != wanted:
+        raise Fault("again", f"{nbytes} bytes where {wanted} were announced", outcome="slow_down")

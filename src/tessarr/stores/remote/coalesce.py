@@ -5,7 +5,7 @@ between them cost less than another request; a span stops growing at ``max_reque
 hold up everything; a part larger than that is cut into spans of at most `PIECE`, which travel side by side. The limits
 are those of the settings (`coalescing`).
 
->>> [span.byte_range for span in plan_spans([ByteRange(0, 10), ByteRange(1000, 1010), ByteRange(-8)])]
+>>> plan_spans([ByteRange(0, 10), ByteRange(1000, 1010), ByteRange(-8)])
 [ByteRange(start=0, stop=1010), ByteRange(start=-8, stop=None)]
 """
 
@@ -33,17 +33,21 @@ class Coalescing(NamedTuple):
     max_request: int
 
 
+_known: tuple[int, Coalescing] = -1, Coalescing(0, 0)
+"""What the settings stated, and after which change of them (`Config.changes`)."""
+
+
 def coalescing() -> Coalescing:
     """Return the limits of coalescing that the settings ``array.sharding_coalesce_…`` state now."""
-    return Coalescing(
-        config.get("array.sharding_coalesce_max_gap_bytes"), config.get("array.sharding_coalesce_max_bytes")
-    )
-
-
-class Span(NamedTuple):
-    """One request for part of an object."""
-
-    byte_range: ByteRange
+    global _known
+    changes, limits = _known
+    if changes != config.changes:
+        changes = config.changes
+        limits = Coalescing(
+            config.get("array.sharding_coalesce_max_gap_bytes"), config.get("array.sharding_coalesce_max_bytes")
+        )
+        _known = changes, limits
+    return limits
 
 
 class Piece(NamedTuple):
@@ -56,20 +60,29 @@ class Piece(NamedTuple):
 
 def plan_spans(
     ranges: Sequence[ByteRange], *, gap: int | None = None, cap: int | None = None, piece: int = PIECE
-) -> list[Span]:
+) -> list[ByteRange]:
     """Plan the spans that cover `ranges`; empty ranges need none. ``None``: the limits of the settings."""
     limits = coalescing()
     gap = limits.max_gap if gap is None else gap
     cap = limits.max_request if cap is None else cap
-    spans: list[Span] = []
-    for start, stop in _merged(sorted(part for part in ranges if _is_bounded(part)), gap, cap):
-        spans.extend(Span(part) for part in split(start, stop, cap=cap, piece=piece))
-    endless = [part.start for part in ranges if part.start >= 0 and _is_endless(part)]
-    if endless:
-        spans.append(Span(ByteRange(min(endless))))
-    suffixes = [part.start for part in ranges if part.start < 0]
-    if suffixes:
-        spans.append(Span(ByteRange(min(suffixes))))
+    bounded: list[tuple[int, int]] = []
+    endless, suffixes = [], []
+    for start, stop in ranges:
+        if start < 0:
+            suffixes.append(start)
+        elif stop is None or stop - start > ENDLESS:  # in words, or by a number that no value reaches
+            endless.append(start)
+        elif stop > start:
+            bounded.append((start, stop))
+    spans: list[ByteRange] = []
+    if len(bounded) > 1:
+        bounded = list(_merged(sorted(bounded), gap, cap))
+    for start, stop in bounded:
+        if stop - start > cap:
+            spans += split(start, stop, cap=cap, piece=piece)
+        else:
+            spans.append(ByteRange(start, stop))
+    spans += [ByteRange(min(starts)) for starts in (endless, suffixes) if starts]
     return spans
 
 
@@ -110,26 +123,16 @@ def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffe
     return memoryview(out).toreadonly()
 
 
-def _is_bounded(part: ByteRange) -> bool:
-    return part.start >= 0 and part.stop is not None and part.stop > part.start and not _is_endless(part)
-
-
-def _is_endless(part: ByteRange) -> bool:
-    """Whether a range goes to the end of any value, so that it is not cut into pieces."""
-    return part.stop is None or part.stop - part.start > ENDLESS
-
-
-def _merged(parts: Sequence[ByteRange], gap: int, cap: int) -> Iterator[tuple[int, int]]:
-    """`parts` (sorted by start) with neighbours joined."""
+def _merged(parts: Sequence[tuple[int, int]], gap: int, cap: int) -> Iterator[tuple[int, int]]:
+    """`parts` (``(start, stop)``, sorted) with neighbours joined."""
     start = stop = -1
-    for part in parts:
-        assert part.stop is not None
-        reach = max(stop, part.stop)
-        if start >= 0 and part.start <= stop + gap and (reach - start <= cap or part.stop <= stop):
+    for low, high in parts:
+        reach = max(stop, high)
+        if start >= 0 and low <= stop + gap and (reach - start <= cap or high <= stop):
             stop = reach
             continue
         if start >= 0:
             yield start, stop
-        start, stop = part.start, part.stop
+        start, stop = low, high
     if start >= 0:
         yield start, stop

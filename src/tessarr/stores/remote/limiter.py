@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 from tessarr.settings import config
+from tessarr.stores.remote.loop import run
 
 Outcome: TypeAlias = Literal["ok", "slow_down", "neutral"]
 """What became of a request: it went well, the place asked for less (or broke), or it says nothing about load."""
@@ -88,6 +89,8 @@ class ConcurrencyLimiter:
         self._waiting: deque[_Waiter] = deque()
         self._limit, self._least = float(start), least
         self._fixed = most
+        self._slots, self._changes = 0, -1
+        """The concurrency limit of this moment, and of which change of the settings (`Config.changes`)."""
         self._in_flight = self._requests = self._slow_downs = self._nbytes = 0
         self._slow_start = True
         self._last_cut = 0.0
@@ -101,6 +104,18 @@ class ConcurrencyLimiter:
 
     async def acquire(self) -> None:
         """Wait for a slot and take it."""
+        with self._lock:
+            if self._changes != config.changes:
+                self._adapt()
+            if self._in_flight < self._slots:
+                self._in_flight += 1
+                return
+        if asyncio._get_running_loop() is None:
+            run(self._wait())
+        else:
+            await self._wait()
+
+    async def _wait(self) -> None:
         waiter = self._enter(asyncio.get_running_loop())
         if waiter is None:
             return
@@ -113,7 +128,9 @@ class ConcurrencyLimiter:
     def release(self, outcome: Outcome, *, nbytes: int = 0) -> None:
         """Release the slot after a transfer of `nbytes`."""
         with self._lock:
-            full = self._in_flight >= self._allowed()
+            if self._changes != config.changes:
+                self._adapt()
+            full = self._in_flight >= self._slots
             self._in_flight -= 1
             self._requests += 1
             self._nbytes += nbytes
@@ -121,11 +138,12 @@ class ConcurrencyLimiter:
                 self._cut()
             elif outcome == "ok" and full:
                 self._grow()
-            self._wake()
+            if self._waiting:
+                self._wake()
 
     def _enter(self, loop: asyncio.AbstractEventLoop) -> _Waiter | None:
         with self._lock:
-            if self._in_flight < self._allowed():
+            if self._in_flight < self._slots:
                 self._in_flight += 1
                 return None
             waiter = _Waiter(loop)
@@ -141,7 +159,7 @@ class ConcurrencyLimiter:
                 self._waiting.remove(waiter)
 
     def _wake(self) -> None:
-        while self._waiting and self._in_flight < self._allowed():
+        while self._waiting and self._in_flight < self._slots:
             waiter = self._waiting.popleft()
             if waiter.wake():
                 waiter.granted = True
@@ -150,9 +168,10 @@ class ConcurrencyLimiter:
     def _most(self) -> int:
         return max(1, int(config.get("async.concurrency"))) if self._fixed is None else self._fixed
 
-    def _allowed(self) -> int:
-        """The concurrency limit of this moment."""
-        return min(int(self._limit), self._most())
+    def _adapt(self) -> None:
+        """Work out the concurrency limit of this moment."""
+        self._changes = config.changes
+        self._slots = min(int(self._limit), self._most())
 
     # -- adapting ----------------------------------------------------------------------------------------------
 
@@ -163,10 +182,12 @@ class ConcurrencyLimiter:
             self._last_cut = now
             self._slow_start = False
             self._limit = max(float(self._least), self._limit / 2)
+            self._adapt()
 
     def _grow(self) -> None:
         grown = min(float(self._most()), self._limit + (1 if self._slow_start else 1 / self._limit))
         self._limit = max(self._limit, grown)
+        self._adapt()
         now = self._clock()
         began, requests, nbytes = self._window
         if now - began < _WINDOW_S or self._requests - requests < 2 * self._limit:
@@ -177,12 +198,14 @@ class ConcurrencyLimiter:
         if self._limit > limit > 0 and rate < 0.9 * rate_before:
             self._slow_start = False
             self._limit = max(float(self._least), 0.9 * self._limit)
+            self._adapt()
         self._window = (now, self._requests, self._nbytes)
 
     def statistics(self) -> LimiterStatistics:
         """The present limit and what was counted so far."""
         with self._lock:
-            return LimiterStatistics(self._allowed(), self._in_flight, self._requests, self._slow_downs, self._nbytes)
+            self._adapt()
+            return LimiterStatistics(self._slots, self._in_flight, self._requests, self._slow_downs, self._nbytes)
 
 
 _LIMITERS: dict[str, ConcurrencyLimiter] = {}

@@ -2,6 +2,10 @@
 
 Stores behind a network are written once, as coroutines; `run` is how a synchronous method calls one. Each thread keeps its
 event loop for the next call. A thread in which a loop is running already cannot run another; its calls run in a thread.
+
+A coroutine that sends one request needs no loop where its client can block: `run_blocking` runs it on the caller's thread.
+The functions here that wait (`sleep`, `in_thread`, `gather_or_cancel`) block where no loop is running, and so must all else
+that such a coroutine awaits.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from tessarr.common.warn import context_with_caller
 from tessarr.stores.locks import Moment
@@ -48,11 +52,11 @@ class _OwnLoop(threading.local):
 
     loop: asyncio.AbstractEventLoop | None = None
 
-    def get(self) -> asyncio.AbstractEventLoop:
-        if self.loop is None:
-            self.loop = asyncio.new_event_loop()
-            _loops.add(self.loop)
-            self.closer = _Closer(self.loop)
+    def make(self) -> asyncio.AbstractEventLoop:
+        """Make and keep the loop."""
+        self.loop = asyncio.new_event_loop()
+        _loops.add(self.loop)
+        self.closer = _Closer(self.loop)
         return self.loop
 
 
@@ -78,29 +82,73 @@ _own = _OwnLoop()
 _threads: _Threads | None = None
 
 
+class Running(Generic[T]):
+    """A coroutine for the event loop of this thread: ``with Running(call) as wait: return wait()``.
+
+    What an interrupt leaves unfinished is cancelled. Where a loop is running already, the coroutine runs in a thread.
+    """
+
+    __slots__ = ("_call", "_loop", "_task")
+
+    def __init__(self, call: Coroutine[Any, Any, T]) -> None:
+        self._call = call
+        self._task: asyncio.Task[T] | None = None
+
+    def __enter__(self) -> Callable[[], T]:
+        if asyncio._get_running_loop() is not None:
+            return functools.partial(_in_caller_thread, run, self._call)
+        self._loop = _own.loop or _own.make()
+        self._task = self._loop.create_task(self._call)
+        return functools.partial(self._loop.run_until_complete, self._task)
+
+    def __exit__(self, *_: object) -> None:
+        task = self._task
+        if task is not None and not task.done():  # interrupted
+            task.cancel()
+            self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+
+
 def run(call: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine and wait for its result. Raises what it raises; an interrupt cancels it."""
+    with Running(call) as wait:
+        return wait()
+
+
+def run_blocking(call: Coroutine[Any, Any, T]) -> T:
+    """Call `run`, without an event loop: for a coroutine that blocks where no loop is running (see the head of this file)."""
     if asyncio._get_running_loop() is not None:
-        context = context_with_caller()
-        return _running().callers.submit(lambda: context.run(lambda: run(call))).result()
-    loop = _own.get()
-    task = loop.create_task(call)
+        return _in_caller_thread(run_blocking, call)
     try:
-        return loop.run_until_complete(task)
-    except BaseException:
-        if not task.done():  # interrupted
-            task.cancel()
-            loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
-        raise
+        call.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    call.close()
+    raise RuntimeError(f"{call!r} waits for an event loop, and none is running")
+
+
+def _in_caller_thread(function: Callable[[Coroutine[Any, Any, T]], T], call: Coroutine[Any, Any, T]) -> T:
+    return _running().callers.submit(context_with_caller().run, function, call).result()
+
+
+async def sleep(seconds: float) -> None:
+    """Wait."""
+    if asyncio._get_running_loop() is None:
+        time.sleep(seconds)
+    else:
+        await asyncio.sleep(seconds)
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that blocks, and that does not call `run`, in a thread, whichever event loop is running."""
+    if asyncio._get_running_loop() is None:
+        return function(*args, **kwargs)
     return await _submit(_running().blocking, functools.partial(function, *args, **kwargs))
 
 
 async def in_caller_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that blocks and may call `run`, as synchronous methods of remote stores do."""
+    if asyncio._get_running_loop() is None:
+        return function(*args, **kwargs)
     return await _submit(_running().callers, functools.partial(function, *args, **kwargs))
 
 
@@ -112,6 +160,8 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
     """The results of `calls`, in order. The first error, or being cancelled, cancels the rest."""
     if len(calls) == 1:
         return [await calls[0]]
+    if asyncio._get_running_loop() is None:
+        return run(gather_or_cancel(calls)) if calls else []
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return list(await asyncio.gather(*tasks))

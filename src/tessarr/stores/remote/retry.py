@@ -70,11 +70,14 @@ class RetryPolicy(NamedTuple):
 class RetryState:
     """The attempts of one request."""
 
-    def __init__(self, policy: RetryPolicy, *, store: str, key: str, operation: str) -> None:
+    def __init__(
+        self, policy: RetryPolicy, *, store: str, key: str, operation: str, began: float | None = None
+    ) -> None:
+        """`began`: when the first attempt did, by `time.monotonic`; ``None``: now."""
         self._policy = policy
         self._place = {"store": store, "key": key}
         self._operation = operation
-        self._began = time.monotonic()
+        self._began = time.monotonic() if began is None else began
         self.attempts = 0
 
     def pause(self, fault: Fault) -> float:

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import threading
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -109,8 +110,9 @@ class Archive:
     def _place(self, key: str) -> tuple[zipformat.File, zipfile.ZipInfo, int] | None:
         """The file, entry and data offset of `key`, which belong together."""
         with self._change:
-            info = self.entries().get(key)
+            info = self._entries.get(key)
             if info is None:
+                self.entries()  # raises for a closed store, whose directory is empty
                 return None
             assert self._file is not None
             known = self._offsets.get(key)
@@ -125,7 +127,10 @@ class Archive:
             if place is None:
                 return None
             file, info, offset = place
-            return zipformat.expand(file.read_at(offset, info.compress_size), info)
+            raw = file.read_at(offset, info.compress_size)
+            if (info.compress_type, info.file_size, info.CRC) == (zipfile.ZIP_STORED, len(raw), zlib.crc32(raw)):
+                return raw
+            return zipformat.expand(raw, info)
         except TessarrError as error:
             error.at(store=self.url, key=key)
             raise

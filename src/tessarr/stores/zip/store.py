@@ -37,7 +37,7 @@ from typing import Any, BinaryIO, Literal
 from tessarr.errors import KeyValidationError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Listing, LockContext, Version, shared_copy
 from tessarr.stores.locks import KEYED_LOCKS
-from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.protocols import fallback
 from tessarr.stores.zip.archive import Archive
 from tessarr.stores.zip.format import METHODS
@@ -125,12 +125,14 @@ class ZipStore(ConditionalStore):
         if byte_range is not None:
             parts = self.get_ranges(key, (byte_range,))
             return None if parts is None else parts[0]
-        check_key(key)
+        if not is_plain_key(key):
+            check_key(key)
         return self._archive.read(key)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         """See `Store.get_ranges`."""
-        check_key(key)
+        if not is_plain_key(key):
+            check_key(key)
         return self._archive.read_ranges(key, ranges)
 
     def exists(self, key: str) -> bool:

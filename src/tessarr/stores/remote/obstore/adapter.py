@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from tessarr.stores.fetch import Version
-from tessarr.stores.remote.base import Answer
 from tessarr.stores.remote.coalesce import PIECE
 from tessarr.stores.remote.loop import in_thread
+from tessarr.stores.remote.obstore import clients
 from tessarr.types import Buffer, ByteRange
 
 
@@ -20,23 +21,28 @@ def range_options(span: ByteRange | None) -> dict[str, Any]:
     return {"range": {"offset": span.start} if span.stop is None else (span.start, span.stop)}
 
 
-def stream(result: Any) -> Any:
-    return result.stream(PIECE) if hasattr(result, "stream") else result
+async def invoke(client: Any, method: str, *arguments: Any, **options: Any) -> Any:
+    """Call a method of the client, or of a response of it.
+
+    Where an event loop is running that is its ``_async`` method, or, where the client has none, the other one in a thread.
+    Where none is running the caller is synchronous (`tessarr.stores.remote.loop.run_blocking`), and the method blocks.
+    """
+    if not clients.is_checked:
+        clients.check_threads()
+    if asyncio._get_running_loop() is None:
+        return getattr(client, method)(*arguments, **options)
+    awaited = getattr(client, f"{method}_async", None)
+    if awaited is None:
+        return await in_thread(getattr(client, method), *arguments, **options)
+    return await awaited(*arguments, **options)
 
 
-async def body_of(result: Any) -> Buffer:
-    """The bytes of a response, from a client whose calls are awaited or from one without such calls."""
-    if hasattr(result, "buffer_async"):
-        return await result.buffer_async()  # type: ignore[no-any-return]
-    return await in_thread(result.buffer)
-
-
-def answer(result: Any, body: Buffer) -> Answer:
-    return Answer(body, result.range[0], result.meta["size"], version_of(result.meta))
-
-
-def head_answer(meta: Mapping[str, Any]) -> Answer:
-    return Answer(b"", 0, meta["size"], version_of(meta))
+async def head_of(result: Any) -> Buffer:
+    """The first bytes of the body of a big object."""
+    stream = result.stream(PIECE) if hasattr(result, "stream") else result
+    if asyncio._get_running_loop() is None:
+        return next(iter(stream))  # type: ignore[no-any-return]
+    return await anext(aiter(stream))
 
 
 def version_of(meta: Mapping[str, Any]) -> Version | None:

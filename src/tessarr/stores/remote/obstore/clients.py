@@ -58,6 +58,8 @@ def _frozen(value: Any) -> object:
     )
 
 
+is_checked = False
+"""`check_threads` was called in this process, and raised nothing."""
 _at_work = False
 """Whether obstore has threads in this process, for which a forked child would wait for ever."""
 _left_behind = False
@@ -69,19 +71,20 @@ def check_threads() -> None:
 
     Raises `UnsupportedOperationError` in a forked process whose parent has done so: the call would never return.
     """
-    global _at_work
+    global _at_work, is_checked
     if _left_behind:
         raise UnsupportedOperationError(
             "object stores cannot be used in a forked process once the parent has used one: the threads of obstore, "
             "the client library, are not there",
             hint="Start processes by 'spawn' or 'forkserver', or open the store in the children alone",
         )
-    _at_work = True
+    _at_work = is_checked = True
 
 
 def _forget() -> None:
-    global _left_behind
+    global _left_behind, is_checked
     _clients.clear()
+    is_checked = False
     _left_behind = _at_work
 
 

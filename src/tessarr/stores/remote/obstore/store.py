@@ -24,19 +24,17 @@ from tessarr.metadata.formats import DOCUMENT_NAMES
 from tessarr.stores.base import ANY, Any_, Listing, Version, shared_copy
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
-from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.remote.base import Answer, NetworkStore
 from tessarr.stores.remote.coalesce import PIECE
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
-    answer,
-    body_of,
-    head_answer,
+    head_of,
+    invoke,
     is_past_the_end,
     is_range_refused,
     range_options,
-    stream,
     update_version,
     version_of,
 )
@@ -160,44 +158,32 @@ class ObjectStore(NetworkStore):
         """What `key` is called in the object."""
         return self._prefix + key
 
-    async def _call(self, method: str, *args: Any, **options: Any) -> Any:
-        """Call the object's asynchronous method; its synchronous one in a thread where it has no other."""
-        awaited = getattr(self.store, f"{method}_async", None)
-        if awaited is not None:
-            return await awaited(*args, **options)
-        return await in_thread(getattr(self.store, method), *args, **options)
-
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
-        check_key(key)
+        if not is_plain_key(key):
+            check_key(key)
+        client, name, span = self._client, self._prefix + key, byte_range
         try:
-            return await self._get_range(key, byte_range)
+            if span is not None and (span.stop == 0 or (span.start < 0 and self._kind == "AzureStore")):
+                meta = await invoke(client, "head", name)
+                span = ByteRange(*span.bounds(meta["size"])) if span.start < 0 else span
+                if span.start >= (span.stop or 0):
+                    return Answer(b"", 0, meta["size"], version_of(meta))
+            result = await invoke(client, "get", name, options={} if span is None else range_options(span))
+            is_big = span is None and result.meta["size"] >= 2 * PIECE
+            body = await head_of(result) if is_big else await invoke(result, "buffer")
+            return Answer(body, result.range[0], result.meta["size"], version_of(result.meta))
         except Exception as error:
-            if self._stands_for_absence(key, error):
-                raise Fault("missing", "", status=404, outcome="ok") from None
-            raise
-
-    async def _get_range(self, key: str, byte_range: ByteRange | None) -> Answer:
-        span = byte_range
-        if byte_range is not None and self._needs_head(byte_range):
-            meta = await self._call("head", self._at(key))
-            span = ByteRange(*byte_range.bounds(meta["size"]))
-            if span.start >= (span.stop or 0):
-                return head_answer(meta)
-        try:
-            result = await self._call("get", self._at(key), options=range_options(span))
-            if span is None and result.meta["size"] >= 2 * PIECE:
-                return answer(result, await anext(aiter(stream(result))))
-            return answer(result, await body_of(result))
-        except Exception as error:
-            if span is None or not (is_past_the_end(error) or is_range_refused(error)):
-                raise
-            if is_past_the_end(error):
+            if span is not None and is_past_the_end(error):
                 return Answer(b"", max(span.start, 0), None, None)
-        whole = await self._call("get", self._at(key))
+            if span is None or not is_range_refused(error):
+                if self._stands_for_absence(key, error):
+                    raise Fault("missing", "", status=404, outcome="ok") from None
+                raise
+        whole = await invoke(client, "get", name)
         self._ranges_work = whole.meta["size"] == 0
-        return answer(whole, await body_of(whole))
+        return Answer(await invoke(whole, "buffer"), 0, whole.meta["size"], version_of(whole.meta))
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
         """Whether `error` is a refusal that the user said means that `key` is missing."""
@@ -206,9 +192,6 @@ class ObjectStore(NetworkStore):
         if self.forbidden_is_missing == "documents" and key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return False
         return _BAD_CREDENTIALS.search(str(error)) is None
-
-    def _needs_head(self, byte_range: ByteRange) -> bool:
-        return byte_range == (0, 0) or (byte_range.start < 0 and self._kind == "AzureStore")
 
     def _fault(self, error: Exception) -> Fault | None:
         name, text = type(error).__name__, str(error)
@@ -248,7 +231,7 @@ class ObjectStore(NetworkStore):
         async def call() -> Mapping[str, str | None]:
             nonlocal sent
             sent += 1
-            return await self._call("put", self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
+            return await invoke(self._client, "put", self._at(key), self._readable(value), **options)  # type: ignore[no-any-return]
 
         try:
             result = await self._send(key, "PUT", call)
@@ -277,14 +260,14 @@ class ObjectStore(NetworkStore):
 
     async def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
         """The version of `key` if it is the write that `options` marked."""
-        found = await self._call("get", self._at(key))
+        found = await invoke(self._client, "get", self._at(key))
         attributes = {str(name).lower(): value for name, value in found.attributes.items()}
         return version_of(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
 
     async def delete_async(self, key: str) -> None:
         self._check_writable(key)
         check_key(key)
-        await self._send(key, "DELETE", lambda: self._call("delete", self._at(key)))
+        await self._send(key, "DELETE", lambda: invoke(self._client, "delete", self._at(key)))
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
         await gather_or_cancel([self._delete_page(page) for page in self._pages(keys)])
@@ -304,7 +287,7 @@ class ObjectStore(NetworkStore):
             return
 
         async def call() -> bool:
-            await self._call("delete", [*map(self._at, keys)])
+            await invoke(self._client, "delete", [*map(self._at, keys)])
             return True
 
         if await self._send(keys[0], "bulk DELETE", call) is None:
@@ -322,7 +305,7 @@ class ObjectStore(NetworkStore):
 
     async def list_dir_async(self, prefix: str) -> Listing:
         self._check_listing(prefix)
-        call = functools.partial(self._call, "list_with_delimiter", self._at(prefix) or None)
+        call = functools.partial(invoke, self._client, "list_with_delimiter", self._at(prefix) or None)
         return self._listing(await self._send(prefix, "LIST", call))
 
     def _listing(self, found: Any) -> Listing:
