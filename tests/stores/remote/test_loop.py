@@ -9,10 +9,26 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import TypeVar
 
+import numpy as np
+import obstore.store
 import pytest
 
+import tessarr
+from tessarr.storage import ObjectStore
+from tessarr.stores.remote import loop
+from tessarr.stores.remote.limiter import ConcurrencyLimiter
+from tessarr.stores.remote.loop import run
+from tessarr.stores.remote.retry import Fault
+from tessarr.types import ByteRange
 from tests.native.far import FarStore
+from tests.waiting import until
+
+T = TypeVar("T")
 
 
 def test_a_synchronous_call_works_where_an_event_loop_is_running() -> None:
@@ -74,3 +90,116 @@ def test_the_interpreter_ends_after_the_callbacks_of_clients() -> None:
     # A thread of Rust that Python unwinds at its end aborts the process: status -6 after all work was done.
     done = subprocess.run([sys.executable, "-c", _ENDS_DURING_A_CALLBACK], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "returned", "")
+
+
+def in_fresh_thread(call: Callable[[], T]) -> T:
+    """The result of `call` in a thread that has no event loop yet."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(call).result(60)
+
+
+def test_a_synchronous_call_for_one_value_makes_no_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ObjectStore(obstore.store.MemoryStore())
+    made: list[asyncio.AbstractEventLoop] = []
+    new_event_loop = asyncio.new_event_loop
+
+    def counted() -> asyncio.AbstractEventLoop:
+        made.append(new_event_loop())
+        return made[-1]
+
+    monkeypatch.setattr(asyncio, "new_event_loop", counted)
+
+    def use() -> list[object]:
+        version = store.set("a", b"0123456789")
+        found: list[object] = [bytes(store.get("a") or b""), bytes(store.get("a", ByteRange(-2)) or b"")]
+        found += [
+            store.exists("a"),
+            store.exists("b"),
+            store.getsize("a"),
+            store.version("a") == version,
+            store.get("b"),
+        ]
+        store.update("a", lambda old: bytes(old or b"") + b"!")
+        found.append([bytes(part) for part in store.get_ranges("a", [ByteRange(0, 1), ByteRange(10)]) or ()])
+        store.delete("a")
+        return [*found, store.exists("a")]
+
+    expected: list[object] = [b"0123456789", b"89", True, False, 10, True, None, [b"0", b"!"], False]
+    assert in_fresh_thread(use) == expected
+    assert len(made) == 1, "one for the two ranges, which are too different to be one request"
+    made.clear()
+    array = tessarr.create_array(store, shape=(8, 8), chunks=(4, 8), dtype="u1")
+    array[...] = np.arange(64).reshape(8, 8)
+    made.clear()
+    assert in_fresh_thread(lambda: array[1, 2:4].tolist()) == [10, 11]
+    assert not made
+    assert in_fresh_thread(lambda: array[2:6, 0].tolist()) == [16, 24, 32, 40]
+    assert len(made) == 1, "two chunks are requested side by side"
+
+
+def test_a_call_without_an_event_loop_is_repeated_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FarStore()
+    store.set("a", b"1")
+    pauses: list[float] = []
+    faults = [Fault("again", "busy", outcome="slow_down")]
+
+    def before(*_: object) -> None:
+        if faults:
+            raise faults.pop()
+
+    store.before = before
+    monkeypatch.setattr(loop, "time", SimpleNamespace(sleep=pauses.append))
+    assert bytes(store.get("a") or b"") == b"1"
+    assert len(pauses) == 1
+    assert [key for key, _ in store.requests] == ["a"]
+
+
+def test_a_call_without_an_event_loop_waits_for_a_slot() -> None:
+    store = FarStore()
+    store.set("a", b"1")
+    limiter = store._limiter = ConcurrencyLimiter(start=1, most=1)
+    run(limiter.acquire())
+    with ThreadPoolExecutor(1) as executor:
+        found = executor.submit(store.get, "a")
+        until(lambda: len(limiter._waiting) == 1, "the call waits for the slot")
+        assert not found.done()
+        limiter.release("ok")
+        assert bytes(found.result(60) or b"") == b"1"
+    assert limiter.statistics().in_flight == 0
+
+
+def test_a_coroutine_that_needs_an_event_loop_is_refused_without_one() -> None:
+    async def waits() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def yields() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        loop.run_blocking(waits())
+    with pytest.raises(RuntimeError, match="waits for an event loop, and none is running"):
+        loop.run_blocking(yields())
+
+
+def test_an_interrupt_cancels_what_is_in_flight() -> None:
+    cancelled: list[str] = []
+
+    async def request() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append("request")
+            raise
+
+    async def main() -> None:
+        task = asyncio.create_task(request())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(interrupt)
+        await task
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(main())
+    assert cancelled == ["request"]
