@@ -118,7 +118,7 @@ class ZarrPythonStore(Store):
         try:
             if part is not None and part.stop is not None and part.stop <= part.start:
                 return b"" if await self._has(key) else None
-            found = await self.store.get(key, prototype, _request(part))
+            found = await self.store.get(key, prototype, byte_request(part))
         except _MISSING:
             return None
         except Exception as error:
@@ -130,7 +130,7 @@ class ZarrPythonStore(Store):
                 raise
             if clamped.start == clamped.stop:
                 return b""
-            found = await self.store.get(key, prototype, _request(clamped))
+            found = await self.store.get(key, prototype, byte_request(clamped))
         return None if found is None else memoryview(found.to_bytes())
 
     async def _clamped(self, key: str, part: ByteRange) -> ByteRange:
@@ -316,7 +316,7 @@ class ZarrPythonStore(Store):
         return Listing(keys, [f"{prefix}{name}/" for name, is_key in zip(names, are_keys, strict=True) if not is_key])
 
 
-def _request(part: ByteRange | None) -> Any:
+def byte_request(part: ByteRange | None) -> Any:
     """`part` in zarr-python's words."""
     from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 

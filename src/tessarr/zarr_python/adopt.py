@@ -1,0 +1,46 @@
+"""The tessarr array of an array of zarr-python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessarr.core.array import Array
+from tessarr.core.open import open_array
+from tessarr.zarr_python.unwrap import NotServedError, unwrap
+
+_OPTIONS = ("order", "write_empty_chunks", "read_missing_chunks")
+
+
+def accelerate(array: Any) -> Array:
+    """Make a tessarr array over the place of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``; nothing is patched.
+
+    Both see what the other writes, and each keeps its own idea of the shape until it is opened again or refreshed. The store is
+    unwrapped where its class is known, and called through zarr-python's event loop otherwise; ``.store`` is the object that
+    `array` has. Memory order and runtime options are those of `array`.
+
+    Raises `TypeError` for anything else, `NodeNotFoundError` where no metadata is stored, and what `tessarr.open_array` raises.
+
+    >>> import zarr, tessarr
+    >>> z = zarr.create_array({}, shape=(4,), dtype="i4", fill_value=3)
+    >>> fast = tessarr.accelerate(z)
+    >>> fast[:2] = 1
+    >>> fast[...], z[1:3], fast.engine.name
+    (array([1, 1, 3, 3], dtype=int32), array([1, 3], dtype=int32), 'native')
+    """
+    inner = getattr(array, "async_array", array)
+    if not all(hasattr(inner, name) for name in ("metadata", "config", "store_path", "codec_pipeline")):
+        raise TypeError(f"expected an array of zarr-python, got {type(array).__module__}.{type(array).__qualname__}")
+    metadata, config, store = inner.metadata, inner.config, inner.store_path.store
+    try:
+        place = unwrap(store)
+        place.given = store
+    except NotServedError:
+        place = store
+    options = {name: getattr(config, name) for name in _OPTIONS if hasattr(config, name)}
+    return open_array(
+        place,
+        path=inner.store_path.path,
+        mode="r" if store.read_only else "r+",
+        zarr_format=metadata.zarr_format,
+        config=options if metadata.zarr_format == 3 else {**options, "order": metadata.order},
+    )

@@ -1,0 +1,154 @@
+"""From an array of zarr-python to a bound array of tessarr, or a sentence that says why not.
+
+A *binding* belongs to a metadata object of zarr-python and is kept as long as that lives: zarr-python makes a new one whenever
+the shape changes. Metadata, store and runtime options together decide what is bound.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
+from tessarr.engine.choose import choose
+from tessarr.errors import TessarrError
+from tessarr.zarr_python.unwrap import NotServedError, unwrap
+
+_PIPELINES = {
+    "zarr.core.codec_pipeline.BatchedCodecPipeline",
+    "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "tessarr.zarr_python.pipeline.TessarrCodecPipeline",
+}
+_OURS = "tessarr.zarr_python."
+_CODECS = ("zarr.codecs.", "numcodecs.", _OURS)
+
+
+class Binding(NamedTuple):
+    """What serves an array of zarr-python."""
+
+    bound: BoundArray | None
+    """``None``: zarr-python itself."""
+    engine: Any
+    """The `Engine` that reads and writes `bound`."""
+    order: Any
+    """ "C" or "F": memory layout of what reading gives."""
+    why: str
+    """Which engine and why, or why not."""
+
+
+class _Known(NamedTuple):
+    config: Any
+    store: Any
+    path: str
+    pipeline: type
+    binding: Binding
+
+
+_bindings: dict[int, tuple[weakref.ref[Any], list[_Known]]] = {}
+"""id of a metadata object → itself, and what was bound of it. The objects cannot be hashed."""
+
+
+def binding_of(array: Any) -> Binding:
+    """The binding of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``."""
+    theirs = getattr(array, "async_array", array)
+    return binding(theirs.metadata, theirs.config, theirs.store_path, theirs.codec_pipeline)
+
+
+def binding(metadata: Any, config: Any, store_path: Any, pipeline: Any) -> Binding:
+    """What serves an array with this metadata; made when first asked for."""
+    store, path, kind = store_path.store, store_path.path, type(pipeline)
+    entry = _bindings.get(id(metadata))
+    if entry is not None:
+        for known in entry[1]:
+            if known.store is store and known.path == path and known.pipeline is kind and known.config == config:
+                return known.binding
+    made = _made(metadata, config, store, path, kind)
+    key = id(metadata)
+    if entry is None:
+        entry = _bindings.setdefault(key, (weakref.ref(metadata, lambda _: _bindings.pop(key, None)), []))
+    entry[1].append(_Known(config, store, path, kind, made))
+    return made
+
+
+def _made(metadata: Any, config: Any, store: Any, path: str, pipeline: type) -> Binding:
+    order = metadata.order if metadata.zarr_format == 2 else config.order
+    try:
+        if f"{pipeline.__module__}.{pipeline.__qualname__}" not in _PIPELINES:
+            raise NotServedError(f"its codec pipeline is a {pipeline.__module__}.{pipeline.__qualname__}")
+        bound = bound_array(metadata, config, store, path)
+        choice = choose(bound)
+    except NotServedError as reason:
+        return Binding(None, None, order, str(reason))
+    return Binding(bound, choice.engine, order, f"the {choice.name} engine: {choice.reason}")
+
+
+def bound_array(metadata: Any, config: Any, store: Any, path: str) -> BoundArray:
+    """The array with zarr-python's `metadata` at `path` of zarr-python's `store`, bound.
+
+    Raises `NotServedError` where its elements, codecs or store might not be what they are to zarr-python.
+    """
+    _check_codecs(metadata)
+    where = unwrap(store)
+    options = RuntimeOptions(bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True)))
+    try:
+        ours = _parsed(metadata)
+        bound = bind(where, path, ours, options, "its store is read-only" if where.read_only else None)
+    except (TessarrError, ValueError, TypeError, KeyError, ImportError) as error:
+        raise NotServedError(f"tessarr cannot bind it: {error}") from error
+    _check_elements(metadata, bound)
+    return bound
+
+
+def _parsed(metadata: Any) -> Any:
+    """The metadata in tessarr's words, without attributes, which may be no JSON."""
+    from tessarr.metadata.formats import parse_node
+
+    document = json.loads(json.dumps(metadata.to_dict() | {"attributes": {}}, default=_plain))
+    number = metadata.zarr_format
+    if number == 3:
+        parsed, _ = parse_node(3, {"zarr.json": document})
+    else:
+        document.pop("attributes")
+        parsed, _ = parse_node(2, {".zarray": document, ".zattrs": {}})
+    return parsed
+
+
+def _plain(value: Any) -> Any:
+    """What of zarr-python's metadata is no JSON yet."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "get_config"):
+        return value.get_config()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _check_codecs(metadata: Any) -> None:
+    """Refuse codecs of classes that are not zarr-python's, numcodecs' or ours: they may do what their names do not say."""
+    if metadata.zarr_format == 2:
+        waiting = [*(metadata.filters or ()), *([] if metadata.compressor is None else [metadata.compressor])]
+    else:
+        waiting = [*metadata.codecs]
+    while waiting:
+        codec = waiting.pop()
+        module = type(codec).__module__ + "."
+        if not module.startswith(_CODECS):
+            raise NotServedError(f"its codec {module}{type(codec).__qualname__} is of another package")
+        waiting += [*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())]
+
+
+def _check_elements(metadata: Any, bound: BoundArray) -> None:
+    """Refuse arrays whose elements have another NumPy type or another fill value in zarr-python."""
+    theirs = metadata.dtype if metadata.zarr_format == 2 else metadata.data_type
+    dtype = theirs.to_native_dtype()
+    if dtype != bound.dtype:
+        raise NotServedError(f"its elements are {dtype} in zarr-python and {bound.dtype} in tessarr")
+    fill = theirs.default_scalar() if metadata.fill_value is None else metadata.fill_value
+    if dtype.kind in "OT":
+        same = fill == bound.fill[()]
+    else:
+        same = np.asarray(fill, dtype).tobytes() == bound.fill.tobytes()
+    if not same:
+        raise NotServedError(f"its fill value is {fill!r} in zarr-python and {bound.fill[()]!r} in tessarr")

@@ -1,0 +1,60 @@
+"""The dictionary of a memory store of zarr-python as a tessarr store: values are zarr-python's buffers there, bytes here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from tessarr.stores.memory.store import MemoryStore
+
+
+class _Bytes(MutableMapping[str, Any]):
+    """A dictionary of zarr-python's buffers, below a prefix, as one of bytes."""
+
+    __slots__ = ("held", "prefix")
+
+    def __init__(self, held: MutableMapping[str, Any], prefix: str) -> None:
+        self.held, self.prefix = held, prefix
+
+    def __getitem__(self, key: str) -> memoryview:
+        array = self.held[self.prefix + key].as_numpy_array()
+        return memoryview(array.reshape(-1).view("u1")) if array.size else memoryview(b"")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        from zarr.core.buffer import cpu
+
+        self.held[self.prefix + key] = cpu.Buffer.from_bytes(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self.held[self.prefix + key]
+
+    def __contains__(self, key: object) -> bool:
+        return f"{self.prefix}{key}" in self.held
+
+    def __iter__(self) -> Iterator[str]:
+        return (key[len(self.prefix) :] for key in [*self.held] if key.startswith(self.prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class BufferStore(MemoryStore):
+    """The store over `held`, the dictionary of a memory store of zarr-python, below the path `prefix`.
+
+    What is set is stored as zarr-python's buffers, so that both sides see each other's values. Locks and versions belong to the
+    dictionary, whichever store asks.
+    """
+
+    def __init__(self, held: MutableMapping[str, Any], *, prefix: str = "", read_only: bool = False) -> None:
+        super().__init__(_Bytes(held, f"{prefix}/" if prefix else ""), read_only=read_only)
+
+    @property
+    def _identity(self) -> int:
+        bytes_of: Any = self._map
+        return hash((id(bytes_of.held), bytes_of.prefix))
+
+    def _present(self, key: str) -> object | None:
+        """See `MemoryStore._present`: the buffer, which is another one after every change."""
+        bytes_of: Any = self._map
+        found: object | None = bytes_of.held.get(bytes_of.prefix + key)
+        return found

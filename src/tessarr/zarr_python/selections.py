@@ -1,0 +1,155 @@
+"""Which selections of zarr-python are also tessarr's, and what they are there.
+
+Two ways lead to a `Request`. From what stands between the brackets: only forms that both packages surely understand alike; all
+other is ``None``, and zarr-python decides, which then also raises its own errors. From an indexer, which zarr-python has made
+already: the selection that it stands for.
+
+Source: ``zarr.core.indexing`` of zarr-python 3.1.6 and 3.4.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.engine.bound import BoundArray
+from tessarr.indexing import request as requests
+from tessarr.indexing.base import FORWARD, Request
+from tessarr.indexing.selection import Outer, Points, Selection
+
+_INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
+
+
+# -- from brackets -------------------------------------------------------------------------------------------------------
+
+
+def basic(bound: BoundArray, selection: Any) -> Request | None:
+    """Integers, forward slices and Ellipsis."""
+    items = selection if selection.__class__ is tuple else (selection,)
+    for item in items:
+        kind = item.__class__
+        if not (kind is slice and _is_forward(item)) and kind not in _INTEGERS and item is not Ellipsis:
+            return None
+    return _tried(requests.basic, items, bound.shape)
+
+
+def orthogonal(bound: BoundArray, selection: Any) -> Request | None:
+    """One integer, forward slice, integer array or mask per axis, with at least one array."""
+    items = selection if selection.__class__ is tuple else (selection,)
+    arrays = 0
+    for item in items:
+        kind = item.__class__
+        if kind is np.ndarray and item.ndim == 1 and item.dtype.kind in "iub":
+            arrays += 1
+        elif not (kind is slice and _is_forward(item)) and kind not in _INTEGERS and item is not Ellipsis:
+            return None
+    return _tried(requests.orthogonal, items, bound.shape) if arrays else None
+
+
+def coordinate(bound: BoundArray, selection: Any) -> Request | None:
+    """One integer array per axis, of one or more axes each."""
+    items = selection if selection.__class__ is tuple else (selection,)
+    for item in items:
+        if not (item.__class__ is np.ndarray and item.ndim and item.dtype.kind in "iu" and item.size):
+            return None
+    return _tried(requests.coordinate, items, bound.shape) if len(items) == len(bound.shape) else None
+
+
+def mask(bound: BoundArray, selection: Any) -> Request | None:
+    """A mask of the array's shape."""
+    if selection.__class__ is tuple and len(selection) == 1:
+        selection = selection[0]
+    good = selection.__class__ is np.ndarray and selection.dtype.kind == "b" and selection.shape == bound.shape
+    return _tried(requests.mask, selection, bound.shape) if good and selection.ndim else None
+
+
+def _is_forward(item: slice) -> bool:
+    step = item.step
+    return (step is None or (step.__class__ is int and step >= 1)) and all(
+        bound is None or bound.__class__ in _INTEGERS for bound in (item.start, item.stop)
+    )
+
+
+def _tried(plan: Any, selection: Any, shape: tuple[int, ...]) -> Request | None:
+    """`plan`'s request; ``None`` where it refuses, for zarr-python to raise its own error."""
+    try:
+        request: Request = plan(selection, shape)
+    except (IndexError, ValueError, TypeError):
+        return None
+    return request
+
+
+# -- from indexers -------------------------------------------------------------------------------------------------------
+
+
+def of_indexer(indexer: Any) -> Request | None:
+    """The request that an indexer of zarr-python stands for; ``None`` for one of a class that is not known."""
+    name = type(indexer).__name__
+    if type(indexer).__module__ != "zarr.core.indexing":
+        return None
+    if name in ("BasicIndexer", "OrthogonalIndexer", "BlockIndexer"):
+        return _of_axes(indexer)
+    if name in ("CoordinateIndexer", "MaskIndexer"):
+        return _of_points(indexer)
+    return None
+
+
+def _of_axes(indexer: Any) -> Request | None:
+    dims: list[Any] = []
+    pick: list[int | slice] = []
+    for axis in indexer.dim_indexers:
+        read = _AXES.get(type(axis).__name__)
+        if read is None:
+            return None
+        dims.append(read(axis))
+        pick.append(0 if read is _integer else FORWARD)
+    return Request(Outer(tuple(dims)), tuple(indexer.shape), tuple(pick) if 0 in pick else None)
+
+
+def _integer(axis: Any) -> slice:
+    return slice(int(axis.dim_sel), int(axis.dim_sel) + 1, 1)
+
+
+def _slice(axis: Any) -> slice:
+    count = int(axis.nitems)
+    if count <= 0:
+        return slice(0, 0, 1)
+    return slice(
+        int(axis.start), int(axis.start) + (count - 1) * int(axis.step) + 1, int(axis.step) if count > 1 else 1
+    )
+
+
+def _integers(axis: Any) -> npt.NDArray[np.int64]:
+    """The positions in the order in which the user gave them; the indexer has them sorted by chunk."""
+    positions = np.asarray(axis.dim_sel, np.int64)
+    if axis.dim_out_sel is None:
+        return positions
+    given = np.empty_like(positions)
+    given[axis.dim_out_sel] = positions
+    return given
+
+
+def _mask(axis: Any) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(axis.dim_sel).astype(np.int64, copy=False)
+
+
+_AXES: dict[str, Any] = {
+    "IntDimIndexer": _integer,
+    "SliceDimIndexer": _slice,
+    "IntArrayDimIndexer": _integers,
+    "BoolArrayDimIndexer": _mask,
+}
+
+
+def _of_points(indexer: Any) -> Request | None:
+    coords = tuple(np.asarray(axis, np.int64) for axis in indexer.selection)
+    if not coords or coords[0].shape != tuple(indexer.shape):
+        return None
+    if indexer.sel_sort is not None:
+        order = np.empty(len(coords[0]), np.intp)
+        order[indexer.sel_sort] = np.arange(len(order))
+        coords = tuple(axis[order] for axis in coords)
+    selection: Selection = Points(coords)
+    return Request(selection, tuple(indexer.shape))

@@ -1,0 +1,75 @@
+"""From a store of zarr-python to the tessarr store of the same place, without zarr-python's event loop where that can be.
+
+Only classes that are known exactly are unwrapped. A subclass or a wrapper may see or change values on their way, and that must
+not be passed by; `unwrap` refuses it with a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tessarr.stores.base import Store
+
+_STORAGE = "zarr.storage."
+
+
+class NotServedError(Exception):
+    """Why zarr-python does something itself: a sentence without a full stop."""
+
+
+def unwrap(store: Any) -> Store:
+    """The tessarr store over the place of `store`, a store of zarr-python; read-only where that is.
+
+    Raises `NotServedError` for a class that is not one of the known ones.
+    """
+    kind = type(store)
+    inner = getattr(store, "tessarr_store", None)
+    if isinstance(inner, Store) and kind.__module__ == "tessarr.zarr_python.store":
+        return inner if inner.read_only == store.read_only else inner.with_read_only(store.read_only)
+    make = _KNOWN.get(f"{kind.__module__}.{kind.__qualname__}")
+    if make is None:
+        raise NotServedError(f"its store is a {kind.__module__}.{kind.__qualname__}, which may do more than hold bytes")
+    return make(store)
+
+
+def _local(store: Any) -> Store:
+    from tessarr.stores.local.store import LocalStore
+
+    return LocalStore(store.root, read_only=store.read_only)
+
+
+def _memory(store: Any) -> Store:
+    from tessarr.zarr_python.memory import BufferStore
+
+    return BufferStore(store._store_dict, prefix=getattr(store, "path", ""), read_only=store.read_only)
+
+
+def _zip(store: Any) -> Store:
+    from tessarr.zarr_python.zipped import OpenZip
+
+    return OpenZip(store)
+
+
+def _object(store: Any) -> Store:
+    from tessarr.stores.remote.obstore.store import ObjectStore
+
+    return ObjectStore(store.store, read_only=store.read_only)
+
+
+def _fsspec(store: Any) -> Store:
+    # The connections of its filesystem belong to zarr-python's event loop, and are used there.
+    from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+    return ZarrPythonStore(store)
+
+
+_KNOWN: dict[str, Callable[[Any], Store]] = {
+    _STORAGE + "_local.LocalStore": _local,
+    _STORAGE + "_memory.MemoryStore": _memory,
+    _STORAGE + "_memory.ManagedMemoryStore": _memory,
+    _STORAGE + "_zip.ZipStore": _zip,
+    _STORAGE + "_obstore.ObjectStore": _object,
+    _STORAGE + "_fsspec.FsspecStore": _fsspec,
+}
+"""Module and name of a class → how its place is opened."""

@@ -1,0 +1,309 @@
+"""zarr-python gives, raises and stores the same with the patch as without it, and says what it could not be helped with."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tessarr
+from tessarr import zarr_python
+from tests.zarr_python.layouts import Layout, kept, layouts, outcome, selections, values
+
+KINDS = ("bracket", "basic", "orthogonal", "coordinate", "mask", "block")
+
+
+def get(z: Any, kind: str, selection: Any) -> Any:
+    return z[selection] if kind == "bracket" else getattr(z, f"get_{kind}_selection")(copy.deepcopy(selection))
+
+
+def put(z: Any, kind: str, selection: Any, value: Any) -> None:
+    if kind == "bracket":
+        z[selection] = value
+    else:
+        getattr(z, f"set_{kind}_selection")(copy.deepcopy(selection), value)
+
+
+@st.composite
+def cases(draw: Any) -> tuple[Layout, str, Any]:
+    kind = draw(st.sampled_from(KINDS))
+    layout = draw(layouts(min_ndim=0 if kind in ("bracket", "basic") else 1))
+    form = (
+        draw(st.sampled_from(KINDS[1:5]))
+        if kind == "bracket" and layout.shape
+        else "basic"
+        if kind == "bracket"
+        else kind
+    )
+    return layout, kind, draw(selections(layout.shape, form))
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_reading_is_the_same(case: tuple[Layout, str, Any]) -> None:
+    layout, kind, selection = case
+    z = layout.make()
+    plain = outcome(lambda: get(z, kind, selection))
+    with zarr_python.patch():
+        assert outcome(lambda: get(z, kind, selection)) == plain
+        assert outcome(lambda: get(z, kind, selection)) == plain, "the second time, when it is bound"
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.sampled_from(["scalar", "same", "list", "other dtype", "row", "wrong"]), st.integers(0, 9))
+def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int) -> None:
+    layout, kind, selection = case
+    a, b = layout.make(), layout.make()
+    try:
+        shape = np.shape(get(a, kind, selection))
+    except Exception:
+        shape = ()
+    value = written(a.dtype, shape, form, seed)
+    plain = outcome(lambda: put(a, kind, selection, value))
+    with zarr_python.patch():
+        assert outcome(lambda: put(b, kind, selection, value)) == plain
+    if plain == ("None",):
+        assert kept(b) == kept(a)
+
+
+def written(dtype: np.dtype[Any], shape: tuple[int, ...], form: str, seed: int) -> Any:
+    if form == "scalar":
+        return np.asarray(values(dtype, (), seed))[()]
+    if form == "row":
+        shape = shape[-1:]
+    if form == "wrong":
+        shape = (*shape, 2)
+    array = values(dtype, shape, seed)
+    if form == "list" and dtype.kind in "biuf":
+        return array.tolist()
+    return array.astype("f8") if form == "other dtype" and dtype.kind in "iu" else array
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_asynchronous_reading_is_the_same(case: tuple[Layout, str, Any]) -> None:
+    layout, kind, selection = case
+    z = layout.make().async_array
+    call = {
+        "orthogonal": z.get_orthogonal_selection,
+        "mask": z.get_mask_selection,
+        "coordinate": z.get_coordinate_selection,
+    }.get(kind, z.getitem)
+    plain = outcome(lambda: asyncio.run(call(copy.deepcopy(selection))))
+    with zarr_python.patch():
+        assert outcome(lambda: asyncio.run(call(copy.deepcopy(selection)))) == plain
+
+
+def test_asynchronous_writing() -> None:
+    z = zarr.create_array({}, shape=(6, 6), chunks=(2, 3), dtype="i4")
+    with zarr_python.patch():
+        asyncio.run(z.async_array.setitem((slice(1, 4), 2), np.array([1, 2, 3])))
+        assert zarr_python.stats() == (0, 1, {})
+    assert z[:, 2].tolist() == [0, 1, 2, 3, 0, 0]
+
+
+def test_a_changed_shape_is_seen() -> None:
+    z = zarr.create_array({}, shape=(4,), chunks=(2,), dtype="i4", fill_value=5)
+    with zarr_python.patch(strict=True):
+        z[...] = 1
+        z.resize((7,))
+        assert z[...].tolist() == [1, 1, 1, 1, 5, 5, 5]
+        z.append(np.arange(2, dtype="i4"))
+        assert z[-3:].tolist() == [5, 0, 1]
+
+
+# -- what is left to zarr-python -----------------------------------------------------------------------------------------
+
+
+class Doubled(zarr.Array):  # type: ignore[type-arg]
+    def __getitem__(self, selection: Any) -> Any:
+        return super().__getitem__(selection) * 2
+
+
+class Seen(zarr.storage.MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        self.asked.append(key)
+        return await super().get(key, *args, **kwargs)
+
+
+def test_methods_of_subclasses_are_called() -> None:
+    z = Doubled(zarr.full(store={}, shape=(3,), fill_value=4).async_array)
+    with zarr_python.patch():
+        assert z[:2].tolist() == [8, 8]
+        assert "its class Doubled may add to that" in zarr_python.explain(z)
+
+
+def test_stores_of_other_classes_are_asked_themselves() -> None:
+    store = Seen()
+    z = zarr.create_array(store, shape=(4,), chunks=(2,), dtype="i4")
+    store.asked.clear()
+    with zarr_python.patch():
+        z[...]
+        (why,) = zarr_python.stats().fallbacks
+    assert store.asked == ["c/0", "c/1"]
+    assert "Seen, which may do more than hold bytes" in why
+
+
+def test_every_fallback_is_counted_with_its_reason() -> None:
+    z = zarr.create_array({}, shape=(4,), chunks=(2,), dtype=[("a", "i4"), ("b", "i4")], zarr_format=2)
+    z[...] = np.ones(4, z.dtype)
+    out = zarr.core.buffer.cpu.NDBuffer.create(shape=(4,), dtype=z.dtype, order="C")
+    with zarr_python.patch():
+        with pytest.raises(TypeError):  # zarr-python 3 takes fields, and cannot read them
+            z["a"]  # type: ignore[index]
+        z.get_basic_selection(out=out)
+        z[:3]
+        assert zarr_python.stats() == (
+            1,
+            0,
+            {"fields of a structured type are selected": 1, "an out= is to be filled": 1},
+        )
+        assert str(zarr_python.stats()).startswith("1 reads and 0 writes by tessarr, 2 by zarr-python")
+
+
+def test_another_pipeline_is_respected() -> None:
+    z = zarr.create_array({}, shape=(4,), chunks=(2,), dtype="i4")
+    object.__setattr__(z.async_array, "codec_pipeline", object())
+    assert zarr_python.explain(z) == "zarr-python: its codec pipeline is a builtins.object"
+
+
+def test_strict_says_what_could_not_be_served() -> None:
+    z = zarr.create_array(Seen(), shape=(4,), dtype="i4")
+    with zarr_python.patch(strict=True), pytest.raises(zarr_python.FallbackError, match="may do more than hold bytes"):
+        z[...]
+
+
+def test_strict_shows_the_error_of_the_engine(tmp_path: Path) -> None:
+    z = zarr.create_array(tmp_path, shape=(4,), dtype="i4", compressors=zarr.codecs.GzipCodec())
+    z[...] = 1
+    (tmp_path / "c" / "0").write_bytes(b"no gzip")
+    with zarr_python.patch():
+        with pytest.raises(Exception, match="gzip") as plain:
+            z[...]
+        assert not isinstance(plain.value, tessarr.errors.TessarrError)
+    with zarr_python.patch(strict=True), pytest.raises(tessarr.errors.CodecError):
+        z[...]
+
+
+# -- applying and taking back --------------------------------------------------------------------------------------------
+
+
+def methods() -> list[Any]:
+    return [vars(zarr.Array)[name] for name in dir(zarr.Array) if "selection" in name] + [
+        vars(zarr.Array)["__getitem__"],
+        zarr.core.array._get_selection,
+    ]
+
+
+def test_patching_twice_is_patching_once() -> None:
+    before = methods()
+    zarr_python.patch()
+    during = methods()
+    with zarr_python.patch():
+        assert methods() == during != before
+    assert zarr_python.is_patched(), "it was there before the with statement"
+    zarr_python.unpatch()
+    zarr_python.unpatch()
+    assert methods() == before
+
+
+def test_unpatch_refuses_where_another_package_patched_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    zarr_python.patch()
+    ours = zarr.Array.__getitem__
+    monkeypatch.setattr(zarr.Array, "__getitem__", lambda self, selection: ours(self, selection))
+    with pytest.raises(zarr_python.PatchError, match=r"Array.__getitem__ was replaced after the patch, by tests"):
+        zarr_python.unpatch()
+    assert zarr_python.is_patched()
+    monkeypatch.undo()
+    zarr_python.unpatch()
+
+
+def test_a_release_that_was_not_tested_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "3.99.0")
+    with pytest.raises(zarr_python.PatchError, match=r"tested with zarr-python 3.1.6, .*, and this is 3.99.0"):
+        zarr_python.patch()
+    with zarr_python.patch(force=True):
+        assert zarr_python.is_patched()
+
+
+def test_threads_may_patch_and_read_at_once() -> None:
+    z = zarr.create_array({}, shape=(40, 40), chunks=(4, 4), dtype="i4")
+    z[...] = expected = np.arange(1600, dtype="i4").reshape(40, 40)
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        for i in range(30):
+            if number == 0:
+                zarr_python.patch()
+                zarr_python.unpatch()
+            elif not np.array_equal(z[i : i + 9], expected[i : i + 9]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_importing_patches_nothing() -> None:
+    code = "import zarr; f = zarr.Array.__getitem__; import tessarr.zarr_python; assert zarr.Array.__getitem__ is f"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_program_is_run_with_the_patch(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, zarr\nz = zarr.ones(store={}, shape=(3,))\nprint(z[:2].tolist(), sys.argv[1:])\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "tessarr.zarr_python", "--stats", str(script), "x"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "[1.0, 1.0] ['x']\n"
+    assert "1 reads and" in run.stderr
+
+
+# -- without the patch ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(layouts())
+def test_accelerate_reads_the_same(layout: Layout) -> None:
+    z = layout.make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that zarr-python gave data types before they were registered
+        fast = tessarr.accelerate(z)
+    assert fast.store is z.store
+    assert fast.shape == z.shape
+    plain, ours = outcome(lambda: z[...]), outcome(lambda: fast[...])
+    assert ours == plain
+
+
+def test_accelerate_serves_stores_that_the_patch_leaves_alone() -> None:
+    store = Seen()
+    z = zarr.create_array(store, shape=(4,), chunks=(2,), dtype="i4")
+    fast = tessarr.accelerate(z.async_array)
+    fast[1:3] = 5
+    assert z[...].tolist() == [0, 5, 5, 0]
+
+
+def test_accelerate_takes_arrays_of_zarr_python_only() -> None:
+    with pytest.raises(TypeError, match=r"expected an array of zarr-python, got numpy\.ndarray"):
+        tessarr.accelerate(np.zeros(3))
