@@ -187,7 +187,7 @@ def is_extension_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name) or _URI.fullmatch(name))
 
 
-def register(point: Point, name: str, implementation: Any) -> None:
+def register(point: Point, name: str, implementation: object) -> None:
     """Make `implementation` (a class, or ``"module:Class"``) what `name` means at `point`; replaces an earlier one.
 
     Raises `BaseZarrError` (a `ValueError`) for a name that is neither of the specification's form nor a URI.
@@ -257,7 +257,7 @@ def register_codec(key: str, codec_cls: type[Any], *, qualname: str | None = Non
 
 def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
     """Return the codec class registered under `key`. Raises `UnknownCodecError`. `reload_config` has no effect."""
-    found: type[Any] | None = get("codec", key)
+    found: type[object] | None = get("codec", key)
     if found is None:
         from tessarr.errors import UnknownCodecError
 
@@ -265,7 +265,7 @@ def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa
     return found
 
 
-def get_numcodec(data: Mapping[str, Any]) -> Any:
+def get_numcodec(data: Mapping[str, object]) -> Any:
     """Return the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
 
     Raises `UnknownCodecError` for an id that numcodecs does not know, `PickleCodecDisabledError` for pickle.
@@ -283,28 +283,28 @@ def get_numcodec(data: Mapping[str, Any]) -> Any:
         raise UnknownCodecError(f"numcodecs has no codec {data.get('id')!r}") from error
 
 
-def register_chunk_key_encoding(key: str, cls: type[Any]) -> None:
+def register_chunk_key_encoding(key: str, cls: type[object]) -> None:
     """`register` for a chunk key encoding."""
     register("chunk_key_encoding", key, cls)
 
 
 def get_chunk_key_encoding_class(key: str) -> type[Any]:
     """Return the chunk key encoding registered under `key`. Raises `KeyError`."""
-    found: type[Any] | None = get("chunk_key_encoding", key)
+    found: type[object] | None = get("chunk_key_encoding", key)
     if found is None:
         raise KeyError(f"no chunk key encoding is registered as {key!r}")
     return found
 
 
-def register_pipeline(pipe_cls: type[Any], qualname: str | None = None) -> None:
+def register_pipeline(pipe_cls: type[object], qualname: str | None = None) -> None:
     """Accepted and without effect: tessarr's engines take the place of codec pipelines."""
 
 
-def register_buffer(cls: type[Any], qualname: str | None = None) -> None:
+def register_buffer(cls: type[object], qualname: str | None = None) -> None:
     """Accepted and without effect: tessarr passes plain Python buffers."""
 
 
-def register_ndbuffer(cls: type[Any], qualname: str | None = None) -> None:
+def register_ndbuffer(cls: type[object], qualname: str | None = None) -> None:
     """Accepted and without effect: tessarr reads into NumPy arrays."""
 
 

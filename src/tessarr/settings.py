@@ -172,7 +172,7 @@ class Config:
 
     refresh = reset
 
-    def set_defaults(self, values: Mapping[str, Any]) -> Callable[[], None]:
+    def set_defaults(self, values: Mapping[str, object]) -> Callable[[], None]:
         """Set names to values that `reset` keeps; call what is returned to undo it, with all that was set meanwhile."""
         before = self.defaults[0]
         tree = before
@@ -207,7 +207,7 @@ class Config:
             "tessarr reads into NumPy arrays, not into GPU memory", hint="Copy the result, as with cupy.asarray(z[...])"
         )
 
-    def _restore(self, before: list[tuple[list[str], Any]]) -> None:
+    def _restore(self, before: list[tuple[list[str], object]]) -> None:
         """Give names back the values they had, the latest first; other names keep what was set meanwhile."""
         with self._lock:
             for parts, value in reversed(before):
@@ -229,19 +229,19 @@ class Restore:
         self._config._restore(self._before)
 
 
-def _copy(tree: Mapping[str, Any]) -> dict[str, Any]:
+def _copy(tree: Mapping[str, object]) -> dict[str, Any]:
     """`tree` with its own dictionaries."""
     return {name: _copy(value) if isinstance(value, Mapping) else value for name, value in tree.items()}
 
 
-def _spelled(tree: Mapping[str, Any], name: str) -> str:
+def _spelled(tree: Mapping[str, object], name: str) -> str:
     """`name` as `tree` spells it; "-" and "_" are the same."""
     if name in tree:
         return name
     return next((known for known in tree if known.replace("-", "_") == name.replace("-", "_")), name)
 
 
-def _lookup(tree: Any, parts: list[str]) -> Any:
+def _lookup(tree: object, parts: list[str]) -> Any:
     """Return the value at `parts`, or `_ABSENT`."""
     for part in parts:
         if not isinstance(tree, dict):
@@ -250,7 +250,7 @@ def _lookup(tree: Any, parts: list[str]) -> Any:
     return tree
 
 
-def _replaced(tree: Mapping[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
+def _replaced(tree: Mapping[str, object], parts: list[str], value: object) -> dict[str, Any]:
     """`tree` with `value` at `parts`, or with nothing there when it is `_ABSENT`; `tree` stays as it is."""
     name = _spelled(tree, parts[0])
     if len(parts) > 1:
@@ -262,7 +262,7 @@ def _replaced(tree: Mapping[str, Any], parts: list[str], value: Any) -> dict[str
     }
 
 
-def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[list[str], Any]]:
+def _leaves(values: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[list[str], Any]]:
     """Yield every value in `values`, nested or not, with the parts of its name."""
     for name, value in values.items():
         parts = (*above, *name.split("."))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import EllipsisType
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,16 @@ Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.generic]
 ZarrFormat: TypeAlias = Literal[1, 2, 3]
 AccessMode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
 Shape: TypeAlias = tuple[int, ...]
+ShapeLike: TypeAlias = "int | np.integer | Iterable[int | np.integer]"
+"""A shape as users give it: one length stands for one axis."""
 Coords: TypeAlias = tuple[int, ...]
 """The index of a chunk in its grid."""
+AxisSelection: TypeAlias = "SupportsIndex | slice | EllipsisType | npt.ArrayLike | None"
+"""What selects along one axis, or several (Ellipsis, a mask); a name, or a list of names, picks fields."""
+SelectionLike: TypeAlias = "AxisSelection | tuple[AxisSelection, ...]"
+"""What users write between the brackets of an array."""
+Fields: TypeAlias = str | list[str] | None
+"""Fields of a structured data type: one name, or several."""
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with how much is done, how much there is, and what is being done."""
 

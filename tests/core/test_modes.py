@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -201,3 +202,11 @@ def test_an_array_or_group_in_place_of_a_store_is_where_paths_begin() -> None:
     assert tessarr.open_group(group, path="new", mode="a").path == "g/new"
     with pytest.raises(ContainsArrayError):
         tessarr.open_group(tessarr.open(group, path="member"), path="x", mode="a")
+
+
+@pytest.mark.parametrize("opening", [tessarr.open, tessarr.open_array])
+def test_a_config_object_and_an_older_keyword_may_come_together(opening: Callable[..., tessarr.Array]) -> None:
+    store = MemoryStore()
+    given = tessarr.create_array(store, shape=(2,), dtype="i1").config
+    array = opening(store, config=replace(given, order="F"), write_empty_chunks=True)
+    assert (array.config.order, array.config.write_empty_chunks) == ("F", True)

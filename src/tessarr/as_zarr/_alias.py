@@ -97,7 +97,9 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.version = _VERSIONS[version]
         self.facade = _FACADES[version]
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> importlib.machinery.ModuleSpec | None:
         """The spec of a module under the name ``zarr``; ``None`` for any other name, and for what the facade lacks."""
         if fullname != "zarr" and not fullname.startswith("zarr."):
             return None
@@ -135,7 +137,7 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         spec = importlib.util.find_spec(self._home(fullname))
         return None if spec is None or spec.loader is None else spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
 
-    def find_distributions(self, context: Any = None) -> Iterable[importlib.metadata.Distribution]:
+    def find_distributions(self, context: object = None) -> Iterable[importlib.metadata.Distribution]:
         """The distribution ``zarr``, when it or all are asked for."""
         name = getattr(context, "name", None)
         return [_Distribution(self.version)] if name is None or name.lower() == "zarr" else []

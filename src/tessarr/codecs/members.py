@@ -16,7 +16,7 @@ Check = Callable[[Any], str | None]
 def integer(low: int, high: int | None = None) -> Check:
     """Accept integers within `low` … `high` inclusive; booleans and floats such as ``5.0`` are not integers."""
 
-    def check(value: Any) -> str | None:
+    def check(value: object) -> str | None:
         if type(value) is not int:
             return f"must be an integer, got {value!r}"
         if value < low or (high is not None and value > high):
@@ -29,14 +29,14 @@ def integer(low: int, high: int | None = None) -> Check:
 def choice(*words: str) -> Check:
     """Accept one of `words`."""
 
-    def check(value: Any) -> str | None:
+    def check(value: object) -> str | None:
         known = isinstance(value, str) and value in words
         return None if known else f"must be one of {', '.join(map(repr, words))}; got {value!r}"
 
     return check
 
 
-def boolean(value: Any) -> str | None:
+def boolean(value: object) -> str | None:
     """Accept ``true`` and ``false``, not 0 or 1."""
     return None if isinstance(value, bool) else f"must be true or false, got {value!r}"
 
@@ -70,18 +70,18 @@ def read_members(
     return known
 
 
-def check_members(codec: str, values: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
+def check_members(codec: str, values: Mapping[str, JSON], checks: Mapping[str, Check]) -> None:
     """Refuse values that a document could not hold either. Raises `MetadataValidationError` (a `ValueError`)."""
     problems = _wrong(values, checks)
     if problems:
         raise MetadataValidationError(f"invalid {codec} codec", problems, codec=codec)
 
 
-def _wrong(values: Mapping[str, Any], checks: Mapping[str, Check]) -> list[Problem]:
+def _wrong(values: Mapping[str, JSON], checks: Mapping[str, Check]) -> list[Problem]:
     found = ((name, checks[name](value)) for name, value in values.items())
     return [Problem((name,), "value", message) for name, message in found if message is not None]
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: object) -> Any:
     """Return the value of an enumeration member (zarr-python's ``BloscShuffle.shuffle``), or `value` itself."""
     return value.value if isinstance(value, Enum) else value

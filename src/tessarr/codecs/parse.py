@@ -6,7 +6,7 @@ Source: Zarr v3.1 core, "Codecs" and "Extension definition" (names, short-hand s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tessarr import registry
 from tessarr.codecs.base import Codec
@@ -15,11 +15,35 @@ from tessarr.errors import MetadataValidationError, Problem, UnknownCodecError
 from tessarr.types import JSON
 
 Loc = tuple[str | int, ...]
+
+
+@runtime_checkable
+class NumcodecsCodec(Protocol):
+    """A codec of the package numcodecs."""
+
+    codec_id: str | None
+
+    def get_config(self) -> Mapping[str, Any]:
+        """The configuration, with the name of the codec as ``id``."""
+
+
+@runtime_checkable
+class HasDocument(Protocol):
+    """An object of zarr-python that has a JSON form: a codec, a data type, a chunk key encoding."""
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """The JSON form."""
+
+
+CodecLike: TypeAlias = "Codec | NumcodecsCodec | HasDocument | Mapping[str, object] | str"
+"""What users give for a codec: a codec, its JSON or its name."""
+CodecsLike: TypeAlias = "CodecLike | Sequence[CodecLike] | None"
+"""What users give for the codecs of one kind."""
 _PLAIN = frozenset(("name", "configuration"))
 _EMPTY: dict[str, Any] = {}
 
 
-def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, Any], bool] | None:
+def named_config(value: object, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, Any], bool] | None:
     """Parse an extension definition to ``(name, configuration, must_understand)``; ``None`` when it is malformed.
 
     A plain string is the short-hand for an object with only a name.
@@ -49,7 +73,7 @@ def named_config(value: Any, loc: Loc, problems: list[Problem]) -> tuple[str, Ma
     return None if len(problems) > before else (str(name), configuration, bool(must_understand))
 
 
-def parse_codecs(value: Any, loc: Loc, problems: list[Problem]) -> tuple[tuple[Codec, ...], list[str]]:
+def parse_codecs(value: object, loc: Loc, problems: list[Problem]) -> tuple[tuple[Codec, ...], list[str]]:
     """Parse a list of codecs; return also the names of unknown codecs that may be ignored (must_understand false).
 
     The names include those of inner codecs, the ``ignored`` attribute of a codec.

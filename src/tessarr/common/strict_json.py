@@ -51,14 +51,14 @@ class _AmbiguousError(Exception):
     """An object repeats a key."""
 
 
-def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unambiguous(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _AmbiguousError
     return found
 
 
-def _marked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _marked(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -118,7 +118,7 @@ def loads(data: Any, *, key: str, allow_nan: bool = False, duplicates: list[Loc]
     return document
 
 
-def _repeated(value: Any, at: Loc) -> Iterator[Loc]:
+def _repeated(value: object, at: Loc) -> Iterator[Loc]:
     """Yield the locations of duplicate keys."""
     if isinstance(value, dict):
         if isinstance(value, _Ambiguous):
@@ -147,14 +147,14 @@ def in_attributes(key: str, loc: Loc) -> bool:
     return loc[:1] == ("attributes",)
 
 
-def _default(value: Any) -> Any:
+def _default(value: object) -> Any:
     """Convert NumPy scalars and arrays to plain values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON serialisable")
 
 
-def dumps(document: Any, *, indent: int | None = 2, sort_keys: bool = False, allow_nan: bool = False) -> bytes:
+def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, allow_nan: bool = False) -> bytes:
     """Serialise to UTF-8 JSON that any parser accepts: without NaN and Infinity tokens and byte-order mark.
 
     NumPy scalars and arrays are written as the plain values they hold. `allow_nan` writes the tokens, which are not JSON.

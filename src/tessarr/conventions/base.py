@@ -57,7 +57,7 @@ class Tree(dict[str, Node]):
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         super().__init__(nodes)
         self._children: dict[str, dict[str, Node]] | None = None
-        self.known: dict[tuple[str, str], Any] = {}
+        self.known: dict[tuple[str, str], object] = {}
         """What conventions found out about a group and will ask again: (convention, path) → anything."""
 
     def children(self, group: str) -> Mapping[str, Node]:
@@ -215,7 +215,7 @@ def _offered() -> Iterator[Convention]:
         warn(message, ZarrRuntimeWarning)
 
 
-def node_of(node: Any) -> Node:
+def node_of(node: object) -> Node:
     """Return the view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
     if isinstance(node, Node):
         return node
@@ -260,20 +260,20 @@ def hierarchy_of(nodes: Any) -> Tree:
     return Tree({path: node_of(node) for path, node in walk(nodes)})
 
 
-def detect(node: Any) -> tuple[str, ...]:
+def detect(node: object) -> tuple[str, ...]:
     """Return the names of the conventions that a node follows."""
     view = node_of(node)
     return tuple(name for name, convention in conventions().items() if _follows(convention, view) is True)
 
 
-def check_node(node: Any, path: str = "", hierarchy: Any = None) -> list[Problem]:
+def check_node(node: object, path: str = "", hierarchy: object = None) -> list[Problem]:
     """Return what is wrong with a node's attributes by the conventions that it follows."""
     view = node_of(node)
     around = hierarchy_of(hierarchy) if hierarchy is not None else {path: view}
     return [problem for convention in conventions().values() for problem in _checked(convention, view, path, around)]
 
 
-def check_hierarchy(nodes: Any) -> Iterator[tuple[str, Problem]]:
+def check_hierarchy(nodes: object) -> Iterator[tuple[str, Problem]]:
     """`check_node` for every node of a hierarchy: path and problem."""
     around = hierarchy_of(nodes)
     known = list(conventions().values())

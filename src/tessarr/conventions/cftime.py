@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.types import AnyArray, JSONObject
+from tessarr.types import JSON, AnyArray, JSONObject
 
 CALENDARS = {
     "standard": "standard",
@@ -110,7 +110,7 @@ def is_time(units: object) -> bool:
     return isinstance(units, str) and re.match(r"\s*[A-Za-zµ]+\s+since\s", units) is not None
 
 
-def write(units: str, calendar: str | None = None, attributes: Mapping[str, Any] | None = None) -> JSONObject:
+def write(units: str, calendar: str | None = None, attributes: Mapping[str, JSON] | None = None) -> JSONObject:
     """Return the attributes of an array of times: ``units``, and ``calendar`` where it is given; others stay.
 
     >>> write("days since 2000-01-01", "noleap")

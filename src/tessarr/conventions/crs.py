@@ -102,7 +102,7 @@ class CRS:
         return False
 
 
-def _bare(value: Any) -> Any:
+def _bare(value: object) -> Any:
     return re.sub(r"\s+", "", value) if isinstance(value, str) else value
 
 
@@ -214,7 +214,7 @@ def write_gdal(
     *, wkt: str | None = None, projjson: Mapping[str, JSON] | None = None, url: str | None = None
 ) -> JSONObject:
     """Return the attribute ``_CRS`` of an array; text is kept as given. Raises `ValueError` without any."""
-    given: dict[str, Any] = {"wkt": wkt, "projjson": projjson, "url": url}
+    given: dict[str, JSON] = {"wkt": wkt, "projjson": projjson, "url": url}
     stated = {name: value for name, value in given.items() if value}
     if not stated:
         raise ValueError("one of wkt, projjson, url is needed")

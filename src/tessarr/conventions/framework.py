@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 NAME = "zarr_conventions"
 KEY = "zarr_conventions"
@@ -55,7 +55,7 @@ def entries(attributes: Attributes) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
-def identify(entry: Mapping[str, Any]) -> str | None:
+def identify(entry: Mapping[str, JSON]) -> str | None:
     """Return the name of the known convention that an entry means; ``None`` for others.
 
     >>> identify({"schema_url": "https://raw.githubusercontent.com/zarr-experimental/geo-proj/refs/tags/v1/schema.json"})

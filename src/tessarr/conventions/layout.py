@@ -128,7 +128,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 
 
 def _check_level(
-    item: Any, loc: tuple[str | int, ...], assets: list[Any], path: str, hierarchy: Hierarchy
+    item: object, loc: tuple[str | int, ...], assets: list[JSON], path: str, hierarchy: Hierarchy
 ) -> Iterator[Problem]:
     if not isinstance(item, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {item!r}", "LEVEL-FORM")

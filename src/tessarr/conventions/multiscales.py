@@ -91,7 +91,7 @@ def _entries(attributes: Attributes) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
-def _paths(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _paths(entry: Mapping[str, JSON]) -> tuple[str, ...]:
     datasets = entry.get("datasets")
     if not isinstance(datasets, list | tuple):
         return ()

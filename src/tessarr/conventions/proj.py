@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tessarr.conventions import framework
 from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, children, parent
@@ -67,7 +67,7 @@ def write(
     projjson: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
     """Return the attributes that say so; those given stay. Raises `ValueError` without any, or for a malformed code."""
-    given: dict[str, Any] = {"proj:code": code, "proj:wkt2": wkt2, "proj:projjson": projjson}
+    given: dict[str, JSON] = {"proj:code": code, "proj:wkt2": wkt2, "proj:projjson": projjson}
     given = {name: value for name, value in given.items() if value is not None}
     if not given:
         raise ValueError("one of code, wkt2, projjson is needed")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isclose
 from typing import Any
 
 from tessarr.errors import MissingDependencyError
+from tessarr.types import JSON
 
 
 def parse(value: Any) -> Any:
@@ -28,13 +29,13 @@ def parse(value: Any) -> Any:
         raise ValueError(f"not a coordinate reference system: {error}") from error
 
 
-def equivalent(values: Sequence[Any]) -> bool:
+def equivalent(values: Sequence[JSON]) -> bool:
     """Return whether all values mean the same system. Raises as `parse`."""
     first, *others = (parse(value) for value in values)
     return all(first.equals(other, ignore_axis_order=True) for other in others)
 
 
-def contradict(values: Sequence[Any]) -> bool:
+def contradict(values: Sequence[JSON]) -> bool:
     """Return whether two of the values cannot mean one system. Raises as `parse`.
 
     The parameters of a CF grid mapping, which seldom say everything, contradict a system only where both say something.
@@ -47,7 +48,7 @@ def contradict(values: Sequence[Any]) -> bool:
     return any(_differ(one, stated[-1]) for one in stated[:-1])
 
 
-def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _differ(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> bool:
     """Return whether two grid mappings have different names, or numbers that are not the same."""
     names = [item.get("grid_mapping_name") for item in (one, other)]
     if None not in names and names[0] != names[1]:
@@ -61,11 +62,11 @@ def _differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
     )
 
 
-def forms(value: Any) -> dict[str, Any]:
+def forms(value: object) -> dict[str, Any]:
     """Return a system in every form that an array can hold: wkt (WKT2:2019), projjson, code and url where there is one."""
     crs = parse(value)
     authority = crs.to_authority()
-    found: dict[str, Any] = {"wkt": crs.to_wkt("WKT2_2019"), "projjson": crs.to_json_dict()}
+    found: dict[str, JSON] = {"wkt": crs.to_wkt("WKT2_2019"), "projjson": crs.to_json_dict()}
     if authority is not None:
         found["code"] = ":".join(authority)
         found["url"] = f"http://www.opengis.net/def/crs/{authority[0]}/0/{authority[1]}"

@@ -125,7 +125,7 @@ def sizes(group: str, hierarchy: Hierarchy) -> Mapping[str, int]:
     found: dict[str, int] = {}
     if isinstance(hierarchy, Tree):
         if (NAME, group) in hierarchy.known:
-            return hierarchy.known[NAME, group]  # type: ignore[no-any-return]
+            return hierarchy.known[NAME, group]  # type: ignore[return-value]
         hierarchy.known[NAME, group] = found
     levels = _levels(group, hierarchy)
     for path, node in children(group, hierarchy).items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, Literal
 
@@ -23,18 +23,22 @@ from tessarr.core.asynchronous.sans_io import (
     store_call,
 )
 from tessarr.core.attributes import Attributes
+from tessarr.core.creation.metadata import ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_chunk_store
 from tessarr.core.info import ArrayInfo, array_info, digest_steps
 from tessarr.core.locate import locate, requested_format
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.parse_cache import parse_document
+from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import NodeTypeValidationError
+from tessarr.grids.guess import ChunksLike
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, shown
 from tessarr.stores.base import Store
 from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Remote
-from tessarr.types import AnyArray, AnyDType, Shape, ZarrFormat
+from tessarr.stores.url import StoreLike
+from tessarr.types import AnyArray, AnyDType, Shape, ShapeLike, ZarrFormat
 
 
 class Array(Selecting):
@@ -51,7 +55,13 @@ class Array(Selecting):
     """
 
     def __init__(
-        self, store: Any = None, path: str = "", *, read_only: bool | None = None, config: Any = None, **legacy: Any
+        self,
+        store: StoreLike = None,
+        path: str = "",
+        *,
+        read_only: bool | None = None,
+        config: ArrayConfigLike | None = None,
+        **legacy: Any,
     ) -> None:
         """Open the array at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
         held = getattr(store, "_node", store)  # unwraps an `AsyncArray`
@@ -63,7 +73,7 @@ class Array(Selecting):
 
     @classmethod
     def _open_steps(
-        cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: Any
+        cls, store: Store, path: str, zarr_format: ZarrFormat | None, mode: str, config: ArrayConfigLike | None
     ) -> Steps[Array]:
         """Open the array that must be at `path`."""
         found = yield from metadata_io.require_node_steps(store, path, zarr_format, ArrayMetadata)
@@ -151,7 +161,7 @@ class Array(Selecting):
             read_missing_chunks=self._options.read_missing_chunks,
         )
 
-    def with_config(self, config: Any) -> Array:
+    def with_config(self, config: ArrayConfigLike | None) -> Array:
         """Return the same array with other runtime options."""
         from tessarr.core.creation.metadata import array_config
 
@@ -265,7 +275,7 @@ class Array(Selecting):
         return (yield from append_steps(self, data, axis, on_hole, expire))
 
     @sans_io
-    def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Array]:
+    def update_attributes(self, new_attributes: Mapping[str, object]) -> Steps[Array]:
         """Set several attributes in one write. Returns the array."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self
@@ -366,12 +376,12 @@ class Array(Selecting):
     # -- zarr-python's names -------------------------------------------------------------------------------------------
 
     @classmethod
-    def open(cls, store: Any, *, config: Any = None) -> Array:
+    def open(cls, store: StoreLike, *, config: ArrayConfigLike | None = None) -> Array:
         """Open the array at `store`; see `tessarr.open_array`."""
         return cls(store, config=config)
 
     @classmethod
-    def from_dict(cls, store_path: Any, data: dict[str, Any]) -> Array:
+    def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> Array:
         """Make an array with the metadata `data` (one document, attributes included), without reading or writing."""
         where, here, _ = locate(store_path, None, None)
         metadata = parse_document(data, group=False)
@@ -394,7 +404,12 @@ class Array(Selecting):
         return self.info.items
 
     def view(
-        self, shape: Any = None, chunks: Any = None, dtype: Any = None, fill_value: Any = None, read_only: Any = None
+        self,
+        shape: ShapeLike | None = None,
+        chunks: ChunksLike = None,
+        dtype: DTypeLike | None = None,
+        fill_value: object = None,
+        read_only: Any = None,
     ) -> Array:
         """Return an array over the same stored chunks with other metadata, which is not stored. Only for Zarr v2."""
         from tessarr.core.creation.zarr2_keywords import view

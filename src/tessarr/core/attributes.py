@@ -47,7 +47,7 @@ class Attributes(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self.update({name: value})
 
     def __delitem__(self, name: str) -> None:
@@ -62,7 +62,7 @@ class Attributes(MutableMapping[str, Any]):
         yield from self._node._change_attributes_steps(lambda old: {**old, **new})
 
     @sans_io
-    def put(self, attributes: Mapping[str, Any]) -> Steps[None]:
+    def put(self, attributes: Mapping[str, object]) -> Steps[None]:
         """Replace all attributes in one write. Raises `TypeError` for what JSON cannot hold."""
         new = strict_json.plain(dict(attributes))
         yield from self._node._change_attributes_steps(lambda old: new)
@@ -74,7 +74,7 @@ class Attributes(MutableMapping[str, Any]):
 
     def asdict(self) -> dict[str, Any]:
         """Return a copy as plain dicts and lists."""
-        copy: dict[str, Any] = strict_json.plain(self._values)
+        copy: dict[str, object] = strict_json.plain(self._values)
         return copy
 
     @sans_io
@@ -87,7 +87,7 @@ class Attributes(MutableMapping[str, Any]):
     clear_async = async_variant(clear)
     refresh_async = async_variant(refresh)
 
-    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def _change(self, change: Callable[[dict[str, object]], dict[str, object]]) -> None:
         run_steps(self._node._change_attributes_steps(change))
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Attributes(MutableMapping[str, Any]):
 Save = Callable[[Any], None]
 
 
-def _live(value: Any, save: Save) -> Any:
+def _live(value: object, save: Save) -> Any:
     """Wrap a dict or list so that a change stores the whole attribute; return any other value unchanged."""
     if isinstance(value, dict):
         return _LiveDict(value, save)
@@ -116,7 +116,7 @@ class _LiveDict(dict[str, Any]):
         super().__init__({name: _live(item, self._save) for name, item in value.items()})
         self._save_whole = save
 
-    def _save(self, _: Any = None) -> None:
+    def _save(self, _: object = None) -> None:
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
@@ -129,7 +129,7 @@ class _LiveList(list[Any]):
         super().__init__(_live(item, self._save) for item in value)
         self._save_whole = save
 
-    def _save(self, _: Any = None) -> None:
+    def _save(self, _: object = None) -> None:
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 

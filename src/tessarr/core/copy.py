@@ -147,10 +147,10 @@ def copy_all(
     dest: Group,
     shallow: bool = False,
     without_attrs: bool = False,
-    log: Any = None,
+    log: object = None,
     if_exists: str = "raise",
     dry_run: bool = False,
-    **create_kws: Any,
+    **create_kws: object,
 ) -> CopyCounts:
     """Copy every member of `source`, and its attributes, into `dest`. The other arguments are those of `copy`."""
     total = CopyCounts(0, 0, 0)
@@ -168,12 +168,12 @@ def copy_store(
     dest: Any,
     source_path: str = "",
     dest_path: str = "",
-    excludes: Any = None,
-    includes: Any = None,
+    excludes: object = None,
+    includes: object = None,
     flags: int = 0,
     if_exists: str = "raise",
     dry_run: bool = False,
-    log: Any = None,
+    log: object = None,
 ) -> CopyCounts:
     """Copy keys and their bytes unchanged from one store to another; nothing is decoded.
 

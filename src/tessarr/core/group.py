@@ -19,7 +19,8 @@ from tessarr.core.stored.parse_cache import parse_document
 from tessarr.errors import NodeTypeValidationError
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
-from tessarr.types import Buffer, ZarrFormat
+from tessarr.stores.url import StoreLike
+from tessarr.types import JSON, Buffer, ZarrFormat
 
 
 class Group(GroupMethods):
@@ -34,7 +35,9 @@ class Group(GroupMethods):
     (['a'], ['b'])
     """
 
-    def __init__(self, store: Any = None, path: str = "", *, read_only: bool | None = None, **legacy: Any) -> None:
+    def __init__(
+        self, store: StoreLike = None, path: str = "", *, read_only: bool | None = None, **legacy: Any
+    ) -> None:
         """Open the group at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
         mode = "r" if read_only else None if getattr(store, "read_only", False) else "r+"
         held = getattr(store, "_node", store)  # unwraps an `AsyncGroup`
@@ -78,7 +81,7 @@ class Group(GroupMethods):
 
     @classmethod
     def _create_steps(
-        cls, store: Store, path: str, zarr_format: ZarrFormat, attributes: Mapping[str, Any] | None, overwrite: bool
+        cls, store: Store, path: str, zarr_format: ZarrFormat, attributes: Mapping[str, object] | None, overwrite: bool
     ) -> Steps[Group]:
         """Create a group. See `tessarr.create_group`."""
         metadata = GroupMetadata(zarr_format=zarr_format, attributes=strict_json.plain(dict(attributes or {})))
@@ -86,13 +89,13 @@ class Group(GroupMethods):
         return Group._make(store, path, metadata, read_only=False)
 
     @classmethod
-    def open(cls, store: Any, zarr_format: int | None = None) -> Group:
+    def open(cls, store: StoreLike, zarr_format: int | None = None) -> Group:
         """Open the group at `store`; see `tessarr.open_group`."""
         where, here, mode = locate(store, None, "r+")
         return run_steps(Group._open_steps(where, here, requested_format(store, zarr_format), mode))
 
     @classmethod
-    def from_dict(cls, store_path: Any, data: Any) -> Group:
+    def from_dict(cls, store_path: StoreLike, data: GroupMetadata | Mapping[str, JSON]) -> Group:
         """Make a group with the metadata `data` (`GroupMetadata` or one document), without reading or writing."""
         where, here, _ = locate(store_path, None, None)
         document = data if isinstance(data, Mapping) else data.to_dict()
@@ -105,7 +108,12 @@ class Group(GroupMethods):
 
     @classmethod
     def from_store(
-        cls, store: Any, *, attributes: Mapping[str, Any] | None = None, zarr_format: int = 3, overwrite: bool = False
+        cls,
+        store: StoreLike,
+        *,
+        attributes: Mapping[str, object] | None = None,
+        zarr_format: int = 3,
+        overwrite: bool = False,
     ) -> Group:
         """Create a group at `store`; see `tessarr.create_group`."""
         where, here, _ = locate(store, None, "w" if overwrite else None)

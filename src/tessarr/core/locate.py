@@ -8,7 +8,7 @@ from tessarr.core.node import Node
 from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.stores.path import join, normalize_path
-from tessarr.stores.url import store_from
+from tessarr.stores.url import StoreLike, store_from
 from tessarr.types import ZarrFormat
 
 _MODES = ("r", "r+", "a", "w", "w-", "x")
@@ -16,7 +16,7 @@ _COROUTINE = 0x80
 """inspect.CO_COROUTINE"""
 
 
-def locate(store: Any, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
+def locate(store: StoreLike, path: str | None, mode: str | None, storage_options: Any = None) -> tuple[Store, str, str]:
     """Resolve a store-like value, path and mode as users give them. Returns the store, the path in the store, and the mode.
 
     `store` may also be an opened array or group, whose store is then used. A store that is opened here is read-only
@@ -47,7 +47,7 @@ def synchronous(store: Store) -> Store:
     return synchronous_store(store)
 
 
-def requested_format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
+def requested_format(store: StoreLike, zarr_format: int | None) -> ZarrFormat | None:
     """Return the format requested by the argument or by the end of a URL (``…|zarr2:``); ``None``: any format."""
     if zarr_format not in (None, 1, 2, 3):
         raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
@@ -62,6 +62,6 @@ def requested_format(store: Any, zarr_format: int | None) -> ZarrFormat | None:
     return by_url or zarr_format  # type: ignore[return-value]
 
 
-def format_of_new(store: Any, zarr_format: int | None) -> ZarrFormat:
+def format_of_new(store: StoreLike, zarr_format: int | None) -> ZarrFormat:
     """Return the format of a new node: the requested format, or the default."""
     return requested_format(store, zarr_format) or settings.get("default_zarr_format", 3)

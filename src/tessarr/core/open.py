@@ -22,6 +22,7 @@ from typing import Any
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create
+from tessarr.core.creation.metadata import ArrayConfig, ArrayConfigLike
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, check_keywords
 from tessarr.core.group import Group
 from tessarr.core.locate import format_of_new, locate, requested_format
@@ -32,9 +33,12 @@ from tessarr.errors import GroupNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
+from tessarr.stores.url import StoreLike
 
 
-def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: Any = None) -> Array | Group:
+def _node(
+    store: Store, path: str, metadata: NodeMetadata, mode: str, config: ArrayConfigLike | None = None
+) -> Array | Group:
     if isinstance(metadata, GroupMetadata):
         return Group._make(store, path, metadata, read_only=mode == "r")
     return Array._opened(store, path, metadata, read_only=mode == "r", config=config)
@@ -45,13 +49,13 @@ def _node(store: Store, path: str, metadata: NodeMetadata, mode: str, config: An
 
 @sans_io
 def open(  # noqa: A001 - zarr-python's name
-    store: Any = None,
+    store: StoreLike = None,
     mode: str | None = None,
     *,
     zarr_format: int | None = None,
     path: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    config: Any = None,
+    storage_options: Mapping[str, object] | None = None,
+    config: ArrayConfigLike | None = None,
     **kwargs: Any,
 ) -> Steps[Array | Group]:
     """Open whatever is at a place: an array or a group.
@@ -87,21 +91,22 @@ def open(  # noqa: A001 - zarr-python's name
     return (yield from steps_of(open_group)(where, mode=mode, path=here, zarr_format=number, **kwargs))
 
 
-def _config_of(config: Any, legacy: Mapping[str, Any]) -> Any:
+def _config_of(config: ArrayConfigLike | None, legacy: Mapping[str, object]) -> ArrayConfigLike | None:
     if "write_empty_chunks" in legacy and legacy["write_empty_chunks"] is not None:
-        return {**dict(config or {}), "write_empty_chunks": legacy["write_empty_chunks"]}
+        given = config.to_dict() if isinstance(config, ArrayConfig) else config or {}
+        return {**given, "write_empty_chunks": legacy["write_empty_chunks"]}
     return config
 
 
 @sans_io
 def open_array(
-    store: Any = None,
+    store: StoreLike = None,
     mode: str | None = None,
     *,
     zarr_format: int | None = None,
     path: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    config: Any = None,
+    storage_options: Mapping[str, object] | None = None,
+    config: ArrayConfigLike | None = None,
     **kwargs: Any,
 ) -> Steps[Array]:
     """Open the array at a place, or create one where the mode allows it.
@@ -127,29 +132,29 @@ def open_array(
     return (yield from steps_of(create)(store=where, path=here, zarr_format=number, config=config, **arguments))
 
 
-def _with_separator(found: NodeMetadata, kwargs: Mapping[str, Any]) -> NodeMetadata:
+def _with_separator(found: NodeMetadata, kwargs: Mapping[str, object]) -> NodeMetadata:
     """Apply the user's `dimension_separator`: v2 documents of nested stores may omit it (OGC-02)."""
     separator = kwargs.get("dimension_separator")
     if separator is None or not isinstance(found, ArrayMetadata) or found.zarr_format != 2:
         return found
     from tessarr.keys.v2 import V2KeyEncoding
 
-    return found.with_(chunk_key_encoding=V2KeyEncoding(separator))
+    return found.with_(chunk_key_encoding=V2KeyEncoding(str(separator)))
 
 
 @sans_io
 def open_group(
-    store: Any = None,
+    store: StoreLike = None,
     mode: str | None = None,
     *,
     cache_attrs: bool | None = None,
-    synchronizer: Any = None,
+    synchronizer: object = None,
     path: str | None = None,
-    chunk_store: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, object] | None = None,
     zarr_format: int | None = None,
-    meta_array: Any = None,
-    attributes: Mapping[str, Any] | None = None,
+    meta_array: object = None,
+    attributes: Mapping[str, object] | None = None,
     use_consolidated: bool | str | None = None,
     zarr_version: int | None = None,
 ) -> Steps[Group]:
@@ -185,13 +190,13 @@ def open_consolidated(*args: Any, use_consolidated: bool = True, **kwargs: Any) 
 
 @sans_io
 def create_group(
-    store: Any = None,
+    store: StoreLike = None,
     *,
     path: str | None = None,
     zarr_format: int | None = None,
     overwrite: bool = False,
-    attributes: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Steps[Group]:
     """Create a group.
 
@@ -204,17 +209,17 @@ def create_group(
 
 @sans_io
 def group(
-    store: Any = None,
+    store: StoreLike = None,
     overwrite: bool = False,
     *,
-    chunk_store: Any = None,
+    chunk_store: StoreLike = None,
     cache_attrs: bool | None = None,
-    synchronizer: Any = None,
+    synchronizer: object = None,
     path: str | None = None,
     zarr_format: int | None = None,
-    meta_array: Any = None,
-    attributes: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    meta_array: object = None,
+    attributes: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     zarr_version: int | None = None,
 ) -> Steps[Group]:
     """Open a group, creating it if it is missing; with `overwrite` replace the node there.

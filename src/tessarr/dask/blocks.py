@@ -14,6 +14,8 @@ import dask.array as da
 from dask.array.core import normalize_chunks
 from dask.base import tokenize
 
+from tessarr.grids.guess import ChunksLike
+
 if TYPE_CHECKING:
     from tessarr.core.array import Array
     from tessarr.grids.base import Axis
@@ -44,7 +46,7 @@ def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inl
     )
 
 
-def blocks_of(z: Array, chunks: Any) -> tuple[tuple[int, ...], ...]:
+def blocks_of(z: Array, chunks: ChunksLike) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of blocks along each axis that `chunks` means for `z`; see `from_array`."""
     if chunks == "shards":
         return z.write_chunk_sizes
@@ -111,7 +113,7 @@ def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **optio
     return da.store(x.rechunk(blocks), z, regions=whole, **kept)
 
 
-def _region(z: Array, region: Any) -> tuple[slice, ...]:
+def _region(z: Array, region: object) -> tuple[slice, ...]:
     """`region` as a slice with start and stop per axis."""
     given = () if region is None else region if isinstance(region, tuple) else (region,)
     if len(given) > z.ndim or not all(isinstance(part, slice) for part in given):

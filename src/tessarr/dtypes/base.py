@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from tessarr.types import JSON, AnyArray, AnyDType, ZarrFormat
 
@@ -62,7 +62,7 @@ class DataType(ABC):
         """Return the fill value for users who give none: 0, False, empty, NaT, or the defaults of all fields."""
 
     @abstractmethod
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Convert a user's Python or NumPy value. Raises `ValueError`/`TypeError` for values of other types."""
 
     @abstractmethod

@@ -289,7 +289,7 @@ def old_zero_diagnostics(what: str, value: JSON, zarr_format: ZarrFormat) -> tup
     return (f"fill_value {value!r} of data type {what} is not Base64, as Zarr v2 requires; read as zero bytes",)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return a text, or a scalar of text, as a `str`. Raises `TypeError`."""
     scalar = as_scalar(value)
     if scalar is not None:

@@ -12,7 +12,7 @@ The fill value may be any JSON value, null too. Numbers outside JSON (NaN, infin
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tessarr.common.strict_json import plain
 from tessarr.dtypes.base import Scalar
@@ -40,7 +40,7 @@ class JSONValue(_Variable, Plain):
         """Return null."""
         return self._box(None)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept any value that JSON can express."""
         return self._box(plain(value))
 

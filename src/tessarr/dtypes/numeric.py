@@ -69,7 +69,7 @@ class Bool(Plain):
         """Return False."""
         return from_bytes(b"\0", self.dtype)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept booleans, and numbers equal to 0 or 1."""
         scalar = as_scalar(value)
         plain = value if scalar is None else scalar.item()
@@ -114,7 +114,7 @@ class Integer(Element):
         """Return 0."""
         return self._make(0)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept integers, and floats with integral values, in range."""
         scalar = as_scalar(value)
         plain = value if scalar is None else scalar[()]
@@ -232,7 +232,7 @@ class Floating(Element):
         """Return +0.0 (for ``float8_e8m0fnu``, which has no zero, the element whose bits are 0: 2**-127)."""
         return from_bits(0, self.dtype)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept a real number, rounded once, or the JSON strings of v3 (``"NaN"``, ``"0x7fc00001"``).
 
         A NumPy value of the same type keeps its bits. Raises `ValueError` when the value overflows.
@@ -302,7 +302,7 @@ class Complex(Element):
         """Return 0 + 0i."""
         return self._join(0, 0)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept a number, or a pair of values that the real type of the same precision accepts."""
         scalar = as_scalar(value)
         if scalar is not None:
@@ -327,7 +327,7 @@ class Complex(Element):
         return [self.layout.dump(part, hexadecimal=zarr_format == 3) for part in self._split(fill)]
 
 
-def _parts(value: Any) -> tuple[Any, Any]:
+def _parts(value: object) -> tuple[Any, Any]:
     if isinstance(value, complex | np.complexfloating):
         return value.real, value.imag
     return value, 0

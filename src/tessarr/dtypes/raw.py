@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class RawBytes(_FixedBytes):
             return {"name": "raw_bytes", "configuration": {"length_bytes": self.length}}
         return f"r{8 * self.length}"
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept exactly as many bytes, or a NumPy void scalar of this length."""
         scalar = as_scalar(value)
         if scalar is not None and scalar.dtype.kind in "VS":
@@ -183,7 +183,7 @@ class NullTerminatedBytes(_FixedBytes):
         """Return the object form."""
         return {"name": self.name, "configuration": {"length_bytes": self.length}}
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept bytes, or ASCII text, of at most `length`."""
         scalar = as_scalar(value)
         if scalar is not None:
@@ -254,7 +254,7 @@ class FixedLengthUTF32(Ordered):
         scalar.flags.writeable = False
         return scalar
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept text of at most `length` characters."""
         return self._make(text_of(value))
 

@@ -210,7 +210,7 @@ class Struct(Element):
     def _join(self, parts: Any) -> Scalar:
         return from_bytes(b"".join(parts), self.dtype)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept a NumPy record, a mapping by field name, a sequence in field order, or 0 for zero bytes."""
         scalar = as_scalar(value)
         names = [member.name for member in self.members]

@@ -17,7 +17,7 @@ Source: the registered data types ``numpy.datetime64`` and ``numpy.timedelta64``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class _Time(Ordered):
             raise ValueError(f"{count} does not fit 64 bits")
         return from_bits(count % 2**64, self.dtype)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept a NumPy, Python or ISO 8601 time that this unit can express exactly, ``"NaT"``, or a count."""
         scalar = as_scalar(value)
         if scalar is not None and scalar.dtype.kind in "iu":

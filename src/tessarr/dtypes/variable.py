@@ -24,7 +24,7 @@ Source: the registered data types ``string`` and ``bytes``; numcodecs for the v2
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class VariableLengthUTF8(_Variable, Plain):
         """Return empty text."""
         return self._box("")
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept text."""
         return self._box(check_text(text_of(value)))
 
@@ -120,7 +120,7 @@ class VariableLengthBytes(_Variable, Plain):
         """Return no bytes."""
         return self._box(b"")
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept bytes."""
         scalar = as_scalar(value)
         if scalar is not None:
@@ -174,7 +174,7 @@ class _V2Objects(_Variable):
         """Return None."""
         return self._box(None)
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept any value that JSON can express."""
         return self._box(plain(value))
 
@@ -208,7 +208,7 @@ class Categories(_V2Objects):
         """Return empty text, which ``categorize`` gives for values outside its list."""
         return self._box("")
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept text."""
         return self._box(VariableLengthUTF8().cast_fill(value).item())
 
@@ -242,7 +242,7 @@ class RaggedArrays(_V2Objects):
         """Return an array of no elements."""
         return self.cast_fill([])
 
-    def cast_fill(self, value: Any) -> Scalar:
+    def cast_fill(self, value: object) -> Scalar:
         """Accept a one-dimensional array."""
         array = np.array(value, dtype=self.data_type.dtype)
         if array.ndim != 1:

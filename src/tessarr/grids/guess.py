@@ -13,7 +13,7 @@ Shapes are computed from the axes; the time does not depend on the number of chu
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
@@ -37,6 +37,10 @@ Chunks: TypeAlias = (
     "int | str | bool | Sequence[int | None | Sequence[int | Sequence[int]]] | AnyArray | np.integer[Any]"
 )
 """What `normalize_chunks` accepts."""
+ChunksLike: TypeAlias = "Chunks | ChunkGrid | None"
+"""What users give as ``chunks``."""
+ShardsLike: TypeAlias = "ChunksLike | Mapping[str, object]"
+"""What users give as ``shards``: a shape, or a dictionary of ``shape`` and options."""
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -148,7 +152,7 @@ def normalize_chunks(
     return grid
 
 
-def _length(entry: Any, whole: int) -> Any:
+def _length(entry: object, whole: int) -> Any:
     """Normalize one axis of ``chunks``: -1 and ``None`` to the `whole` axis, sequences to lists."""
     if entry is None or (isinstance(entry, int | np.integer) and not isinstance(entry, bool) and entry == -1):
         return whole

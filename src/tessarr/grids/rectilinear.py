@@ -219,7 +219,7 @@ def _total(runs: Sequence[Run]) -> int | None:
     return None if runs and runs[0][1] == _ENDLESS else sum(size * count for size, count in runs)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Copy tuples, arrays and NumPy integers to lists of plain integers."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

@@ -111,7 +111,7 @@ class Request:
         return array
 
 
-def expand(items: tuple[Any, ...], ndim: int, used: int | None = None) -> list[Any]:
+def expand(items: tuple[object, ...], ndim: int, used: int | None = None) -> list[Any]:
     """Replace the Ellipsis in `items` by whole slices, and append whole slices for missing axes.
 
     `used` is the number of axes that the items other than Ellipsis select from; one per item when ``None``.
@@ -164,7 +164,7 @@ def interval(item: slice, length: int) -> tuple[slice, int, bool]:
     return slice(last, start + 1, -step if count > 1 else 1), count, count > 1
 
 
-def indices(item: Any, length: int, axis: int) -> IndexArray:
+def indices(item: object, length: int, axis: int) -> IndexArray:
     """Return an integer array of any shape as int64 positions on an axis of `length`; `item` is not modified.
 
     Raises `BoundsCheckError` when a position lies outside the axis.

@@ -20,14 +20,14 @@ from tessarr.indexing.selection import Outer
 from tessarr.types import Shape
 
 
-def basic(selection: Any, shape: Shape) -> Request:
+def basic(selection: object, shape: Shape) -> Request:
     """Select by integers (which drop their axis), slices (of any step but 0) and at most one Ellipsis.
 
     `selection` is one of these or a tuple of them; axes that it leaves out are selected whole.
 
     Raises `BoundsCheckError` when an integer lies outside its axis, `ArrayIndexError` for anything else in `selection`.
     """
-    items: Sequence[Any] = selection if isinstance(selection, tuple) else (selection,)
+    items: Sequence[object] = selection if isinstance(selection, tuple) else (selection,)
     if len(items) != len(shape) or Ellipsis.__class__ in map(type, items):
         items = expand_basic(tuple(items), len(shape))
     dims: list[slice] = []
@@ -54,7 +54,7 @@ def basic(selection: Any, shape: Shape) -> Request:
     return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick), full_shape=tuple(full))
 
 
-def expand_basic(items: tuple[Any, ...], ndim: int) -> list[Any]:
+def expand_basic(items: tuple[object, ...], ndim: int) -> list[Any]:
     """Refuse items that are never basic indices, then `expand` the others."""
     for item in items:
         if item is None:

@@ -27,7 +27,7 @@ from tessarr.indexing.selection import IndexArray, Outer
 from tessarr.types import Shape
 
 
-def fancy(selection: Any, shape: Shape) -> Request:
+def fancy(selection: object, shape: Shape) -> Request:
     """Select like NumPy, except for `newaxis` and lone booleans.
 
     Integer arrays (lists too) broadcast together; a mask of n dimensions stands for the n arrays of its ``nonzero``;
@@ -56,7 +56,7 @@ def fancy(selection: Any, shape: Shape) -> Request:
     return _as_outer(dims, owners, common, where)
 
 
-def _item(item: Any) -> Any:
+def _item(item: object) -> Any:
     """Return an item of an index, as an array unless it is an integer, a slice or Ellipsis."""
     if isinstance(item, slice) or item is Ellipsis or is_integer(item):
         return item
@@ -68,11 +68,11 @@ def _item(item: Any) -> Any:
     return int(array)
 
 
-def _is_mask(item: Any) -> bool:
+def _is_mask(item: object) -> bool:
     return isinstance(item, np.ndarray) and item.dtype.kind == "b"
 
 
-def _adjacent(items: tuple[Any, ...]) -> bool:
+def _adjacent(items: tuple[object, ...]) -> bool:
     """Return whether no slice or Ellipsis separates two advanced indices (integers are advanced here)."""
     at = [i for i, item in enumerate(items) if not isinstance(item, slice) and item is not Ellipsis]
     return at[-1] - at[0] == len(at) - 1

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tessarr.errors import ArrayIndexError
@@ -19,7 +17,7 @@ from tessarr.indexing.selection import IndexArray, Outer
 from tessarr.types import AnyArray, Shape
 
 
-def orthogonal(selection: Any, shape: Shape) -> Request:
+def orthogonal(selection: object, shape: Shape) -> Request:
     """Select by an integer, slice, 1-d integer array or 1-d boolean mask per axis, independently.
 
     Integers drop their axis; lists count as arrays; one Ellipsis may stand for axes selected whole. Index arrays may be
@@ -51,7 +49,7 @@ def orthogonal(selection: Any, shape: Shape) -> Request:
     return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick))
 
 
-def _positions(item: Any, length: int, axis: int) -> IndexArray:
+def _positions(item: object, length: int, axis: int) -> IndexArray:
     """Convert one axis' index array or mask to positions."""
     array = as_index_array(item)
     if array.ndim != 1:
@@ -65,7 +63,7 @@ def _positions(item: Any, length: int, axis: int) -> IndexArray:
     return np.flatnonzero(array).astype(np.int64, copy=False)
 
 
-def as_index_array(item: Any) -> AnyArray:
+def as_index_array(item: object) -> AnyArray:
     """Convert `item` to an array of integers or booleans; an empty list is an integer array.
 
     Raises `ArrayIndexError` for other dtypes.

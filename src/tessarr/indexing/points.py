@@ -22,7 +22,7 @@ from tessarr.indexing.selection import IndexArray, Outer, Points
 from tessarr.types import AnyArray, Shape
 
 
-def coordinate(selection: Any, shape: Shape) -> Request:
+def coordinate(selection: object, shape: Shape) -> Request:
     """Select points by one integer or integer array per axis, broadcast together; the result has their common shape.
 
     Integers alone give shape ``(1,)``, as in zarr-python.

@@ -98,11 +98,11 @@ def _flat(item: Any) -> bool:
     return len(getattr(item, "shape", (0,))) == 1 or isinstance(item, np.generic)
 
 
-def _is_names(item: Any) -> TypeGuard[list[str]]:
+def _is_names(item: object) -> TypeGuard[list[str]]:
     return isinstance(item, list) and bool(item) and all(isinstance(name, str) for name in item)
 
 
-def pop_fields(selection: Any) -> tuple[str | list[str] | None, Any]:
+def pop_fields(selection: object) -> tuple[str | list[str] | None, Any]:
     """Separate the field names of a structured data type from the rest of `selection`.
 
     Returns one name, a list of several, or ``None``; and the selection without the names, which is not a tuple if only

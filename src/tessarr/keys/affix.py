@@ -15,7 +15,7 @@ example of the proposal spells it ``base-encoding``, which is read too. zarrs ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from tessarr import registry
 from tessarr.errors import MetadataValidationError, Problem
@@ -51,7 +51,7 @@ def _base(configuration: Mapping[str, JSON], problems: list[Problem]) -> ChunkKe
     return found
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     """Count the nested encodings in a configuration."""
     depth = 0
     while isinstance(value, Mapping):

@@ -43,6 +43,10 @@ KeyTemplate: TypeAlias = tuple[str | Slot, ...]
 """A chunk key of an array with a known number of axes, each of which has one slot."""
 
 
+ChunkKeyEncodingLike: TypeAlias = "ChunkKeyEncoding | Mapping[str, object] | tuple[str, str] | str"
+"""What users give as ``chunk_key_encoding``: an encoding, its JSON, a name and a separator, or one of the two."""
+
+
 class ChunkKeyEncoding(ABC):
     """Map coords to keys and back. Immutable, equal by value."""
 

@@ -9,7 +9,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
 
 from tessarr.errors import MetadataValidationError, Problem
 from tessarr.keys.base import ChunkKeyEncoding, KeyTemplate, Slot
@@ -34,7 +33,7 @@ def joined(axes: Iterable[int], separator: str, width: int = 0) -> KeyTemplate:
     return tuple(parts[1:])
 
 
-def check_text(value: Any) -> str | None:
+def check_text(value: object) -> str | None:
     """Describe what is wrong with text for chunk keys; ``None`` for valid text."""
     if not isinstance(value, str):
         return f"must be a string, got {value!r}"

@@ -114,7 +114,7 @@ class ArrayMetadata:
         """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
-    def with_attributes(self, attributes: dict[str, Any]) -> ArrayMetadata:
+    def with_attributes(self, attributes: dict[str, object]) -> ArrayMetadata:
         """Return a copy with other user attributes (in v2, also the dimension names in them; malformed names cause a
         warning).
         """
@@ -138,7 +138,7 @@ def stated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str | N
     return None if names is None or misstated_dimensions(attributes, ndim) else tuple(names)
 
 
-def misstated_dimensions(attributes: Mapping[str, Any], ndim: int) -> tuple[str, ...]:
+def misstated_dimensions(attributes: Mapping[str, object], ndim: int) -> tuple[str, ...]:
     """Describe a malformed ``_ARRAY_DIMENSIONS``, which is ignored; return () if well-formed or missing."""
     names = attributes.get(DIMENSIONS)
     if names is None or (

@@ -53,7 +53,7 @@ class Consolidated:
         self._raw = raw
         self._prefix = ""
         self._children: dict[str, dict[str, Kind]] = {}
-        self._parsed: dict[str, Any] = {}
+        self._parsed: dict[str, object] = {}
 
     def __repr__(self) -> str:
         return f"Consolidated(zarr_format={self.zarr_format}, nodes={len(self.paths())})"
@@ -174,7 +174,7 @@ def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consol
     return Consolidated(3, raw)
 
 
-def _collect(entries: Mapping[str, Any], prefix: str, raw: dict[str, Documents]) -> None:
+def _collect(entries: Mapping[str, object], prefix: str, raw: dict[str, Documents]) -> None:
     """Add the entries of one block, then those of filled blocks in its groups; existing entries stay."""
     nested: list[tuple[str, Mapping[str, Any]]] = []
     for key, document in entries.items():
@@ -251,7 +251,7 @@ def entered(
     >>> entered(V2_KEY, held, {"x": {".zarray": {"shape": [2]}}})
     {'metadata': {'.zgroup': {}, 'x/.zarray': {'shape': [2]}}}
     """
-    block: Any = document.get(FIELD) if name == _V3_KEY else document
+    block: object = document.get(FIELD) if name == _V3_KEY else document
     if not isinstance(block, Mapping) or not isinstance(block.get("metadata"), Mapping):
         return None
     if name == _V3_KEY and block.get("kind", "inline") != "inline":
@@ -309,7 +309,7 @@ def _index(raw: Mapping[str, Documents]) -> dict[str, dict[str, Kind]]:
     return found
 
 
-def kind_of(documents: Mapping[str, Any]) -> Kind:
+def kind_of(documents: Mapping[str, JSON]) -> Kind:
     """Return the kind of a node; documents that are not clearly a group count as an array, so that opening it raises a
     full error.
     """
@@ -319,7 +319,7 @@ def kind_of(documents: Mapping[str, Any]) -> Kind:
     return "array" if ".zarray" in documents else "group"
 
 
-def _unwrap(value: Any, path: str, name: str) -> Any:
+def _unwrap(value: object, path: str, name: str) -> Any:
     """Parse documents that very old ``.zmetadata`` holds as JSON text."""
     if not isinstance(value, str):
         return value

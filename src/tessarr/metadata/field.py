@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.settings import is_strict
+from tessarr.types import JSON
 
 if TYPE_CHECKING:
     from tessarr.metadata.array import ArrayMetadata
@@ -34,7 +35,7 @@ class Document:
             raise MetadataValidationError(
                 f"{what} is not a JSON object", key=key, expected="an object", got=type(document).__name__
             )
-        self.fields: Mapping[str, Any] = document
+        self.fields: Mapping[str, JSON] = document
         self.what = what
         self.key = key
         self.problems: list[Problem] = []
@@ -96,7 +97,7 @@ class Document:
             return ()
         return tuple(value)
 
-    def choice(self, name: str, options: tuple[Any, ...], default: Any) -> Any:
+    def choice(self, name: str, options: tuple[JSON, ...], default: object) -> Any:
         """Return the value of a member, which must be one of `options`."""
         value = self.fields.get(name, default)
         if value not in options:

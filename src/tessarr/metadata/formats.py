@@ -115,7 +115,7 @@ def _meant(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed | No
     return Parsed(node, (*diagnostics, Diagnostic(message)))
 
 
-def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
+def _parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Parsed:
     keys = KEYS[zarr_format]
     parser = module(zarr_format)
     if keys.array != keys.group:

@@ -37,6 +37,6 @@ class GroupMetadata:
         """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
-    def with_attributes(self, attributes: dict[str, Any]) -> GroupMetadata:
+    def with_attributes(self, attributes: dict[str, object]) -> GroupMetadata:
         """Return a copy with other user attributes."""
         return replace(self, attributes=attributes)

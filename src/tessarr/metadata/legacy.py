@@ -103,7 +103,7 @@ def mixed_grid(document: Document) -> Document | None:
     return {**document, "chunk_grid": grid}
 
 
-def plain_orders(dtype: Any) -> Any:
+def plain_orders(dtype: object) -> Any:
     """Remove the byte order of single bytes from a v2 dtype.
 
     >>> plain_orders([["a", "<u1"], ["b", "<i4"]])

@@ -34,7 +34,7 @@ _TYPES = frozenset(
 _SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
 
 
-def is_dataset(attributes: Mapping[str, Any]) -> bool:
+def is_dataset(attributes: Mapping[str, object]) -> bool:
     """Return whether the attributes of a directory make it a dataset."""
     return all(name in attributes for name in _DATASET[:3])
 
@@ -91,7 +91,7 @@ def codecs(ndim: int, data_type: str, order: AxisOrder, compressor: JSONObject |
     return [reverse, block] if order == "C" else [block]
 
 
-def _sizes(value: Any, name: str, problems: list[Problem]) -> list[int]:
+def _sizes(value: object, name: str, problems: list[Problem]) -> list[int]:
     least = 1 if name == "blockSize" else 0
     if not isinstance(value, Sequence) or not all(type(n) is int and n >= least for n in value):
         problems.append(Problem((name,), "value", f"must be a list of integers of at least {least}, got {value!r}"))
@@ -102,7 +102,7 @@ def _sizes(value: Any, name: str, problems: list[Problem]) -> list[int]:
 # -- compressions --------------------------------------------------------------------------------------------------------
 
 
-def _compressor(attributes: Mapping[str, Any], data_type: str, problems: list[Problem]) -> JSONObject | None:
+def _compressor(attributes: Mapping[str, object], data_type: str, problems: list[Problem]) -> JSONObject | None:
     """Make the codec of a dataset's compression; ``None`` for raw."""
     given = attributes.get("compression")
     if given is None and isinstance(attributes.get("compressionType"), str):
@@ -126,21 +126,21 @@ def _compressor(attributes: Mapping[str, Any], data_type: str, problems: list[Pr
     return found
 
 
-def _integer(given: Mapping[str, Any], name: str, default: int) -> int:
+def _integer(given: Mapping[str, JSON], name: str, default: int) -> int:
     value = given.get(name, default)
     if type(value) is not int:
         raise ValueError(f"{name} must be an integer")
     return value
 
 
-def _gzip(given: Mapping[str, Any], _: str) -> JSONObject:
+def _gzip(given: Mapping[str, JSON], _: str) -> JSONObject:
     level = _integer(given, "level", -1)
     if given.get("useZlib", False):
         return {"name": "numcodecs.zlib", "configuration": {"level": level}}
     return {"name": "gzip", "configuration": {"level": 6 if level < 0 else level}}
 
 
-def _blosc(given: Mapping[str, Any], data_type: str) -> JSONObject:
+def _blosc(given: Mapping[str, JSON], data_type: str) -> JSONObject:
     bits = int(data_type.strip("abcdefghijklmnopqrstuvwxyz") or 8)
     return {
         "name": "blosc",
@@ -222,7 +222,7 @@ def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, Any])
     return {**version, **_dataset(document, order), **own}
 
 
-def _same(document: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same(document: Mapping[str, object], other: Mapping[str, object]) -> bool:
     return all(document.get(name) == other[name] for name in other if name != "attributes")
 
 
@@ -266,7 +266,7 @@ def _dataset(document: Mapping[str, Any], order: AxisOrder) -> JSONObject:
     return dataset
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Drop configurations without effect from JSON."""
     if isinstance(value, Mapping):
         kept = {name: _plain(item) for name, item in value.items()}

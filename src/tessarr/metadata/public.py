@@ -47,11 +47,11 @@ class _Shown:
         object.__setattr__(self, "_model", model)
         return self
 
-    def _parse(self, document: Mapping[str, Any]) -> None:
+    def _parse(self, document: Mapping[str, JSON]) -> None:
         object.__setattr__(self, "_model", _parsed(document, self._formats))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, object]) -> Self:
         """Parse one document, attributes included.
 
         Raises `MetadataValidationError` when it violates its specification, or is of another format or kind of node.
@@ -142,7 +142,7 @@ class _Shown:
         """Return a copy with another shape."""
         return self._of(_parsed({**self.to_dict(), "shape": list(shape)}, self._formats))
 
-    def update_attributes(self, attributes: dict[str, Any]) -> Self:
+    def update_attributes(self, attributes: dict[str, object]) -> Self:
         """Return a copy with other attributes."""
         return self._of(self._model.with_attributes(attributes))
 
@@ -234,11 +234,11 @@ class ArrayV3Metadata(_Shown):
         *,
         shape: Sequence[int],
         data_type: DataType,
-        chunk_grid: ChunkGrid | Mapping[str, Any],
-        chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any],
+        chunk_grid: ChunkGrid | Mapping[str, object],
+        chunk_key_encoding: ChunkKeyEncoding | Mapping[str, object],
         fill_value: Any,
-        codecs: Iterable[Codec | Mapping[str, Any] | str],
-        attributes: Mapping[str, Any] | None = None,
+        codecs: Iterable[Codec | Mapping[str, object] | str],
+        attributes: Mapping[str, object] | None = None,
         dimension_names: Iterable[str | None] | None = None,
         storage_transformers: Iterable[JSONObject] | None = None,
         extra_fields: Mapping[str, JSON] | None = None,
@@ -311,7 +311,7 @@ def shown(model: ArrayMetadata) -> ArrayV2Metadata | ArrayV3Metadata:
     return ArrayV3Metadata._of(model) if model.zarr_format == 3 else ArrayV2Metadata._of(model)
 
 
-def model_of(metadata: Any) -> Any:
+def model_of(metadata: object) -> Any:
     """Return the model behind a result of `shown`; other values unchanged."""
     return metadata._model if isinstance(metadata, _Shown) else metadata
 
@@ -340,14 +340,14 @@ def _numcodec(configuration: Any) -> Any:
     return get_numcodec(configuration)
 
 
-def _configuration(codec: Any) -> Any:
+def _configuration(codec: object) -> Any:
     """Return the v2 configuration of a codec: from an object of numcodecs, its configuration, or ``None``."""
     from tessarr.codecs.numcodecs.v2 import v2_config
 
     return None if codec is None else v2_config(codec)
 
 
-def _json_of(value: Any) -> Any:
+def _json_of(value: object) -> Any:
     """Return the JSON of a grid, key encoding or codec; JSON unchanged."""
     for name in ("to_json", "to_dict"):
         if hasattr(value, name):

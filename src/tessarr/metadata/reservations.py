@@ -104,7 +104,7 @@ class Reservations:
         """Return the member for an axis of that length; ``None`` when there is nothing to record."""
         if not self.reserved and not self.voided and not self.closed and self.stop == length:
             return None
-        members: dict[str, Any] = {"must_understand": False, "axis": self.axis}
+        members: dict[str, object] = {"must_understand": False, "axis": self.axis}
         if self.reserved or self.stop != length:
             members["stop"] = self.stop
         if self.reserved:
@@ -122,7 +122,7 @@ class Reservations:
         return rest if member is None else {**rest, MEMBER: member}
 
 
-def parse(document: Mapping[str, Any]) -> Reservations | None:
+def parse(document: Mapping[str, object]) -> Reservations | None:
     """Parse the reservations in a v3 array document; ``None`` without reservations.
 
     Raises `MetadataValidationError` for an invalid member.
@@ -182,5 +182,5 @@ def _is_region(item: Sequence[Any]) -> bool:
     return all(map(_is_count, (start, stop, since))) and start < stop and isinstance(owner, str)
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

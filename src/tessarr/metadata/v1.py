@@ -8,7 +8,6 @@ fill values. Writing v1 is deprecated; tessarr does it only on explicit request.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.array import ArrayMetadata
@@ -22,7 +21,7 @@ _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compression", "compress
 _LEVELLED = {"zlib": "zlib", "gzip": "zlib", "bz2": "bz2"}
 
 
-def parse_array(documents: Mapping[str, Any]) -> Parsed:
+def parse_array(documents: Mapping[str, object]) -> Parsed:
     """Parse ``meta`` and ``attrs`` (which may be missing, against the specification).
 
     Raises `MetadataValidationError` listing every problem.

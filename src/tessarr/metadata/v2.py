@@ -23,7 +23,7 @@ from tessarr.metadata.array import ArrayMetadata, misstated_dimensions, stated_d
 from tessarr.metadata.field import Document, Parsed, check_attributes
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import config, is_strict
-from tessarr.types import JSONObject, Shape, ZarrFormat
+from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
 ARRAY_KEY = ".zarray"
 GROUP_KEY = ".zgroup"
@@ -31,7 +31,7 @@ ATTRIBUTES_KEY = ".zattrs"
 _REQUIRED = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 
 
-def parse_array(documents: Mapping[str, Any]) -> Parsed:
+def parse_array(documents: Mapping[str, object]) -> Parsed:
     """Parse ``.zarray`` and, if present, ``.zattrs``. Raises `MetadataValidationError` listing every problem."""
     doc = Document(documents[ARRAY_KEY], "v2 array metadata", ARRAY_KEY)
     doc.require(_REQUIRED)
@@ -45,7 +45,7 @@ def parse_array(documents: Mapping[str, Any]) -> Parsed:
     return resolve_array(doc, 2, compressor=compressor, filters=filters, attributes=attributes, extra=extra)
 
 
-def _codec_config(doc: Document, name: str, value: Any) -> JSONObject | None:
+def _codec_config(doc: Document, name: str, value: object) -> JSONObject | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
@@ -162,7 +162,7 @@ def _check_orders(doc: Document) -> None:
 
 def chain_from_v2(
     order: str,
-    compressor: Mapping[str, Any] | None,
+    compressor: Mapping[str, object] | None,
     filters: tuple[JSONObject, ...] | None,
     data_type: DataType,
     ndim: int,
@@ -218,5 +218,5 @@ def dump_group(group: GroupMetadata) -> dict[str, JSONObject]:
     return {GROUP_KEY: {**group.extra, "zarr_format": 2}, **_attributes(group.attributes)}
 
 
-def _attributes(attributes: dict[str, Any]) -> dict[str, JSONObject]:
+def _attributes(attributes: dict[str, JSON]) -> dict[str, JSONObject]:
     return {ATTRIBUTES_KEY: attributes} if attributes else {}

@@ -28,7 +28,7 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.field import Document, Parsed
 from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
-from tessarr.types import JSONObject, Shape
+from tessarr.types import JSON, JSONObject, Shape
 
 KEY = "zarr.json"
 _REQUIRED = (
@@ -44,7 +44,7 @@ _REQUIRED = (
 _OPTIONAL = ("attributes", "storage_transformers", "dimension_names")
 
 
-def parse_array(documents: Mapping[str, Any]) -> Parsed:
+def parse_array(documents: Mapping[str, JSON]) -> Parsed:
     """Parse ``zarr.json``. Raises `MetadataValidationError` listing every problem. Does no I/O."""
     doc = Document(documents[KEY], "v3 array metadata", KEY)
     if doc.fields.get("node_type") == "group":
@@ -274,7 +274,7 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     return {KEY: {**document, **array.extra}}
 
 
-def parse_group(documents: Mapping[str, Any]) -> Parsed:
+def parse_group(documents: Mapping[str, JSON]) -> Parsed:
     """Parse ``zarr.json``; an inline consolidated block is kept unparsed (`tessarr.metadata.consolidated` parses
     it).
     """

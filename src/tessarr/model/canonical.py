@@ -15,7 +15,7 @@ from typing import Any
 
 from tessarr.common.strict_json import plain
 from tessarr.errors import TessarrError
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 _DEFAULTS: dict[str, JSONObject] = {
     "default": {"separator": "/"},
@@ -26,7 +26,7 @@ _DEFAULTS: dict[str, JSONObject] = {
 _ABSENT: dict[str, Any] = {"attributes": {}, "storage_transformers": [], "dimension_names": None, "filters": None}
 
 
-def canonical(document: Mapping[str, Any]) -> JSONObject:
+def canonical(document: Mapping[str, JSON]) -> JSONObject:
     """Convert an array's or group's document (v2: including its attributes) to its canonical spelling."""
     result = plain(dict(document))
     if result.get("zarr_format") == 2:
@@ -56,7 +56,7 @@ def _canonical_v2(document: JSONObject) -> None:
         del document["dimension_separator"]
 
 
-def extension(value: Any) -> Any:
+def extension(value: object) -> Any:
     """Convert an extension to an object with its defaults, without empty configuration and ``must_understand: true``."""
     if isinstance(value, str):
         value = {"name": value}
@@ -76,7 +76,7 @@ def extension(value: Any) -> Any:
     return {"name": name, **({"configuration": configuration} if configuration else {}), **result}
 
 
-def _inner(key: str, item: Any) -> Any:
+def _inner(key: str, item: object) -> Any:
     """Convert codecs and data types nested in configurations (sharding, conditional, struct, cast_value)."""
     if key in ("codecs", "index_codecs") and isinstance(item, list | tuple):
         return [extension(codec) for codec in item]

@@ -60,7 +60,7 @@ def _short(value: JSON) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def equal(a: Any, b: Any, *, ignore: Collection[str] = ()) -> bool:
+def equal(a: object, b: object, *, ignore: Collection[str] = ()) -> bool:
     """Return whether two models have the same structure, apart from the document members named in `ignore`.
 
     ``"attributes"``, ``"codecs"`` (compressor, filters and order too), ``"chunks"``, ``"chunk_keys"``, ``"data_type"``,
@@ -69,12 +69,12 @@ def equal(a: Any, b: Any, *, ignore: Collection[str] = ()) -> bool:
     return next(iterate(a, b, ignore=ignore), None) is None
 
 
-def diff(a: Any, b: Any, *, ignore: Collection[str] = ()) -> list[Difference]:
+def diff(a: object, b: object, *, ignore: Collection[str] = ()) -> list[Difference]:
     """List every difference between two models, `a` being the old one; `ignore` as in `equal`."""
     return list(iterate(a, b, ignore=ignore))
 
 
-def iterate(a: Any, b: Any, *, ignore: Collection[str] = (), path: str = "") -> Iterator[Difference]:
+def iterate(a: object, b: object, *, ignore: Collection[str] = (), path: str = "") -> Iterator[Difference]:
     """Yield the differences of `diff`, for nodes `a` and `b` at `path`."""
     ignored = frozenset(name for item in ignore for name in _ALIASES.get(item, (item,)))
     yield from _nodes(a, b, path, ignored)
@@ -129,7 +129,7 @@ def _values(a: Any, b: Any, path: str, loc: tuple[str | int, ...]) -> Iterator[D
         yield Difference(path, loc, "changed", a, b)
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Return whether two JSON values are equal; NaN equals NaN, ``true`` is not ``1``.
 
     >>> same(float("nan"), float("nan")), same(True, 1), same([1], [1.0]), same({"a": []}, {"a": []})

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from tessarr.common.strict_json import plain
 from tessarr.errors import MetadataValidationError, Problem
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 _UNDERSCORED = re.compile("_+members")
 
@@ -31,7 +31,7 @@ def attributes_json(attributes: object) -> JSONObject:
     return cast("JSONObject", {name: plain(_open(value)) for name, value in attributes.items()})
 
 
-def _open(value: Any) -> Any:
+def _open(value: object) -> Any:
     """Convert dataclasses inside attributes to objects."""
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: _open(getattr(value, item.name)) for item in fields_of(value)}
@@ -40,7 +40,7 @@ def _open(value: Any) -> Any:
     return [_open(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _check_keys(value: Any, loc: tuple[str | int, ...]) -> None:
+def _check_keys(value: object, loc: tuple[str | int, ...]) -> None:
     if isinstance(value, Mapping):
         for name, item in value.items():
             if not isinstance(name, str):
@@ -52,7 +52,7 @@ def _check_keys(value: Any, loc: tuple[str | int, ...]) -> None:
             _check_keys(item, (*loc, position))
 
 
-def rename_members(fields: Mapping[str, Any]) -> dict[str, Any]:
+def rename_members(fields: Mapping[str, JSON]) -> dict[str, Any]:
     """Rename a document's own ``members``, which would collide with the model's.
 
     >>> rename_members({"members": 1, "_members": 2})
@@ -76,7 +76,7 @@ def rename_members(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {new if name == old else name: value for name, value in fields.items()}
 
 
-def restore_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+def restore_names(fields: Mapping[str, JSON]) -> dict[str, Any]:
     """Undo `rename_members`.
 
     >>> restore_names({"__members": 1, "_members": 2}), restore_names({"___members": 2})
@@ -90,7 +90,7 @@ def restore_names(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {new if name == f"{'_' * longest}members" else name: value for name, value in fields.items()}
 
 
-def _family(fields: Mapping[str, Any]) -> list[str]:
+def _family(fields: Mapping[str, JSON]) -> list[str]:
     return [name for name in fields if _UNDERSCORED.fullmatch(name)]
 
 

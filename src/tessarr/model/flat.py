@@ -15,7 +15,7 @@ from typing import Any
 
 from tessarr.errors import ContainsArrayError, NodeNotFoundError
 from tessarr.model.node import GroupSpec, Spec, walk
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 
 def flatten(spec: Spec) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def flatten(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def unflatten(nodes: Mapping[str, Any]) -> Any:
+def unflatten(nodes: Mapping[str, JSON]) -> Any:
     """Build the tree of a flat map, in any order; paths may begin with a slash.
 
     Raises `NodeNotFoundError` when a node's parent is not in the map, `ContainsArrayError` when it is an array.
@@ -34,7 +34,7 @@ def unflatten(nodes: Mapping[str, Any]) -> Any:
     flat = {path.strip("/"): node for path, node in nodes.items()}
     if "" not in flat:
         raise NodeNotFoundError("the flat model has no root", expected='a node under ""', got=sorted(flat)[:5])
-    children: dict[str, dict[str, Any]] = {}
+    children: dict[str, dict[str, JSON]] = {}
     for path in flat:
         if path:
             parent, _, name = path.rpartition("/")
@@ -53,7 +53,7 @@ def unflatten(nodes: Mapping[str, Any]) -> Any:
     return build("")
 
 
-def consolidated(spec: GroupSpec[Any, Any]) -> JSONObject:
+def consolidated(spec: GroupSpec[object, object]) -> JSONObject:
     """Make the consolidated metadata of the hierarchy: v3, the ``consolidated_metadata`` object; v2, ``.zmetadata``."""
     from tessarr.metadata.consolidated import dump_v2, dump_v3
 

@@ -18,7 +18,7 @@ from tessarr.common import strict_json
 from tessarr.errors import MetadataValidationError, Problem, TessarrError
 from tessarr.model.fields import restore_names
 from tessarr.model.node import ArraySpec, ArraySpecV2, ArraySpecV3, GroupSpec, Spec
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 _Loc: TypeAlias = tuple[str | int, ...]
 _V3 = (
@@ -74,7 +74,7 @@ def _node(obj: Any, loc: _Loc, problems: list[Problem]) -> Spec | None:
         return None
 
 
-def _is_array(obj: Mapping[str, Any], zarr_format: int, loc: _Loc, problems: list[Problem]) -> bool:
+def _is_array(obj: Mapping[str, JSON], zarr_format: int, loc: _Loc, problems: list[Problem]) -> bool:
     kind = obj.get("node_type")
     if zarr_format == 3:
         if kind not in ("array", "group"):
@@ -84,7 +84,7 @@ def _is_array(obj: Mapping[str, Any], zarr_format: int, loc: _Loc, problems: lis
 
 
 def _array(
-    obj: Mapping[str, Any], zarr_format: int, attributes: JSONObject, loc: _Loc, problems: list[Problem]
+    obj: Mapping[str, object], zarr_format: int, attributes: JSONObject, loc: _Loc, problems: list[Problem]
 ) -> ArraySpec[JSONObject] | None:
     known, required = (_V3, _V3_REQUIRED) if zarr_format == 3 else (_V2, _V2_REQUIRED)
     before = len(problems)
@@ -108,7 +108,7 @@ def _array(
 
 
 def _group(
-    obj: Mapping[str, Any], zarr_format: Any, attributes: JSONObject, loc: _Loc, problems: list[Problem]
+    obj: Mapping[str, JSON], zarr_format: Any, attributes: JSONObject, loc: _Loc, problems: list[Problem]
 ) -> GroupSpec[JSONObject, Any] | None:
     members = obj.get("members", {})
     if not isinstance(members, Mapping):

@@ -65,7 +65,7 @@ def mismatches(spec: Spec, pattern: Pattern) -> list[NodeProblem]:
     return list(_mismatches(spec, pattern, ""))
 
 
-def _mismatches(node: Any, pattern: Any, path: str) -> Iterator[NodeProblem]:
+def _mismatches(node: object, pattern: object, path: str) -> Iterator[NodeProblem]:
     if isinstance(pattern, ArraySpec | GroupSpec):
         yield from (NodeProblem(d.path, d.loc, "value", str(d)) for d in diff(pattern, node))
     elif callable(pattern):
@@ -124,7 +124,7 @@ def _normal(name: str, wanted: Any) -> Any:
     return canonical({name: wanted}).get(name, wanted)
 
 
-def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> Iterator[NodeProblem]:
+def _compare(wanted: object, found: object, loc: tuple[str | int, ...], path: str) -> Iterator[NodeProblem]:
     if found is _MISSING:
         yield NodeProblem(path, loc, "missing", "missing")
     elif wanted is ...:
@@ -146,7 +146,7 @@ def _compare(wanted: Any, found: Any, loc: tuple[str | int, ...], path: str) -> 
         yield NodeProblem(path, loc, "value", f"expected {wanted!r}, got {found!r}")
 
 
-def _is_dtype(found: Any, wanted: str | AnyDType | type) -> bool:
+def _is_dtype(found: object, wanted: str | AnyDType | type) -> bool:
     """Return whether a type satisfies the pattern: a family, a NumPy type (abstract ones too), or a v3 name.
 
     Raises `ValueError` for any other word: no array could ever have it.

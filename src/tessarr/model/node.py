@@ -279,7 +279,7 @@ def walk(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from walk(member, f"{path}/{name}" if path else name)
 
 
-def with_attributes(spec: ArraySpec[Any], parse: Callable[[Any], TNew]) -> ArraySpec[TNew]:
+def with_attributes(spec: ArraySpec[object], parse: Callable[[object], TNew]) -> ArraySpec[TNew]:
     """Parse the attributes of an array with `parse`, which gets the JSON object and returns a type of yours.
 
     >>> from dataclasses import make_dataclass
@@ -291,7 +291,7 @@ def with_attributes(spec: ArraySpec[Any], parse: Callable[[Any], TNew]) -> Array
     return cast("ArraySpec[TNew]", spec.with_(attributes=parse(attributes_json(spec.attributes))))
 
 
-def _check_extra(spec: ArraySpec[Any], *forbidden: str) -> None:
+def _check_extra(spec: ArraySpec[object], *forbidden: str) -> None:
     for name in forbidden:
         if name in spec.extra:
             problem = Problem((name,), "unknown", f"an array cannot have {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tessarr.errors import MetadataValidationError, TessarrError
@@ -9,10 +10,10 @@ from tessarr.metadata import consolidated, formats
 from tessarr.model import json as model_json
 from tessarr.model.canonical import extension
 from tessarr.model.node import ArraySpecV3, GroupSpec, Spec, walk
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 
-def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
+def own_spec(documents: Mapping[str, JSON], zarr_format: int, path: str) -> Any:
     """Make a node without members from its documents. Raises `MetadataValidationError` naming `path`."""
     name = "zarr.json" if zarr_format == 3 else ".zarray" if ".zarray" in documents else ".zgroup"
     document = documents[name]
@@ -30,10 +31,10 @@ def own_spec(documents: dict[str, Any], zarr_format: int, path: str) -> Any:
         raise error.at(path=f"/{path}") from None
 
 
-def from_block(block: consolidated.Consolidated, documents: dict[str, Any], path: str, zarr_format: int) -> Any:
+def from_block(block: consolidated.Consolidated, documents: dict[str, JSON], path: str, zarr_format: int) -> Any:
     """Build the group at `path` from its own documents, and the nodes below it from consolidated metadata."""
 
-    def build(below: str, own: dict[str, Any]) -> Any:
+    def build(below: str, own: dict[str, JSON]) -> Any:
         node = own_spec(own, zarr_format, "/".join(filter(None, (path, below))))
         if not isinstance(node, GroupSpec):
             return node
@@ -82,5 +83,5 @@ def _written(node: Any) -> dict[str, JSONObject]:
     return documents
 
 
-def _as_object(value: Any) -> Any:
+def _as_object(value: object) -> Any:
     return extension(value) if isinstance(value, str) else value

@@ -70,7 +70,7 @@ def validate(spec: Spec, *rules: Rule, documents: bool = True) -> list[NodeProbl
     return found
 
 
-def _ask(rule: Rule, path: str, node: Any) -> Iterable[str] | str | None:
+def _ask(rule: Rule, path: str, node: object) -> Iterable[str] | str | None:
     try:
         return rule(path, node)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:

@@ -166,7 +166,7 @@ def _normal(path: str) -> str:
 # -- opening -------------------------------------------------------------------------------------------------------
 
 
-def open_pipeline(url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False) -> Opened:
+def open_pipeline(url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False) -> Opened:
     """The store that `url` leads to, and the path and format it asks for."""
     pipeline = parse(url)
     steps = [step for step in pipeline.steps if step.scheme not in _FORMATS]
@@ -198,7 +198,7 @@ def _open_n5(store: Store, path: str, read_only: bool) -> Store:
 
 
 def _open_zips(
-    root: str, steps: list[Step], storage_options: Mapping[str, Any] | None, read_only: bool
+    root: str, steps: list[Step], storage_options: Mapping[str, object] | None, read_only: bool
 ) -> tuple[Store, str]:
     from tessarr.stores.url import store_from
 

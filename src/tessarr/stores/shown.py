@@ -18,7 +18,7 @@ from tessarr.stores.base import Store
 _shape: Callable[[Store], Any] | None = None
 
 
-def shape_with(shape: Callable[[Store], Any] | None) -> None:
+def shape_with(shape: Callable[[Store], object] | None) -> None:
     """Show the stores that are made from now on as what `shape` makes of them; ``None``: as they are."""
     global _shape
     _shape = shape

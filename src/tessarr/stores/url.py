@@ -24,19 +24,63 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, join, path_of_file_url
 from tessarr.stores.shown import shaped
 
+
+class HasStore(Protocol):
+    """A node, or an object of zarr-python that stands for a place: a store and a path in it."""
+
+    @property
+    def store(self) -> object:
+        """The store."""
+
+    @property
+    def path(self) -> str:
+        """The path in it."""
+
+
+class ObspecStore(Protocol):
+    """A store of obstore, or another with its methods."""
+
+    def head(self, path: str, /) -> object:
+        """Describe the object at `path`."""
+
+    def list_with_delimiter(self) -> object:
+        """List the objects and prefixes at the root."""
+
+
+class ZarrPythonStoreLike(Protocol):
+    """A store of zarr-python, or of a package that implements its interface."""
+
+    @property
+    def supports_listing(self) -> bool:
+        """Whether its keys can be listed."""
+
+    def list_dir(self, prefix: str, /) -> AsyncIterator[str]:
+        """The names directly below `prefix`."""
+
+
 if TYPE_CHECKING:
-    StoreLike: TypeAlias = Store | StorePath | str | os.PathLike[str] | MutableMapping[str, Any] | None
+    StoreLike: TypeAlias = (
+        Store
+        | StorePath
+        | str
+        | os.PathLike[str]
+        | MutableMapping[str, Any]
+        | HasStore
+        | ObspecStore
+        | ZarrPythonStoreLike
+        | None
+    )
 else:  # annotations join it with other types, and isinstance takes it
     StoreLike = Store | StorePath | str | os.PathLike | MutableMapping | None
-"""What `store_from` takes; also fsspec maps, ``UPath`` and obstore stores."""
+"""What `store_from` takes."""
 
 OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
@@ -81,7 +125,7 @@ def store_from(
 
 
 def _make(
-    store_like: Any, mode: str | None, read_only: bool, storage_options: Mapping[str, Any] | None
+    store_like: object, mode: str | None, read_only: bool, storage_options: Mapping[str, object] | None
 ) -> tuple[Store, str]:
     """Make a store of `store_like`, and return it with the path in it."""
     if isinstance(store_like, str):
@@ -129,7 +173,9 @@ def as_url(text: str) -> str:
     return f"{Path(os.path.expanduser(place)).absolute().as_uri()}|{steps}"
 
 
-def _from_string(text: str, mode: str | None, read_only: bool, options: Mapping[str, Any] | None) -> tuple[Store, str]:
+def _from_string(
+    text: str, mode: str | None, read_only: bool, options: Mapping[str, object] | None
+) -> tuple[Store, str]:
     text = as_url(text)
     scheme = text.partition(":")[0].lower() if is_url(text) else ""
     chained = CHAIN.search(text) is not None or (scheme != "" and "|" in text)

@@ -20,7 +20,7 @@ from tessarr.core.creation.shorthands import create_hierarchy
 from tessarr.core.open import open_array
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import BaseZarrError, MetadataValidationError, NodeNameError, Problem, TessarrError
-from tessarr.grids.guess import normalize_chunks
+from tessarr.grids.guess import ChunksLike, normalize_chunks
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.model.conversion.downgrade import _config
@@ -220,7 +220,7 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         # v2 software takes a fill value for "missing": without one there must be null, not 0.
         fill = DEFAULT if number == 3 else None
     chunks = _chunks(node, choices)
-    arguments: dict[str, Any] = {
+    arguments: dict[str, object] = {
         "shape": node.shape,
         "dtype": node.dtype,
         "zarr_format": number,
@@ -352,7 +352,7 @@ def _kept_chunks(node: SourceArray) -> Any:
     return tuple(max(1, min(size, length)) for size, length in zip(node.chunks, node.shape, strict=True))
 
 
-def _shards(node: SourceArray, choices: Choices, chunks: Any, number: ZarrFormat) -> Any:
+def _shards(node: SourceArray, choices: Choices, chunks: ChunksLike, number: ZarrFormat) -> Any:
     layout = choices.shards
     if isinstance(layout, int):
         layout = (layout,)

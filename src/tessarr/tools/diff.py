@@ -14,6 +14,7 @@ from tessarr.core.locate import locate
 from tessarr.errors import TessarrError
 from tessarr.model.comparison import Difference
 from tessarr.model.node import GroupSpec
+from tessarr.stores.url import StoreLike
 from tessarr.tools.digest import blocks
 from tessarr.tools.transfer import same_value, values_in
 from tessarr.types import AnyArray, JSONObject, Progress
@@ -110,13 +111,13 @@ def diff(
     return result
 
 
-def _open(store: Any, base: str, path: str) -> Any:
+def _open(store: StoreLike, base: str, path: str) -> Any:
     from tessarr.core.open import open as open_node
 
     return open_node(store, path="/".join(filter(None, (base, path))), mode="r")
 
 
-def _values(a: Any, b: Any, path: str) -> ValueDifference | None:
+def _values(a: object, b: object, path: str) -> ValueDifference | None:
     from tessarr.core.array import Array
 
     if not (isinstance(a, Array) and isinstance(b, Array)):

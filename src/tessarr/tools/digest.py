@@ -106,7 +106,7 @@ def _group(group: Any, members: dict[str, str], attributes: bool) -> str:
     return _hash({"kind": "group", "attributes": own, "members": dict(sorted(members.items()))})
 
 
-def _hash(value: Any) -> str:
+def _hash(value: object) -> str:
     text = json.dumps(plain(value), sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -175,7 +175,7 @@ def block_digest(values: npt.ArrayLike) -> bytes:
     return hashlib.sha256(np.ascontiguousarray(little).tobytes()).digest()
 
 
-def _object_bytes(item: Any) -> bytes:
+def _object_bytes(item: object) -> bytes:
     if isinstance(item, str):
         return item.encode()
     if isinstance(item, bytes):

@@ -30,6 +30,7 @@ from tessarr.model.node import check_member_name
 from tessarr.model.valid import NodeProblem
 from tessarr.stores.base import Store
 from tessarr.stores.path import ancestors, prefix_of
+from tessarr.stores.url import StoreLike
 from tessarr.tools.transfer import identical
 from tessarr.types import JSONObject, Progress, ZarrFormat
 
@@ -116,7 +117,7 @@ class Migration:
 
 
 def migrate(
-    store: Any,
+    store: StoreLike,
     *,
     to_format: ZarrFormat = 3,
     path: str = "",
@@ -163,7 +164,7 @@ def migrate(
     return plan
 
 
-def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str]:
+def undo(store: StoreLike, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str]:
     """Remove the documents of `zarr_format` from every node at and below `path`; returns the keys removed.
 
     Raises `MetadataValidationError`, having removed nothing, when a node has no documents of another format: it would
@@ -178,7 +179,7 @@ def undo(store: Any, *, path: str = "", zarr_format: ZarrFormat = 3) -> list[str
     return remove_metadata(place, zarr_format, path=path)
 
 
-def remove_metadata(store: Any, zarr_format: ZarrFormat, *, path: str = "", dry_run: bool = False) -> list[str]:
+def remove_metadata(store: StoreLike, zarr_format: ZarrFormat, *, path: str = "", dry_run: bool = False) -> list[str]:
     """Remove every document of one format at and below `path` (no chunk); returns the keys, children before parents."""
     place, path, _ = locate(store, path, "r+")
     keys: list[str] = []

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,7 @@ _SMALLEST_SIDE = 480
 
 
 def colours(
-    values: AnyArray, *, limits: tuple[float, float] | None = None, missing: Any = None
+    values: AnyArray, *, limits: tuple[float, float] | None = None, missing: object = None
 ) -> npt.NDArray[np.uint8]:
     """Return a plane of numbers as red, green, blue and opacity: shape ``(*values.shape, 4)``.
 

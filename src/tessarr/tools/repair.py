@@ -17,6 +17,7 @@ from tessarr.metadata import formats
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.protocols import List
+from tessarr.stores.url import StoreLike
 from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Report
 from tessarr.types import Buffer, JSONObject
@@ -73,7 +74,12 @@ class Repair:
 
 
 def repair(
-    report: Report, store: Any = None, *, dry_run: bool = True, rules: tuple[str, ...] = (), give_up_data: bool = False
+    report: Report,
+    store: StoreLike = None,
+    *,
+    dry_run: bool = True,
+    rules: tuple[str, ...] = (),
+    give_up_data: bool = False,
 ) -> Repair:
     """Do what `report` says can be repaired; with `dry_run` (the default) only say it.
 
@@ -216,7 +222,7 @@ def _create_group(store: Store, action: Action) -> bool:
     return done
 
 
-def restore(store: Any, backup: str) -> list[str]:
+def restore(store: StoreLike, backup: str) -> list[str]:
     """Bring back what a repair replaced: the values under the prefix `backup`. Returns their keys."""
     place, _, _ = locate(store, "", "r+")
     backup = backup.rstrip("/") + "/"

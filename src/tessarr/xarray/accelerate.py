@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 class _Accelerate:
     """Callable, with `explain` beside it."""
 
-    def __call__(self, obj: Any) -> Any:
+    def __call__(self, obj: object) -> Any:
         """Make a copy of a dataset, data array or tree whose values are read through tessarr where that is possible.
 
         What the engine ``zarr`` opened is exchanged, also under an array of dask, which keeps its chunks and names. All
@@ -77,7 +77,7 @@ def _exchanged(ds: Any) -> Any:
     return ds._replace(variables={**ds._variables, **new})
 
 
-def _outcome(data: Any) -> Outcome:
+def _outcome(data: object) -> Outcome:
     if hasattr(data, "dask"):
         return _outcome_of_dask(data)
     return _nest(data)

@@ -11,6 +11,7 @@ from xarray.backends.common import BackendEntrypoint, _normalize_path
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.core.utils import close_on_error
 
+from tessarr.stores.url import StoreLike
 from tessarr.xarray.data_store import TessarrStore
 
 
@@ -21,7 +22,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
     url = "https://docs.xarray.dev/en/stable/internals/how-to-add-new-backend.html"
     supports_groups = True
 
-    def guess_can_open(self, filename_or_obj: Any) -> bool:
+    def guess_can_open(self, filename_or_obj: object) -> bool:
         """Return whether the name of a place ends in ``.zarr``, or is a URL with a step for Zarr (``…|zarr3:``)."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
@@ -126,7 +127,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
 
     def open_datatree(
         self,
-        filename_or_obj: Any,
+        filename_or_obj: object,
         *,
         mask_and_scale: bool = True,
         decode_times: bool = True,
@@ -138,7 +139,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         mode: str = "r",
         consolidated: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         zarr_format: int | None = None,
     ) -> xarray.DataTree:
         """Open a group and all below as a tree."""
@@ -167,6 +168,6 @@ def open_dataset(place: Any, **options: Any) -> xarray.Dataset:
     return xarray.open_dataset(place, engine=TessarrBackendEntrypoint, **options)
 
 
-def open_datatree(place: Any, **options: Any) -> xarray.DataTree:
+def open_datatree(place: StoreLike, **options: object) -> xarray.DataTree:
     """Open the tree of datasets at `place`: `xarray.open_datatree` with the engine ``tessarr``."""
     return xarray.open_datatree(place, engine=TessarrBackendEntrypoint, **options)

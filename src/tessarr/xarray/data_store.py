@@ -25,6 +25,9 @@ from xarray.core.indexing import LazilyIndexedArray
 
 from tessarr.common import strict_json
 from tessarr.conventions.xarray import read_fill
+from tessarr.dtypes.parse import DTypeLike
+from tessarr.stores.url import StoreLike
+from tessarr.types import ShapeLike
 from tessarr.xarray.encoding import dimensions_and_attributes, encoding_of
 from tessarr.xarray.lazy_array import CoordinateBatch, LazyArray
 from tessarr.xarray.opening import groups_below, open_place
@@ -52,7 +55,9 @@ class TessarrStore(ZarrStore):
         return cls._over(opened, mode, owned, options)
 
     @classmethod
-    def open_store(cls, store: Any, mode: str = "r", group: str | None = None, **options: Any) -> dict[str, Self]:
+    def open_store(
+        cls, store: StoreLike, mode: str = "r", group: str | None = None, **options: object
+    ) -> dict[str, Self]:
         """`open_group` for the group and each one below, by path."""
         parent = group or "/"
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
@@ -62,7 +67,7 @@ class TessarrStore(ZarrStore):
         }
 
     @classmethod
-    def _over(cls, group: Any, mode: str, owned: bool, options: Mapping[str, Any]) -> Self:
+    def _over(cls, group: Any, mode: str, owned: bool, options: Mapping[str, object]) -> Self:
         known = {name: options[name] for name in _STORE_OPTIONS if name in options}
         if known.get("use_zarr_fill_value_as_mask") is None:
             known["use_zarr_fill_value_as_mask"] = group.zarr_format != 3
@@ -165,7 +170,7 @@ class TessarrStore(ZarrStore):
 
         consolidate_metadata(self.zarr_group.store, zarr_format=self.zarr_group.zarr_format)
 
-    def _check_allowed(self, variables: Mapping[Any, Any], there: tuple[str, ...]) -> None:
+    def _check_allowed(self, variables: Mapping[object, object], there: tuple[str, ...]) -> None:
         """Raise `ValueError` for what the mode, or `append_dim`, does not allow."""
         missing = [name for name in variables if name not in there]
         if self._mode == "r+" and missing:
@@ -204,7 +209,14 @@ class TessarrStore(ZarrStore):
         return array if self._write_empty is None else array.with_config({"write_empty_chunks": self._write_empty})
 
     def _create_new_array(
-        self, *, name: str, shape: Any, dtype: Any, fill_value: Any, encoding: dict[str, Any], attrs: dict[str, Any]
+        self,
+        *,
+        name: str,
+        shape: ShapeLike,
+        dtype: DTypeLike,
+        fill_value: object,
+        encoding: Mapping[str, object],
+        attrs: Mapping[str, object],
     ) -> Array:
         from tessarr.xarray.encoding import creation_keywords
 
@@ -216,7 +228,7 @@ class TessarrStore(ZarrStore):
         return self.zarr_group.create_array(name, shape=shape, attributes=attrs, **keywords)
 
 
-def _place_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def _place_options(options: Mapping[str, object]) -> dict[str, Any]:
     return {
         "consolidated": options.get("consolidated", False),
         "storage_options": options.get("storage_options"),

@@ -12,6 +12,7 @@ from xarray.coding.strings import check_vlen_dtype
 
 from tessarr.conventions.recognised import nczarr
 from tessarr.conventions.xarray import DIMENSIONS, read_dimensions
+from tessarr.dtypes.parse import DTypeLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -45,7 +46,7 @@ def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, 
     return tuple(names), attributes
 
 
-def encoding_of(array: Array, dimensions: Sequence[Any]) -> dict[str, Any]:
+def encoding_of(array: Array, dimensions: Sequence[object]) -> dict[str, Any]:
     """Return the encoding of the variable that `array` is. Sizes of chunks are one number per axis where they are all
     alike.
     """
@@ -80,7 +81,7 @@ def _compact(sizes: tuple[int, ...]) -> Any:
 
 
 def creation_keywords(
-    dtype: Any, fill_value: Any, encoding: Mapping[str, Any], write_empty: bool | None, zarr_format: int
+    dtype: DTypeLike, fill_value: object, encoding: Mapping[str, object], write_empty: bool | None, zarr_format: int
 ) -> dict[str, Any]:
     """Return the keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
 

@@ -76,7 +76,7 @@ class LazyArray(BackendArray):
     def __setstate__(self, state: tuple[Array, str]) -> None:
         LazyArray.__init__(self, *state)  # without the batch: a pickle holds no values
 
-    def _result(self, value: Any) -> Any:
+    def _result(self, value: object) -> Any:
         return np.asarray(value, dtype=self.dtype) if self.dtype.kind == "T" and isinstance(value, str) else value
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:

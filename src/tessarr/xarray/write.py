@@ -106,7 +106,7 @@ def _tree_nodes(
 
 
 def _open_for_writing(
-    place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, Any] | None, options: dict[str, Any]
+    place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, object] | None, options: dict[str, object]
 ) -> TessarrStore:
     """Return the store in the mode that the other arguments call for."""
     mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=options["write_region"])
@@ -129,9 +129,9 @@ def _open_for_writing(
 
 def _write_nodes(
     store: TessarrStore,
-    nodes: Mapping[str, tuple[xarray.Dataset, Mapping[Any, Any]]],
+    nodes: Mapping[str, tuple[xarray.Dataset, Mapping[object, object]]],
     compute: bool,
-    store_kwargs: dict[str, Any] | None,
+    store_kwargs: Mapping[str, object] | None,
 ) -> Any:
     from tessarr.xarray.writer import dump, validate_names, when_written
 

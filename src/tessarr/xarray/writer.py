@@ -17,6 +17,7 @@ from tessarr.common.warn import warn
 from tessarr.errors import ZarrUserWarning
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
+from tessarr.stores.url import StoreLike
 from tessarr.xarray.opening import THROUGH
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class LockingWriter(ArrayWriter):
         super().__init__(lock=False)
         self.warns = warns
 
-    def add(self, source: Any, target: Array, region: Any = None) -> None:
+    def add(self, source: object, target: Array, region: object = None) -> None:
         """Write `source` into `region` of `target`; what is chunked, in `sync`."""
         chunks = getattr(source, "chunks", None)
         if self.warns and chunks:
@@ -55,7 +56,7 @@ def _warn_of_shared(target: Array, shared: int, stored: int) -> None:
     )
 
 
-def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: Any = None) -> tuple[int, int]:
+def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: object = None) -> tuple[int, int]:
     """Return how many stored chunks (shards) of `region` more than one block of `chunks` reaches into, and how many
     there are.
     """
@@ -76,7 +77,7 @@ def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: Any = 
     return stored - alone, stored
 
 
-def locks_hold(store: Store, store_kwargs: Mapping[str, Any] | None = None) -> bool:
+def locks_hold(store: Store, store_kwargs: Mapping[str, object] | None = None) -> bool:
     """Return whether no task that writes to `store` can undo another's write.
 
     Either the store's locks reach every process (or its updates compare and swap), or dask runs all tasks in this process.
@@ -85,7 +86,7 @@ def locks_hold(store: Store, store_kwargs: Mapping[str, Any] | None = None) -> b
     return reaches_all or _in_this_process((store_kwargs or {}).get("scheduler"))
 
 
-def _in_this_process(scheduler: Any) -> bool:
+def _in_this_process(scheduler: object) -> bool:
     try:
         import dask.local
         import dask.threaded
@@ -107,17 +108,17 @@ def _private(name: str) -> Callable[..., Any]:
     return getattr(home, name)
 
 
-def dump(dataset: Any, store: Any, writer: LockingWriter, *, encoding: Mapping[Any, Any]) -> None:
+def dump(dataset: object, store: StoreLike, writer: LockingWriter, *, encoding: Mapping[object, object]) -> None:
     """Encode a dataset, and hand it to `store`."""
     _private("dump_to_store")(dataset, store, writer, encoding=encoding)
 
 
-def validate_names(dataset: Any) -> None:
+def validate_names(dataset: object) -> None:
     """Raise for names of variables that are no non-empty strings."""
     _private("_validate_dataset_names")(dataset)
 
 
-def when_written(written: Any, store: Any) -> Any:
+def when_written(written: object, store: StoreLike) -> Any:
     """Return a delayed that closes `store` when the delayed `written` is done."""
     import dask
 

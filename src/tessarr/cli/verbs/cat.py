@@ -25,7 +25,7 @@ _SUMMARY = 1000
 _PIECE_NBYTES = 16 << 20
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,
@@ -229,7 +229,7 @@ def _print_csv(array: Array, axes: list[Axis], fields: list[str]) -> None:
             writer.writerow([_cell(cell) for cell in cells])
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value

@@ -13,7 +13,7 @@ from tessarr.tools.check import check
 LEVELS = ("documents", "stat", "size", "decode")
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,

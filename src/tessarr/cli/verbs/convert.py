@@ -14,7 +14,7 @@ from tessarr.tools.convert import Report, convert
 from tessarr.tools.sources import KINDS
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,
@@ -209,7 +209,7 @@ def parse_codec(text: str) -> dict[str, Any] | str | None:
     """
     text = text.strip()
     if text.startswith(("{", '"')):
-        found: dict[str, Any] | str = _json(text, "--compressor")
+        found: dict[str, object] | str = _json(text, "--compressor")
         return found
     name, *options = text.split(":")
     if name == "none":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from tessarr.cli.places import open_store
 from tessarr.cli.printing import OK, PROBLEMS, add_storage, add_verb, print_json
@@ -14,7 +13,7 @@ from tessarr.tools.diff import diff
 from tessarr.tools.digest import Digest, digest
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -84,7 +84,7 @@ _BOOLEAN = ("packbits", "numcodecs.packbits")
 _REFUSED = ("numcodecs.pickle",)
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,
@@ -207,7 +207,7 @@ def _cache() -> dict[str, Any]:
 
 
 def _codecs(problems: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name in registry.names("codec"):
         if name in _REFUSED:
             found[name] = {"state": "refused", "engine": None, "reason": "it would run code from the data"}
@@ -299,7 +299,7 @@ def _settings(problems: list[str]) -> dict[str, Any]:
     return {"changed": changed, "without_effect": idle, "environment": variables}
 
 
-def _names(tree: dict[str, Any], above: str = "") -> Iterator[str]:
+def _names(tree: Mapping[str, object], above: str = "") -> Iterator[str]:
     for name, value in tree.items():
         if isinstance(value, dict) and value:
             yield from _names(value, f"{above}{name}.")

@@ -13,7 +13,7 @@ from tessarr.core.group import Group
 from tessarr.stores.path import prefix_of
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,
@@ -52,7 +52,7 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
     metadata = array._metadata
     document = metadata.to_dict()
     regular = metadata.chunk_grid.chunk_shape is not None
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "kind": "array",
         "store": array._store.url,
         "path": array.name,
@@ -99,7 +99,7 @@ def _stored(array: Array, sizes: bool) -> dict[str, Any]:
 
 def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
     """Everything about a group, as plain values; what is below it only with `sizes`."""
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "kind": "group",
         "store": group._store.url,
         "path": group.name,
@@ -169,7 +169,7 @@ def _group_rows(known: dict[str, Any]) -> list[tuple[str, str]]:
     return rows + _attribute_rows(known["attributes"])
 
 
-def _attribute_rows(attributes: dict[str, Any]) -> list[tuple[str, str]]:
+def _attribute_rows(attributes: dict[str, object]) -> list[tuple[str, str]]:
     if not attributes:
         return [("attributes", "none")]
     width = max(map(len, attributes))

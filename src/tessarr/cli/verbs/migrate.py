@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from tessarr.cli.places import open_store
 from tessarr.cli.printing import OK, PROBLEMS, add_place, add_verb, print_json
@@ -11,7 +10,7 @@ from tessarr.cli.progress import bar
 from tessarr.tools.migrate import migrate, undo
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,

@@ -15,7 +15,7 @@ from tessarr.tools.pyramid import Describing, Method, build_pyramid
 from tessarr.tools.pyramid.levels import MIN_SIZE
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,

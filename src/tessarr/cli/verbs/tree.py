@@ -12,7 +12,7 @@ from tessarr.core.array import Array
 from tessarr.core.group import Group
 
 
-def add(verbs: Any) -> None:
+def add(verbs: object) -> None:
     """Add the verb."""
     verb = add_verb(
         verbs,
@@ -77,7 +77,7 @@ def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, Any
     """Return a node and what is below it, as plain values."""
     if isinstance(node, Array):
         names = node.dimension_names
-        described: dict[str, Any] = {
+        described: dict[str, object] = {
             "kind": "array",
             "shape": list(node.shape),
             "data_type": _type_name(node),

@@ -37,7 +37,7 @@ OutOfRange = Literal["clamp", "wrap"]
 Pairs: TypeAlias = tuple[tuple[JSON, JSON], ...]
 
 
-def _check_map(value: Any) -> str | None:
+def _check_map(value: object) -> str | None:
     if not isinstance(value, Mapping) or set(value) - {"encode", "decode"}:
         return f"must be an object with encode and decode, got {value!r}"
     for direction, pairs in value.items():
@@ -149,7 +149,7 @@ class CastValueCodec(ArrayToArray):
     def _cast(self, chunk: AnyArray, source: DataType, target: DataType, pairs: Pairs | None) -> AnyArray:
         values = _plain(chunk, source)
         mapped = np.zeros(chunk.shape, bool)
-        replaced: list[tuple[npt.NDArray[np.bool_], Any]] = []
+        replaced: list[tuple[npt.NDArray[np.bool_], JSON]] = []
         for key, value in self._table(pairs, source, target):
             scalar = _plain(key, source)
             where = (np.isnan(values) if scalar != scalar else values == scalar) & ~mapped  # NaN

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from tessarr.types import JSON, AnyArray, JSONObject, Shape
 Item: TypeAlias = int | tuple[int, ...]
 
 
-def _check_shape(value: Any) -> str | None:
+def _check_shape(value: object) -> str | None:
     if not isinstance(value, list | tuple):
         return f"must be a list, got {value!r}"
     axes: list[int] = []

@@ -26,7 +26,7 @@ from tessarr.errors import CodecError, TessarrError
 from tessarr.types import JSON, AnyArray, JSONObject
 
 
-def _check_scalar(value: Any) -> str | None:
+def _check_scalar(value: object) -> str | None:
     fine = isinstance(value, int | float | str) and not isinstance(value, bool)
     return None if fine else f"must be a number, or a string that stands for one; got {value!r}"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _MOST = 64
 """NumPy's limit on the number of axes."""
 
 
-def _check_operations(value: Any) -> str | None:
+def _check_operations(value: object) -> str | None:
     if not isinstance(value, list | tuple) or len(value) > 2 * _MOST:
         return f"must be a list of at most {2 * _MOST} operations, got {value!r}"
     for item in value:

@@ -202,7 +202,7 @@ def _rate_bits(rate: float, ndim: int) -> float:
     return float(rate * 4 ** max(1, ndim))
 
 
-def _bits(value: Any) -> JSONObject:
+def _bits(value: object) -> JSONObject:
     """Write a float as its bits: a decimal number would need exact parsing in Rust."""
     return {"float": int(np.array(value, np.float64).view(np.uint64))}
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from tessarr.codecs.base import BytesToBytes, ChunkSpec
 from tessarr.codecs.members import Check
@@ -30,7 +30,7 @@ _POLICIES = ("compress_if_smaller", "always", "never")
 _MOST_BITS = 1 << 13
 
 
-def _header_bits(value: Any) -> str | None:
+def _header_bits(value: object) -> str | None:
     fine = type(value) is int and 0 < value <= _MOST_BITS and value % 8 == 0
     return None if fine else f"must be a multiple of 8, at most {_MOST_BITS}; got {value!r}"
 

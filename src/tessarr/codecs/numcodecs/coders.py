@@ -160,7 +160,7 @@ class BZ2(Coder):
         return decompress("bz2", bz2.BZ2Decompressor, data, nbytes, errors=(OSError, ValueError), several=True)
 
 
-def _filter_list(value: Any) -> str | None:
+def _filter_list(value: object) -> str | None:
     fine = isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value)
     return None if fine else f"must be a list of objects, got {value!r}"
 

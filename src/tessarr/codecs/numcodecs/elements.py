@@ -24,7 +24,7 @@ from tessarr.types import AnyArray, AnyDType, Buffer
 _DTYPE = re.compile(r"[<>=|]?([biufcmM?]\d*|u?int\d+|float\d+|complex\d+|bool)(\[\d*[a-z]+\])?", re.IGNORECASE)
 
 
-def element_dtype(value: Any) -> AnyDType:
+def element_dtype(value: object) -> AnyDType:
     """Parse a dtype of plain numbers, booleans or times in a configuration. Raises `ValueError`."""
     if isinstance(value, np.dtype | type) and np.dtype(value).kind in "biufcmM":
         return np.dtype(value)
@@ -36,7 +36,7 @@ def element_dtype(value: Any) -> AnyDType:
         raise ValueError(f"is not a NumPy data type: {value!r}") from error
 
 
-def _dtype_check(value: Any) -> str | None:
+def _dtype_check(value: object) -> str | None:
     try:
         element_dtype(value)
     except ValueError as error:
@@ -57,7 +57,7 @@ class ElementCoder(Coder):
     kinds: ClassVar[str] = "biufcmM"
     """NumPy kinds that the filter supports."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, object]) -> None:
         super().__init__(config)
         for name in (self.decoded_member, self.encoded_member):
             value = self.members.get(name)

@@ -31,7 +31,7 @@ class Imagecodecs(Coder):
     defaults: ClassVar[Mapping[str, Any]] = {"level": None}
     _inner: Coder
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, object]) -> None:
         super().__init__(config)
         self._inner = self.inner()
 

@@ -35,7 +35,7 @@ class ObjectCodec(ArrayToBytes):
     config: dict[str, Any]
     """The stored v2 configuration, id included."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, object]) -> None:
         self.config = dict(config)
         self.name = self.config["id"]  # type: ignore[misc]  # one class for all ids
 
@@ -117,7 +117,7 @@ class ObjectCodec(ArrayToBytes):
 _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec(), "vlen-bytes": VLenBytesCodec()}
 
 
-def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
+def _decode_vlen_array(config: Mapping[str, JSON], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     name, view, count = "vlen-array", data.data, prod(spec.shape)
     try:
         dtype = element_dtype(config.get("dtype"))
@@ -153,7 +153,7 @@ def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: C
     return _from_items("json2", items, spec)
 
 
-def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
+def _decode_msgpack(config: Mapping[str, JSON], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     msgpack = _msgpack()
     try:
         items = msgpack.unpackb(data.data, raw=config.get("raw", False), strict_map_key=False)
@@ -162,7 +162,7 @@ def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec
     return _from_items("msgpack2", items, spec)
 
 
-def _from_items(codec: str, items: Any, spec: ChunkSpec) -> AnyArray:
+def _from_items(codec: str, items: object, spec: ChunkSpec) -> AnyArray:
     """Decode values followed by their dtype and shape, as json2 and msgpack2 store them."""
     if not isinstance(items, list) or len(items) < 2 or not isinstance(items[-1], list):
         raise corrupt(codec, "it is not a list that ends in a data type and a shape")
@@ -186,7 +186,7 @@ def _from_items(codec: str, items: Any, spec: ChunkSpec) -> AnyArray:
     return out
 
 
-def _categories(config: Mapping[str, Any]) -> tuple[list[str], AnyDType]:
+def _categories(config: Mapping[str, JSON]) -> tuple[list[str], AnyDType]:
     labels = config.get("labels")
     try:
         if not isinstance(labels, list | tuple) or not all(isinstance(label, str) for label in labels):
@@ -196,7 +196,7 @@ def _categories(config: Mapping[str, Any]) -> tuple[list[str], AnyDType]:
         raise MetadataValidationError("invalid categorize codec", [Problem((), "value", str(error))]) from error
 
 
-def _decode_categorize(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
+def _decode_categorize(config: Mapping[str, JSON], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     labels, dtype = _categories(config)
     if len(data) != prod(spec.shape) * dtype.itemsize:
         raise corrupt("categorize", f"{len(data)} bytes are not {prod(spec.shape)} elements of {dtype}")

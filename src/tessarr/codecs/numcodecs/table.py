@@ -8,7 +8,7 @@ from typing import Any
 
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, checked, run
 from tessarr.errors import MetadataValidationError, PickleCodecDisabledError, Problem, UnknownCodecError
-from tessarr.types import Buffer
+from tessarr.types import JSON, Buffer
 
 _HOME = {
     "blosc": "coders:Blosc",
@@ -64,7 +64,7 @@ def refuse_pickle(codec_id: object) -> None:
         )
 
 
-def config_id(config: Mapping[str, Any]) -> str:
+def config_id(config: Mapping[str, JSON]) -> str:
     """Return the id of a numcodecs configuration. Raises `MetadataValidationError`, or `PickleCodecDisabledError` for
     pickle.
     """
@@ -83,7 +83,7 @@ def unknown(codec_id: str) -> UnknownCodecError:
     return UnknownCodecError(f"unknown numcodecs codec {codec_id!r}", codec=codec_id, hint=hint)
 
 
-def make_coder(codec_id: str, config: Mapping[str, Any]) -> Coder:
+def make_coder(codec_id: str, config: Mapping[str, object]) -> Coder:
     """Make the coder of an id; `config` is without the id.
 
     Other ids are looked up in numcodecs' registry, where other packages register codecs. Raises
@@ -103,7 +103,7 @@ class ForeignCoder(Coder):
 
     is_foreign = True
 
-    def __init__(self, codec_id: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, codec_id: str, config: Mapping[str, object]) -> None:
         from numcodecs.registry import codec_registry, entries, get_codec
 
         if codec_id in OBJECT_CODECS or (codec_id not in codec_registry and codec_id not in entries):

@@ -216,7 +216,7 @@ def config_of_v3(codec: Codec) -> dict[str, Any] | None:
 _SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
 
 
-def v2_config(value: Any) -> dict[str, Any]:
+def v2_config(value: object) -> dict[str, Any]:
     """Complete what a user passes as a v2 filter or compressor to the configuration that numcodecs writes.
 
     `value` is a numcodecs codec, a configuration with an id, or a codec made here. A zstd ``checksum`` that is false is
@@ -228,7 +228,7 @@ def v2_config(value: Any) -> dict[str, Any]:
     return config
 
 
-def _whole_config(value: Any) -> dict[str, Any]:
+def _whole_config(value: object) -> dict[str, Any]:
     if isinstance(value, _FromV2 | ObjectCodec):
         return dict(value.config)
     if hasattr(value, "get_config"):
@@ -243,7 +243,7 @@ def _whole_config(value: Any) -> dict[str, Any]:
     raise TypeError(f"a numcodecs codec or its configuration is needed, got {type(value).__name__}: {value!r}")
 
 
-def _object_config(codec_id: str, members: dict[str, Any]) -> dict[str, Any]:
+def _object_config(codec_id: str, members: Mapping[str, JSON]) -> dict[str, Any]:
     from numcodecs import get_codec
 
     try:
@@ -261,7 +261,7 @@ def _object_config(codec_id: str, members: dict[str, Any]) -> dict[str, Any]:
         ) from error
 
 
-def as_codec(value: Any, *, zarr_format: int = 3) -> Codec:
+def as_codec(value: object, *, zarr_format: int = 3) -> Codec:
     """Make a codec from a numcodecs codec (``Blosc(...)``, ``Delta(...)``) or its configuration (``{"id": …}``).
 
     For format 2 the codec has `to_v2`. For format 3 it is the codec of the specification where the bytes are the same,

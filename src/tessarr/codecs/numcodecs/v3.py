@@ -71,7 +71,7 @@ class NumcodecsCodec(Codec):
 
     def fit(self, spec: ChunkSpec) -> Self:
         """Add the members that follow from the elements."""
-        missing: dict[str, Any] = {}
+        missing: dict[str, object] = {}
         if isinstance(self.coder, ElementCoder) and self.coder.members.get(self.coder.decoded_member) is None:
             missing[self.coder.decoded_member] = spec.dtype.str
         if self.codec_id == "shuffle" and self.coder.config.get("elementsize") is None:
@@ -79,7 +79,7 @@ class NumcodecsCodec(Codec):
         return type(self)(**{**self.coder.config, **missing}) if missing else self
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, np.dtype):
         return value.str
     return value.item() if isinstance(value, np.generic) else value

@@ -14,6 +14,7 @@ from tessarr.conventions.base import Hierarchy, Node, Problem, items, join, numb
 from tessarr.conventions.multiscales import check_levels
 from tessarr.conventions.ome.images import KEY, NAME, content, intrinsic
 from tessarr.conventions.ome.transforms import between_systems, members, of_dataset, unique
+from tessarr.types import JSON
 
 _ORDER = {"time": 0, "channel": 1, "space": 2}
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -64,10 +65,10 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     yield from _series(inner, base, path, hierarchy)
 
 
-def _versions(inner: Mapping[str, Any], base: _Loc) -> Iterator[Problem]:
+def _versions(inner: Mapping[str, JSON], base: _Loc) -> Iterator[Problem]:
     """0.4: each object has a version of its own, and all the same."""
     listed = inner.get("multiscales")
-    named: list[tuple[_Loc, Any]] = [((name,), inner.get(name)) for name in ("image-label", "plate", "well")]
+    named: list[tuple[_Loc, JSON]] = [((name,), inner.get(name)) for name in ("image-label", "plate", "well")]
     named += [(("multiscales", n), item) for n, item in enumerate(items(listed))]
     for loc, value in named:
         if isinstance(value, Mapping) and value.get("version", "0.4") != "0.4":
@@ -75,7 +76,7 @@ def _versions(inner: Mapping[str, Any], base: _Loc) -> Iterator[Problem]:
             yield Problem(NAME, (*base, *loc, "version"), message, "OME-VERSION")
 
 
-def _scene(value: Any, loc: _Loc) -> Iterator[Problem]:
+def _scene(value: object, loc: _Loc) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {value!r}", "OME-FORM")
         return
@@ -86,7 +87,7 @@ def _scene(value: Any, loc: _Loc) -> Iterator[Problem]:
     yield from between_systems(value.get("coordinateTransformations"), (*loc, "coordinateTransformations"), exact=True)
 
 
-def _series(inner: Mapping[str, Any], base: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _series(inner: Mapping[str, JSON], base: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     """Yield a bioformats2raw layout: 3 at the root, and in its group OME the paths of the images from the root."""
     name = "bioformats2raw.layout"
     if name in inner and not (numbers([inner[name]]) and inner[name] == 3):
@@ -106,7 +107,7 @@ def _series(inner: Mapping[str, Any], base: _Loc, path: str, hierarchy: Hierarch
             yield Problem(NAME, (*base, "series", number), f"no group at /{place}", "OME-MISSING")
 
 
-def _systems(value: Any, loc: _Loc, found: list[Problem]) -> list[Mapping[str, Any]]:
+def _systems(value: object, loc: _Loc, found: list[Problem]) -> list[Mapping[str, Any]]:
     """0.6: named systems of axes."""
     listed = [item for _, item in _objects(value, loc, found)]
     for number, system in enumerate(listed):
@@ -122,7 +123,7 @@ def _systems(value: Any, loc: _Loc, found: list[Problem]) -> list[Mapping[str, A
     return listed
 
 
-def _objects(value: Any, loc: _Loc, found: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
+def _objects(value: object, loc: _Loc, found: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
     """Return the members of a list that has at least one and holds objects."""
     if not isinstance(value, list | tuple) or not value:
         found.append(Problem(NAME, loc, f"must be a list of at least one object, got {value!r}", "OME-FORM"))
@@ -133,11 +134,11 @@ def _objects(value: Any, loc: _Loc, found: list[Problem]) -> list[tuple[int, Map
     return [(number, item) for number, item in enumerate(value) if isinstance(item, Mapping)]
 
 
-def _images(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _images(value: object, version: str, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     found: list[Problem] = []
     for number, entry in _objects(value, loc, found):
         here = (*loc, number)
-        axes: Any = entry.get("axes")
+        axes: JSON = entry.get("axes")
         found += members(entry, {"name": "string"}, here, "OME-FORM")
         if version.startswith("0.6"):
             listed = _systems(entry.get("coordinateSystems"), (*here, "coordinateSystems"), found)
@@ -156,7 +157,7 @@ def _images(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy
     yield from found
 
 
-def axis_problems(axes: Any, version: float = 0.5) -> list[tuple[_Loc, str]]:
+def axis_problems(axes: object, version: float = 0.5) -> list[tuple[_Loc, str]]:
     """Return what is wrong with a list of axes (place within it, message); up to 0.5 two to five, in a fixed order."""
     if not isinstance(axes, list | tuple) or not all(isinstance(axis, Mapping) for axis in axes):
         return [((), f"must be a list of objects, got {axes!r}")]
@@ -176,7 +177,7 @@ def axis_problems(axes: Any, version: float = 0.5) -> list[tuple[_Loc, str]]:
     return [*found, *(((), message) for message in said)]
 
 
-def _type_problems(types: list[Any]) -> Iterator[str]:
+def _type_problems(types: list[JSON]) -> Iterator[str]:
     if not 2 <= len(types) <= 5:
         yield f"there must be 2 to 5 axes, got {len(types)}"
     if not 2 <= types.count("space") <= 3:
@@ -189,7 +190,7 @@ def _type_problems(types: list[Any]) -> Iterator[str]:
         yield f"must be ordered time, channel (or other), space; got {types}"
 
 
-def _type_problems_06(types: list[Any]) -> Iterator[str]:
+def _type_problems_06(types: list[JSON]) -> Iterator[str]:
     if not 1 <= len(types) <= 5:
         yield f"there must be 1 to 5 axes, got {len(types)}"
     if (2 <= types.count("space") <= 3) == (types.count("array") >= 2):
@@ -197,7 +198,7 @@ def _type_problems_06(types: list[Any]) -> Iterator[str]:
 
 
 def _datasets(
-    entry: Mapping[str, Any], version: str, ndim: int | None, loc: _Loc, path: str, hierarchy: Hierarchy
+    entry: Mapping[str, JSON], version: str, ndim: int | None, loc: _Loc, path: str, hierarchy: Hierarchy
 ) -> list[Problem]:
     found: list[Problem] = []
     paths = []
@@ -227,7 +228,7 @@ def _datasets(
     return found
 
 
-def _steps(steps: Any, loc: _Loc, ndim: int | None) -> list[Problem]:
+def _steps(steps: object, loc: _Loc, ndim: int | None) -> list[Problem]:
     """Up to 0.5: one scale, then at most one translation."""
     found: list[Problem] = []
     listed = _objects(steps, loc, found)
@@ -244,7 +245,7 @@ def _steps(steps: Any, loc: _Loc, ndim: int | None) -> list[Problem]:
     return found
 
 
-def _names(entry: Mapping[str, Any], axes: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> list[Problem]:
+def _names(entry: Mapping[str, JSON], axes: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> list[Problem]:
     """0.5: the dimension names of every level are the axes'."""
     wanted = [axis.get("name") for axis in axes if isinstance(axis, Mapping)]
     found = []
@@ -258,7 +259,7 @@ def _names(entry: Mapping[str, Any], axes: Any, loc: _Loc, path: str, hierarchy:
     return found
 
 
-def _omero(value: Any, version: str, loc: _Loc) -> Iterator[Problem]:
+def _omero(value: object, version: str, loc: _Loc) -> Iterator[Problem]:
     channels = value.get("channels") if isinstance(value, Mapping) else None
     if not isinstance(channels, list | tuple):
         yield Problem(NAME, (*loc, "channels"), f"must be a list, got {channels!r}", "OME-OMERO")
@@ -281,7 +282,7 @@ def _omero(value: Any, version: str, loc: _Loc) -> Iterator[Problem]:
             yield Problem(NAME, (*here, "window"), "needs start, min, end and max", "OME-OMERO")
 
 
-def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
+def _label(value: object, loc: _Loc) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {value!r}", "OME-LABEL")
         return
@@ -308,7 +309,7 @@ def _label(value: Any, loc: _Loc) -> Iterator[Problem]:
     yield from found
 
 
-def _label_types(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _label_types(value: object, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     """Yield the values of labels are integers."""
     for number, entry in enumerate(items(value)):
         datasets = entry.get("datasets") if isinstance(entry, Mapping) else None
@@ -323,7 +324,7 @@ def _is_rgba(value: Any) -> bool:
     return numbers(value, 4) and all(type(part) is int and 0 <= part <= 255 for part in value)
 
 
-def _plate(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _plate(value: object, version: str, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {value!r}", "OME-PLATE")
         return
@@ -356,7 +357,7 @@ def _plate(value: Any, version: str, loc: _Loc, path: str, hierarchy: Hierarchy)
     yield from found
 
 
-def _acquisitions(value: Any, loc: _Loc) -> list[Problem]:
+def _acquisitions(value: object, loc: _Loc) -> list[Problem]:
     if not isinstance(value, list | tuple):
         return [Problem(NAME, loc, f"must be a list, got {value!r}", "OME-PLATE")]
     found: list[Problem] = []
@@ -375,7 +376,7 @@ def _acquisitions(value: Any, loc: _Loc) -> list[Problem]:
 
 
 def _plate_well(
-    item: Mapping[str, Any],
+    item: Mapping[str, JSON],
     version: str,
     loc: _Loc,
     names: dict[str, list[str]],
@@ -397,7 +398,7 @@ def _plate_well(
     return found
 
 
-def _well(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _well(value: object, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     found: list[Problem] = []
     images = value.get("images") if isinstance(value, Mapping) else None
     found += unique(items(images), (*loc, "images"), "OME-PLATE")
@@ -417,7 +418,7 @@ def _well(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Pr
     yield from found
 
 
-def _labels(value: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
+def _labels(value: object, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         yield Problem(NAME, loc, f"must be a list of paths, got {value!r}", "OME-FORM")
         return

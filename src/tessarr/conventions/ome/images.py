@@ -114,14 +114,14 @@ def read(attributes: Attributes) -> tuple[Image, ...]:
     return tuple(_image(entry, version, inner) for entry in entries if isinstance(entry, Mapping) and _listed(entry))
 
 
-def _listed(entry: Mapping[str, Any]) -> bool:
+def _listed(entry: Mapping[str, JSON]) -> bool:
     datasets = entry.get("datasets")
     return isinstance(datasets, list | tuple) and all(
         isinstance(item, Mapping) and isinstance(item.get("path"), str) for item in datasets
     )
 
 
-def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, Any]) -> Image:
+def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, object]) -> Image:
     systems = entry.get("coordinateSystems")
     systems = [item for item in systems if isinstance(item, Mapping)] if isinstance(systems, list | tuple) else []
     axes = _axes(intrinsic(entry, systems).get("axes") if systems else entry.get("axes"))
@@ -139,7 +139,7 @@ def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, Any]) -> 
     )
 
 
-def intrinsic(entry: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def intrinsic(entry: Mapping[str, JSON], systems: Sequence[Mapping[str, JSON]]) -> Mapping[str, Any]:
     """0.6: the coordinate system that the levels lead to (by the first one that says so), else the first of all."""
     datasets = entry.get("datasets")
     for item in items(datasets):
@@ -153,7 +153,7 @@ def intrinsic(entry: Mapping[str, Any], systems: Sequence[Mapping[str, Any]]) ->
     return systems[0]
 
 
-def _axes(value: Any) -> tuple[Axis, ...]:
+def _axes(value: object) -> tuple[Axis, ...]:
     found = []
     for item in items(value):
         if isinstance(item, Mapping):
@@ -181,7 +181,7 @@ def _then(first: _Affine, second: _Affine) -> _Affine:
     return scale, tuple(t * b + u for t, b, u in zip(first[1], second[0], second[1], strict=True))
 
 
-def _simple(steps: Any, ndim: int) -> _Affine | None:
+def _simple(steps: object, ndim: int) -> _Affine | None:
     """Scale and translation of a list of transformations applied one after another; ``None`` for other kinds."""
     result: _Affine = ((1.0,) * ndim, (0.0,) * ndim)
     if steps is None:
@@ -246,7 +246,7 @@ def read_transformations(attributes: Attributes) -> tuple[Transformation, ...]:
     return tuple(found)
 
 
-def _system(value: Any) -> tuple[str, str | None]:
+def _system(value: object) -> tuple[str, str | None]:
     if not isinstance(value, Mapping):
         return "", value if isinstance(value, str) else None
     name, path = value.get("name"), value.get("path")

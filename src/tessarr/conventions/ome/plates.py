@@ -186,9 +186,9 @@ def _placed(attributes: Attributes | None, members: JSONObject, version: Version
     return {**own, KEY: {**(inner if isinstance(inner, Mapping) else {}), "version": "0.5", **members}}
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
+def _objects(value: object) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
 
 
-def _texts(value: Any, key: str) -> tuple[str, ...]:
+def _texts(value: object, key: str) -> tuple[str, ...]:
     return tuple(item[key] for item in _objects(value) if isinstance(item.get(key), str))

@@ -14,6 +14,7 @@ from typing import Any
 
 from tessarr.conventions.base import Problem, is_number, numbers
 from tessarr.conventions.ome.images import NAME
+from tessarr.types import JSON
 
 RULE = "OME-TRANSFORM"
 _DEPTH = 100
@@ -46,9 +47,9 @@ def members(value: Mapping[str, Any], kinds: Mapping[str, str], loc: Loc, rule: 
     ]
 
 
-def unique(items: Sequence[Any], loc: Loc, rule: str) -> list[Problem]:
+def unique(items: Sequence[JSON], loc: Loc, rule: str) -> list[Problem]:
     """Return a list must not hold the same twice."""
-    seen: list[Any] = []
+    seen: list[JSON] = []
     for item in items:
         if item in seen:
             return [Problem(NAME, loc, "holds the same object twice", rule)]
@@ -56,7 +57,7 @@ def unique(items: Sequence[Any], loc: Loc, rule: str) -> list[Problem]:
     return []
 
 
-def transformation(step: Any, loc: Loc, ndim: int | None) -> Iterator[Problem]:
+def transformation(step: object, loc: Loc, ndim: int | None) -> Iterator[Problem]:
     """Yield what is wrong with one transformation of an array or system of `ndim` axes (``None``: not known)."""
     if not isinstance(step, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {step!r}", RULE)
@@ -73,7 +74,7 @@ def transformation(step: Any, loc: Loc, ndim: int | None) -> Iterator[Problem]:
         yield Problem(NAME, (*loc, "type"), f"unknown transformation {kind!r}", RULE)
 
 
-def _wrong(loc: Loc, wanted: str, got: Any) -> Problem:
+def _wrong(loc: Loc, wanted: str, got: object) -> Problem:
     return Problem(NAME, loc, f"must be {wanted}, got {got!r}", RULE)
 
 
@@ -86,7 +87,7 @@ def _vector(step: Mapping[str, Any], loc: Loc, ndim: int | None) -> Iterator[Pro
         yield _wrong((*loc, kind), "positive numbers", value)
 
 
-def _axes(value: Any, least: int, most: int) -> bool:
+def _axes(value: object, least: int, most: int) -> bool:
     """Different indices of axes."""
     return (
         isinstance(value, list | tuple)
@@ -96,12 +97,12 @@ def _axes(value: Any, least: int, most: int) -> bool:
     )
 
 
-def _map_axis(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
+def _map_axis(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
     if not _axes(step.get("mapAxis"), 2, 5):
         yield _wrong((*loc, "mapAxis"), "2 to 5 different indices of axes", step.get("mapAxis"))
 
 
-def _project_axis(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
+def _project_axis(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
     stated = [name for name in ("droppedInputs", "createdOutputs") if name in step]
     if not stated:
         yield Problem(NAME, loc, "needs droppedInputs or createdOutputs", RULE)
@@ -123,17 +124,17 @@ def _matrix(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
         yield Problem(NAME, (*loc, kind), f"must be {shape}, or path must name an array (one of the two)", RULE)
 
 
-def _bijection(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
+def _bijection(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
     for name in ("forward", "inverse"):
         yield from transformation(step.get(name), (*loc, name), None)
 
 
-def _listed(step: Mapping[str, Any]) -> Sequence[Any] | None:
+def _listed(step: Mapping[str, JSON]) -> Sequence[Any] | None:
     value = step.get("transformations")
     return value if isinstance(value, list | tuple) else None
 
 
-def _sequence(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
+def _sequence(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
     listed = _listed(step)
     if listed is None:
         yield _wrong((*loc, "transformations"), "a list", step.get("transformations"))
@@ -141,11 +142,11 @@ def _sequence(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
         yield from transformation(item, (*loc, "transformations", number), None)
 
 
-def _by_dimension(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
+def _by_dimension(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
     listed = _listed(step)
     if listed is None:
         yield _wrong((*loc, "transformations"), "a list", step.get("transformations"))
-    taken: list[Any] = []
+    taken: list[JSON] = []
     for number, item in enumerate(listed or ()):
         here = (*loc, "transformations", number)
         if not isinstance(item, Mapping):
@@ -161,7 +162,7 @@ def _by_dimension(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
         yield Problem(NAME, (*loc, "transformations"), f"an output axis is made twice: {taken}", RULE)
 
 
-def _field(step: Mapping[str, Any], loc: Loc) -> Iterator[Problem]:
+def _field(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
     if not isinstance(step.get("path"), str):
         yield _wrong((*loc, "path"), "the path of an array", step.get("path"))
     if "interpolation" in step and step["interpolation"] not in ("nearest", "linear", "cubic"):
@@ -175,7 +176,7 @@ _CHECKS = {
 }  # fmt: skip
 
 
-def of_dataset(steps: Any, loc: Loc, ndim: int | None, path: str) -> Iterator[Problem]:
+def of_dataset(steps: object, loc: Loc, ndim: int | None, path: str) -> Iterator[Problem]:
     """Yield a level's: one identity, scale, or sequence of a scale and a translation, from its array to a system."""
     if not isinstance(steps, list | tuple) or len(steps) != 1 or not isinstance(steps[0], Mapping):
         yield _wrong(loc, "a list of one object", steps)
@@ -205,7 +206,7 @@ def of_dataset(steps: Any, loc: Loc, ndim: int | None, path: str) -> Iterator[Pr
         yield _wrong((*here, "type"), "identity, scale or sequence", kind)
 
 
-def between_systems(steps: Any, loc: Loc, *, exact: bool = False) -> Iterator[Problem]:
+def between_systems(steps: object, loc: Loc, *, exact: bool = False) -> Iterator[Problem]:
     """Transformations from one named system to another: of an image, or (`exact`: without other members) of a scene."""
     if not isinstance(steps, list | tuple) or not steps:
         yield _wrong(loc, "a list of at least one object", steps)

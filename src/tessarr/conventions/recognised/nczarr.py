@@ -126,7 +126,7 @@ def _noted(part: str, attributes: Attributes, document: Attributes | None, own: 
     return found if isinstance(found, Mapping) else None
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: object) -> tuple[str, ...]:
     return tuple(item for item in items(value) if isinstance(item, str))
 
 

@@ -131,7 +131,7 @@ def _resize_locked_steps(array: Array, new_shape: Shape, delete_outside_chunks: 
         yield from _clear_gained_steps(array, old_shape)
 
 
-def _length(value: Any) -> int:
+def _length(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise BaseZarrError("a length must be a non-negative integer", got=repr(value))
     return int(value)
@@ -258,7 +258,7 @@ def _compare(array: Array, stored: Any, shape: Shape) -> None:
 
 def shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
     """Serialise the members of a document that change with the shape."""
-    members: dict[str, Any] = {"shape": list(metadata.shape)}
+    members: dict[str, object] = {"shape": list(metadata.shape)}
     if metadata.zarr_format != 3:  # old documents may hold a bare NaN as fill value, which must not be written again
         fill = metadata.fill_value
         members["fill_value"] = None if fill is None else metadata.data_type.dump_fill(fill, metadata.zarr_format)

@@ -17,9 +17,8 @@ from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-from tessarr.types import AnyArray, AnyDType
+from tessarr.types import AnyArray, AnyDType, Fields, SelectionLike
 
-Fields = str | list[str] | None
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
 """Makes the request for one bound array. The bound array is read once per call, so that a concurrent resize by another thread
 changes neither the request nor the array that serves it."""
@@ -30,7 +29,7 @@ class Selecting(Layout):
 
     # -- brackets --------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         """Read the selected elements into a new NumPy array (a scalar when every axis is dropped).
 
         Integers, slices with any step, Ellipsis, masks and integer arrays are interpreted as by zarr-python where
@@ -52,7 +51,7 @@ class Selecting(Layout):
         result = request.result(full)
         return result if request.shape else result[()]
 
-    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         """Write `value`, broadcast as in NumPy's assignment, to the selected elements.
 
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
@@ -64,7 +63,7 @@ class Selecting(Layout):
             return
         self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    def read(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
+    def read(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Any:
         """Read `selection` as ``array[selection]`` does; with `out`, fill and return `out`.
 
         `out`: of the result's shape and the array's dtype, owned by the caller.
@@ -72,22 +71,27 @@ class Selecting(Layout):
         fields, selection = requests.pop_fields(selection)
         return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    async def read_async(self, selection: Any = Ellipsis, *, out: AnyArray | None = None) -> Any:
+    async def read_async(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Any:
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    def write(self, selection: Any, value: npt.ArrayLike) -> None:
+    def write(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         """Write `value` to `selection` as ``array[selection] = value`` does."""
         self[selection] = value
 
-    async def write_async(self, selection: Any, value: npt.ArrayLike) -> None:
+    async def write_async(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         fields, selection = requests.pop_fields(selection)
         await self._put_async(lambda bound: requests.getitem(selection, bound.shape), value, fields)
 
     # -- the five selections -----------------------------------------------------------------------------------------
 
     def get_basic_selection(
-        self, selection: Any = Ellipsis, *, out: Any = None, prototype: Any = None, fields: Fields = None
+        self,
+        selection: SelectionLike = Ellipsis,
+        *,
+        out: AnyArray | None = None,
+        prototype: object = None,
+        fields: Fields = None,
     ) -> Any:
         """Read by integers, slices and Ellipsis. `out` (shape of the result, the array's dtype) is filled and returned.
 
@@ -96,72 +100,83 @@ class Selecting(Layout):
         return self._get(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     async def get_basic_selection_async(
-        self, selection: Any = Ellipsis, *, out: Any = None, fields: Fields = None
+        self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None, fields: Fields = None
     ) -> Any:
         return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     def set_basic_selection(
-        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write by integers, slices and Ellipsis."""
         self._put(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
-    async def set_basic_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
+    async def set_basic_selection_async(
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
         await self._put_async(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     def get_orthogonal_selection(
-        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+        self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
     ) -> Any:
         """Read the outer product of one integer, slice, integer array or mask per axis."""
         return self._get(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
-    async def get_orthogonal_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+    async def get_orthogonal_selection_async(
+        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
+    ) -> Any:
         return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     def set_orthogonal_selection(
-        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write to the outer product of one selection per axis."""
         self._put(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     async def set_orthogonal_selection_async(
-        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     def get_coordinate_selection(
-        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+        self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
     ) -> Any:
         """Read points: their coordinates are one integer array per axis, broadcast against each other."""
         return self._get(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
-    async def get_coordinate_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+    async def get_coordinate_selection_async(
+        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
+    ) -> Any:
         return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     def set_coordinate_selection(
-        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write to points; of repeated points the last value wins."""
         self._put(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
     async def set_coordinate_selection_async(
-        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
     def get_mask_selection(
-        self, mask: npt.NDArray[np.bool_], *, out: Any = None, prototype: Any = None, fields: Fields = None
+        self,
+        mask: npt.NDArray[np.bool_],
+        *,
+        out: AnyArray | None = None,
+        prototype: object = None,
+        fields: Fields = None,
     ) -> Any:
         """Read the elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
         return self._get(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     async def get_mask_selection_async(
-        self, mask: npt.NDArray[np.bool_], *, out: Any = None, fields: Fields = None
+        self, mask: npt.NDArray[np.bool_], *, out: AnyArray | None = None, fields: Fields = None
     ) -> Any:
         return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     def set_mask_selection(
-        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write where `mask` is true."""
         self._put(lambda bound: requests.mask(mask, bound.shape), value, fields)
@@ -172,40 +187,44 @@ class Selecting(Layout):
         await self._put_async(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
     def get_block_selection(
-        self, selection: Any, *, out: Any = None, prototype: Any = None, fields: Fields = None
+        self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
     ) -> Any:
         """Read whole chunks (with shards: whole shards), by integers and slices of the chunk grid."""
         return self._get(lambda bound: requests.block(selection, bound.axes), out, fields)
 
-    async def get_block_selection_async(self, selection: Any, *, out: Any = None, fields: Fields = None) -> Any:
+    async def get_block_selection_async(
+        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
+    ) -> Any:
         return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     def set_block_selection(
-        self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None, prototype: Any = None
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write whole blocks."""
         self._put(lambda bound: requests.block(selection, bound.axes), value, fields)
 
-    async def set_block_selection_async(self, selection: Any, value: npt.ArrayLike, *, fields: Fields = None) -> None:
+    async def set_block_selection_async(
+        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
+    ) -> None:
         await self._put_async(lambda bound: requests.block(selection, bound.axes), value, fields)
 
-    def get_point_selection(self, selection: Any) -> Any:
+    def get_point_selection(self, selection: SelectionLike) -> Any:
         """Read points by a mask or coordinate arrays, as `vindex` does."""
         return self._get(self._points(selection), None, None)
 
-    async def get_point_selection_async(self, selection: Any) -> Any:
+    async def get_point_selection_async(self, selection: SelectionLike) -> Any:
         return await self._get_async(self._points(selection), None, None)
 
-    def set_point_selection(self, selection: Any, value: npt.ArrayLike) -> None:
+    def set_point_selection(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         """Write by a mask or coordinate arrays."""
         self._put(self._points(selection), value, None)
 
-    async def set_point_selection_async(self, selection: Any, value: npt.ArrayLike) -> None:
+    async def set_point_selection_async(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         await self._put_async(self._points(selection), value, None)
 
     # -- steps shared by these methods -----------------------------------------------------------------------------------
 
-    def _points(self, selection: Any) -> Plan:
+    def _points(self, selection: SelectionLike) -> Plan:
         fields, selection = requests.pop_fields(selection)
         if fields:
             raise VindexInvalidSelectionError("field names are not part of a point selection", got=fields)
@@ -221,7 +240,7 @@ class Selecting(Layout):
             )
         return lambda bound: requests.coordinate(selection, bound.shape)
 
-    def _full(self, request: Request, out: Any, fields: Fields) -> tuple[AnyArray, bool]:
+    def _full(self, request: Request, out: AnyArray | None, fields: Fields) -> tuple[AnyArray, bool]:
         """Return the array for the engine to fill, and whether that array is a view of `out`."""
         if fields:
             self._check_fields([fields] if isinstance(fields, str) else fields)
@@ -235,7 +254,7 @@ class Selecting(Layout):
                 return view, True
         return np.empty(request.full_shape, self._bound.dtype, self._order), False
 
-    def _finish(self, request: Request, full: AnyArray, direct: bool, out: Any, fields: Fields) -> Any:
+    def _finish(self, request: Request, full: AnyArray, direct: bool, out: AnyArray | None, fields: Fields) -> Any:
         if direct:
             return out
         result = request.result(full)
@@ -246,21 +265,21 @@ class Selecting(Layout):
             return out
         return result if request.shape else result[()]
 
-    def _get(self, plan: Plan, out: Any, fields: Fields) -> Any:
+    def _get(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Any:
         bound = self._bound
         request = plan(bound)
         full, direct = self._full(request, out, fields)
         self._engine.read(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    async def _get_async(self, plan: Plan, out: Any, fields: Fields) -> Any:
+    async def _get_async(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Any:
         bound = self._bound
         request = plan(bound)
         full, direct = self._full(request, out, fields)
         await self._engine.read_async(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    def _prepared(self, request: Request, value: Any) -> AnyArray:
+    def _prepared(self, request: Request, value: object) -> AnyArray:
         """Convert `value` to the array's dtype, and broadcast it to the selection. Raises `ReadOnlyError`."""
         bound = self._bound
         if bound.read_only is not None:
@@ -277,7 +296,7 @@ class Selecting(Layout):
             expected = "a selection; the data type has no fields" if there is None else f"one of {there}"
             raise FieldNotFoundError("no such field", expected=expected, got=unknown)
 
-    def _put_fields(self, bound: BoundArray, request: Request, value: Any, fields: str | list[str]) -> None:
+    def _put_fields(self, bound: BoundArray, request: Request, value: object, fields: str | list[str]) -> None:
         """Write fields: one field from an array of its type, several from a structured array with these fields."""
         from tessarr.engine.reference.fields import write_fields
 
@@ -290,7 +309,7 @@ class Selecting(Layout):
             request.result(whole)[name] = value if len(names) == 1 else np.asarray(value)[name]
         write_fields(bound, request.selection, {name: whole[name] for name in names})
 
-    def _put(self, plan: Plan, value: Any, fields: Fields) -> None:
+    def _put(self, plan: Plan, value: object, fields: Fields) -> None:
         bound = self._bound
         request = plan(bound)
         if fields:
@@ -298,7 +317,7 @@ class Selecting(Layout):
         else:
             self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    async def _put_async(self, plan: Plan, value: Any, fields: Fields) -> None:
+    async def _put_async(self, plan: Plan, value: object, fields: Fields) -> None:
         bound = self._bound
         request = plan(bound)
         if fields:
@@ -309,7 +328,7 @@ class Selecting(Layout):
             await self._engine.write_async(bound, request.selection, self._prepared(request, value))
 
 
-def as_elements(value: Any, dtype: AnyDType) -> AnyArray:
+def as_elements(value: object, dtype: AnyDType) -> AnyArray:
     """Convert `value` to an array of `dtype` as NumPy's assignment does. Copies only where the dtype changes."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value).astype(dtype, copy=False)
@@ -318,7 +337,7 @@ def as_elements(value: Any, dtype: AnyDType) -> AnyArray:
     return np.asarray(value, dtype)
 
 
-def cells(value: Any, ndim: int) -> AnyArray:
+def cells(value: object, ndim: int) -> AnyArray:
     """Convert `value` to an array of objects for a selection of `ndim` axes; an object may be an array or a list itself."""
     if ndim == 0 or not (hasattr(value, "__array__") or isinstance(value, list | tuple)):
         cell = np.empty((), object)

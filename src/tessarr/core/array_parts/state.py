@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr.core.creation.metadata import array_config
+from tessarr.core.creation.metadata import ArrayConfigLike, array_config
 from tessarr.core.node import STATE_LOCK, Node
 from tessarr.core.stored import metadata_io
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
@@ -54,9 +54,11 @@ class ArrayState(Node):
         return self
 
     @classmethod
-    def _opened(cls, store: Store, path: str, metadata: ArrayMetadata, *, read_only: bool, config: Any) -> Self:
+    def _opened(
+        cls, store: Store, path: str, metadata: ArrayMetadata, *, read_only: bool, config: ArrayConfigLike | None
+    ) -> Self:
         """Make an array from metadata that was read, with the runtime options `config` of `tessarr.open_array`."""
-        order = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
+        order: Any = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
         if order is None:
             order = metadata.order if metadata.zarr_format != 3 else settings.get("array.order", "C")
         options = array_config(config).options

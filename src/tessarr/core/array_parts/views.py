@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from tessarr.types import SelectionLike
+
 if TYPE_CHECKING:
     from tessarr.core.array import Array
 
@@ -22,13 +24,13 @@ class OIndex:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         return self._array.get_orthogonal_selection(selection)
 
-    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         self._array.set_orthogonal_selection(selection, value)
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read asynchronously."""
         return await self._array.get_orthogonal_selection_async(selection)
 
@@ -45,13 +47,13 @@ class VIndex:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         return self._array.get_point_selection(selection)
 
-    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         self._array.set_point_selection(selection, value)
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read asynchronously."""
         return await self._array.get_point_selection_async(selection)
 
@@ -68,8 +70,8 @@ class Blocks:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, selection: Any) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Any:
         return self._array.get_block_selection(selection)
 
-    def __setitem__(self, selection: Any, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         self._array.set_block_selection(selection, value)

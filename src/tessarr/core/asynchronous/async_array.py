@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from tessarr.core.asynchronous.async_node import _AsyncNode
 from tessarr.core.asynchronous.sans_io import run_steps_async
+from tessarr.core.creation.metadata import ArrayConfigLike
 from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
-from tessarr.types import AnyDType, Shape
+from tessarr.stores.url import StoreLike
+from tessarr.types import AnyArray, AnyDType, Fields, SelectionLike, Shape, ShapeLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -25,7 +28,7 @@ class AsyncOIndex:
     def __init__(self, array: AsyncArray) -> None:
         self._array = array
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read the outer product of the selections, asynchronously."""
         return await self._array.get_orthogonal_selection(selection)
 
@@ -36,7 +39,7 @@ class AsyncVIndex:
     def __init__(self, array: AsyncArray) -> None:
         self._array = array
 
-    async def getitem(self, selection: Any) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Any:
         """Read points, asynchronously."""
         return await self._array._node.get_point_selection_async(selection)
 
@@ -52,7 +55,7 @@ class AsyncArray(_AsyncNode):
     _array: ClassVar[type[Array]]
     """`Array`, which `core/array.py` assigns here: a higher module than this one."""
 
-    def __init__(self, metadata: Any, store_path: Any = None, config: Any = None) -> None:
+    def __init__(self, metadata: Any, store_path: StoreLike = None, config: ArrayConfigLike | None = None) -> None:
         """Wrap the `Array` given as `metadata`; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
             document = metadata if isinstance(metadata, Mapping) else model_of(metadata).to_dict()
@@ -60,17 +63,19 @@ class AsyncArray(_AsyncNode):
         super().__init__(metadata)
 
     @classmethod
-    async def open(cls, store: Any, zarr_format: int | None = None, *, config: Any = None) -> AsyncArray:
+    async def open(
+        cls, store: StoreLike, zarr_format: int | None = None, *, config: ArrayConfigLike | None = None
+    ) -> AsyncArray:
         """Open the array at `store`."""
         where, here, mode = locate(store, None, None)
         steps = cls._array._open_steps(where, here, requested_format(store, zarr_format), mode, config)
         return cls(await run_steps_async(steps))
 
     @classmethod
-    def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncArray:
+    def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncArray:
         return cls(cls._array.from_dict(store_path, data))
 
-    def with_config(self, config: Any) -> AsyncArray:
+    def with_config(self, config: ArrayConfigLike | None) -> AsyncArray:
         return AsyncArray(self._node.with_config(config))
 
     # -- properties ----------------------------------------------------------------------------------------------------
@@ -175,30 +180,37 @@ class AsyncArray(_AsyncNode):
         """Point indexing."""
         return AsyncVIndex(self)
 
-    async def getitem(self, selection: Any, *, prototype: Any = None) -> Any:
+    async def getitem(self, selection: SelectionLike, *, prototype: object = None) -> Any:
         """Read ``array[selection]``. `prototype` has no effect."""
         return await self._node.read_async(selection)
 
-    async def setitem(self, selection: Any, value: npt.ArrayLike, prototype: Any = None) -> None:
+    async def setitem(self, selection: SelectionLike, value: npt.ArrayLike, prototype: object = None) -> None:
         """Write ``array[selection] = value``. `prototype` has no effect."""
         await self._node.write_async(selection, value)
 
     async def get_orthogonal_selection(
-        self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
+        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None, prototype: object = None
     ) -> Any:
         return await self._node.get_orthogonal_selection_async(selection, out=out, fields=fields)
 
-    async def get_mask_selection(self, mask: Any, *, out: Any = None, fields: Any = None, prototype: Any = None) -> Any:
+    async def get_mask_selection(
+        self,
+        mask: npt.NDArray[np.bool_],
+        *,
+        out: AnyArray | None = None,
+        fields: Fields = None,
+        prototype: object = None,
+    ) -> Any:
         return await self._node.get_mask_selection_async(mask, out=out, fields=fields)
 
     async def get_coordinate_selection(
-        self, selection: Any, *, out: Any = None, fields: Any = None, prototype: Any = None
+        self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None, prototype: object = None
     ) -> Any:
         return await self._node.get_coordinate_selection_async(selection, out=out, fields=fields)
 
     # -- changing, and what is stored ----------------------------------------------------------------------------------
 
-    async def resize(self, new_shape: Any, delete_outside_chunks: bool = True) -> None:
+    async def resize(self, new_shape: ShapeLike, delete_outside_chunks: bool = True) -> None:
         await self._node.resize_async(new_shape, delete_outside_chunks=delete_outside_chunks)
 
     async def append(
@@ -211,7 +223,7 @@ class AsyncArray(_AsyncNode):
     ) -> Shape:
         return await self._node.append_async(data, axis, on_hole=on_hole, expire=expire)
 
-    async def update_attributes(self, new_attributes: dict[str, Any]) -> AsyncArray:
+    async def update_attributes(self, new_attributes: Mapping[str, object]) -> AsyncArray:
         await self._node.update_attributes_async(new_attributes)
         return self
 

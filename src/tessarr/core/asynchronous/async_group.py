@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
+import numpy.typing as npt
+
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.asynchronous.async_array import AsyncArray
 from tessarr.core.asynchronous.async_node import _AsyncNode, wrapped
 from tessarr.core.asynchronous.sans_io import run_steps_async
-from tessarr.core.creation.metadata import DEFAULT
+from tessarr.core.creation.arguments import FilledOptions, MemberOptions, RequireOptions, ShapedOptions
+from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.locate import format_of_new, locate, requested_format
 from tessarr.core.node import Node
+from tessarr.dtypes.parse import DTypeLike
+from tessarr.grids.guess import ChunksLike, ShardsLike
+from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.group import GroupMetadata
+from tessarr.stores.url import StoreLike
+from tessarr.types import JSONObject, ShapeLike
 
 if TYPE_CHECKING:
     from tessarr.core.group import Group
@@ -30,7 +39,7 @@ class AsyncGroup(_AsyncNode):
     _group: ClassVar[type[Group]]
     """`Group`, which `core/group.py` assigns here: a higher module than this one."""
 
-    def __init__(self, metadata: Any, store_path: Any = None) -> None:
+    def __init__(self, metadata: Any, store_path: StoreLike = None) -> None:
         """Wrap the `Group` given as `metadata`; or, as in zarr-python, metadata (`GroupMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
             metadata = self._group.from_dict(store_path, metadata)
@@ -38,7 +47,7 @@ class AsyncGroup(_AsyncNode):
 
     @classmethod
     async def open(
-        cls, store: Any, zarr_format: int | None = None, use_consolidated: bool | str | None = None
+        cls, store: StoreLike, zarr_format: int | None = None, use_consolidated: bool | str | None = None
     ) -> AsyncGroup:
         """Open the group at `store`."""
         where, here, mode = locate(store, None, "r+")
@@ -47,14 +56,19 @@ class AsyncGroup(_AsyncNode):
 
     @classmethod
     async def from_store(
-        cls, store: Any, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False, zarr_format: int = 3
+        cls,
+        store: StoreLike,
+        *,
+        attributes: Mapping[str, object] | None = None,
+        overwrite: bool = False,
+        zarr_format: int = 3,
     ) -> AsyncGroup:
         where, here, _ = locate(store, None, "w" if overwrite else None)
         number = format_of_new(store, zarr_format)
         return cls(await run_steps_async(cls._group._create_steps(where, here, number, attributes, overwrite)))
 
     @classmethod
-    def from_dict(cls, store_path: Any, data: dict[str, Any]) -> AsyncGroup:
+    def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncGroup:
         return cls(data, store_path)
 
     async def getitem(self, key: str) -> AsyncArray | AsyncGroup:
@@ -69,7 +83,7 @@ class AsyncGroup(_AsyncNode):
         except KeyError:
             return default
 
-    async def setitem(self, key: str, value: Any) -> None:
+    async def setitem(self, key: str, value: npt.ArrayLike) -> None:
         """Store an array-like as a member."""
         await self._node.setitem_async(key, value)
 
@@ -117,12 +131,12 @@ class AsyncGroup(_AsyncNode):
         return (node async for _, node in self.arrays())
 
     async def create_hierarchy(
-        self, nodes: Mapping[str, Any], *, overwrite: bool = False
+        self, nodes: Mapping[str, object], *, overwrite: bool = False
     ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
         for path, node in await self._node.create_hierarchy_async(nodes, overwrite=overwrite):
             yield path, wrapped(node)
 
-    async def update_attributes(self, new_attributes: dict[str, Any]) -> AsyncGroup:
+    async def update_attributes(self, new_attributes: Mapping[str, object]) -> AsyncGroup:
         await self._node.update_attributes_async(new_attributes)
         return self
 
@@ -148,11 +162,11 @@ class AsyncGroup(_AsyncNode):
     # -- creating ------------------------------------------------------------------------------------------------------
 
     async def create_group(
-        self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
+        self, name: str, overwrite: bool = False, *, attributes: Mapping[str, object] | None = None
     ) -> AsyncGroup:
         return AsyncGroup(await self._node.create_group_async(name, overwrite, attributes=attributes))
 
-    async def require_group(self, name: str, overwrite: bool = False, **kwargs: Any) -> AsyncGroup:
+    async def require_group(self, name: str, overwrite: bool = False, **kwargs: object) -> AsyncGroup:
         return AsyncGroup(await self._node.require_group_async(name, overwrite, **kwargs))
 
     async def require_groups(self, *names: str) -> tuple[AsyncGroup, ...]:
@@ -162,27 +176,27 @@ class AsyncGroup(_AsyncNode):
         self,
         name: str,
         *,
-        shape: Any = None,
-        dtype: Any = None,
-        data: Any = None,
-        chunks: Any = "auto",
-        shards: Any = None,
-        filters: Any = "auto",
-        compressors: Any = "auto",
-        compressor: Any = "auto",
-        serializer: Any = "auto",
-        fill_value: Any = DEFAULT,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        data: npt.ArrayLike | None = None,
+        chunks: ChunksLike = "auto",
+        shards: ShardsLike = None,
+        filters: CodecsLike = "auto",
+        compressors: CodecsLike = "auto",
+        compressor: CodecLike | None = "auto",
+        serializer: CodecLike | None = "auto",
+        fill_value: object = DEFAULT,
         order: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        chunk_key_encoding: Any = None,
+        attributes: Mapping[str, object] | None = None,
+        chunk_key_encoding: ChunkKeyEncodingLike | None = None,
         dimension_names: Iterable[str | None] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         overwrite: bool = False,
-        config: Any = None,
+        config: ArrayConfigLike | None = None,
         write_data: bool = True,
         zarr_format: int | None = None,
-        storage_transformers: Any = (),
-        object_codec: Any = None,
+        storage_transformers: Sequence[JSONObject] = (),
+        object_codec: CodecLike | None = None,
     ) -> AsyncArray:
         made = await self._node.create_array_async(
             name,
@@ -211,35 +225,44 @@ class AsyncGroup(_AsyncNode):
         return AsyncArray(made)
 
     async def require_array(
-        self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, config: Any = None, **kwargs: Any
+        self,
+        name: str,
+        *,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        exact: bool = False,
+        config: ArrayConfigLike | None = None,
+        **kwargs: Unpack[RequireOptions],
     ) -> AsyncArray:
         found = await self._node.require_array_async(
             name, shape=shape, dtype=dtype, exact=exact, config=config, **kwargs
         )
         return AsyncArray(found)
 
-    async def empty(self, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def empty(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         return AsyncArray(await self._node.empty_async(name, shape, **kwargs))
 
-    async def zeros(self, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def zeros(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         return AsyncArray(await self._node.zeros_async(name, shape, **kwargs))
 
-    async def ones(self, name: str, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def ones(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> AsyncArray:
         return AsyncArray(await self._node.ones_async(name, shape, **kwargs))
 
-    async def full(self, name: str, fill_value: Any, *, shape: Any, **kwargs: Any) -> AsyncArray:
+    async def full(
+        self, name: str, fill_value: object, *, shape: ShapeLike, **kwargs: Unpack[MemberOptions]
+    ) -> AsyncArray:
         return AsyncArray(await self._node.full_async(name, fill_value, shape=shape, **kwargs))
 
-    async def empty_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def empty_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> AsyncArray:
         return AsyncArray(await self._node.empty_like_async(name, data, **kwargs))
 
-    async def zeros_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def zeros_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> AsyncArray:
         return AsyncArray(await self._node.zeros_like_async(name, data, **kwargs))
 
-    async def ones_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def ones_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> AsyncArray:
         return AsyncArray(await self._node.ones_like_async(name, data, **kwargs))
 
-    async def full_like(self, name: str, data: Any, **kwargs: Any) -> AsyncArray:
+    async def full_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> AsyncArray:
         return AsyncArray(await self._node.full_like_async(name, data, **kwargs))
 
     async def move(self, source: str, dest: str) -> None:

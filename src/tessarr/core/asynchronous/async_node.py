@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
 
 
-def wrapped(value: Any) -> Any:
+def wrapped(value: object) -> Any:
     """Wrap arrays and groups in `AsyncArray` and `AsyncGroup`, also within a tuple; return any other value unchanged."""
     if isinstance(value, tuple) and value and all(isinstance(item, Node) for item in value):
         return tuple(map(wrapped, value))

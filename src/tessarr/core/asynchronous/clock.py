@@ -50,7 +50,7 @@ class Attempt:
             import asyncio
 
             loop = asyncio.get_running_loop()
-            answer: asyncio.Future[Any] = loop.create_future()
+            answer: asyncio.Future[object] = loop.create_future()
             self.ended.clear()
             threading.Thread(target=copy_context().run, args=(run, loop, answer), name="tessarr-attempt").start()
             return await answer
@@ -85,7 +85,7 @@ class Clock:
         """Make the call that waits for `seconds`."""
         return Call(lambda: time.sleep(seconds), lambda: _sleep(seconds), waits=True)
 
-    def run_detached(self, steps: Steps[Any], attempt: Attempt) -> None:
+    def run_detached(self, steps: Steps[object], attempt: Attempt) -> None:
         """Run `steps` in a thread that outlives the caller, which was cancelled or interrupted and cannot wait.
 
         The steps start when the call of `attempt` in flight has ended, so that they see its effect; if no call was sent,

@@ -43,7 +43,7 @@ Steps: TypeAlias = Generator[Sequence[Call], list[Any], R]
 """A generator that yields batches of calls, is sent their results in order, and returns a result."""
 
 
-def store_call(store: Store, method: str, *arguments: Any) -> Call:
+def store_call(store: Store, method: str, *arguments: object) -> Call:
     """Make the call of a store method that has an async variant."""
     return Call(
         lambda: getattr(store, method)(*arguments),
@@ -148,7 +148,7 @@ async def run_steps_async(steps: Steps[R]) -> R:
     return at.result  # type: ignore[no-any-return]
 
 
-async def _in_thread(part: Callable[..., R], steps: Steps[Any], *arguments: Any) -> R:
+async def _in_thread(part: Callable[..., R], steps: Steps[object], *arguments: object) -> R:
     """Run ``part(steps, *arguments)`` in a thread; on cancellation close `steps`."""
 
     def run(cancelled_event: threading.Event) -> R:
@@ -188,7 +188,7 @@ _Progress: TypeAlias = "Sequence[Call] | _End"
 """State of steps: the batch of calls that they wait for, or their end."""
 
 
-def _start(steps: Steps[Any]) -> _Progress:
+def _start(steps: Steps[object]) -> _Progress:
     try:
         return next(steps)
     except StopIteration as end:
@@ -202,7 +202,7 @@ def _send(steps: Steps[Any], answers: list[Any]) -> _Progress:
         return _End(end.value)
 
 
-def _throw(steps: Steps[Any], error: Exception) -> _Progress:
+def _throw(steps: Steps[object], error: Exception) -> _Progress:
     try:
         return steps.throw(error)
     except StopIteration as end:

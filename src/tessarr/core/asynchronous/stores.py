@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
@@ -95,7 +95,7 @@ class CoroutineStore(ZarrPythonStore):
         return _rebuilt, (store[0], store[1], state, self.read_only)
 
 
-def _rebuilt(make: Any, arguments: tuple[Any, ...], state: dict[str, Any], read_only: bool) -> CoroutineStore:
+def _rebuilt(make: Any, arguments: tuple[Any, ...], state: Mapping[str, object], read_only: bool) -> CoroutineStore:
     store = make(*arguments)
     store.__dict__.update(state)
     if hasattr(type(store), "__tessarr_place__"):

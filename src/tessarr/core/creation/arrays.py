@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy.typing as npt
+
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.common.warn import warn
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
-from tessarr.core.creation.metadata import DEFAULT, array_config, array_like, new_array_metadata
+from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_config, array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, creation_arguments
 from tessarr.core.locate import format_of_new, locate
 from tessarr.core.stored import metadata_io
+from tessarr.dtypes.parse import DTypeLike
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, ZarrDeprecationWarning
+from tessarr.grids.guess import ChunksLike, ShardsLike
+from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Store
-from tessarr.stores.url import overlaps
+from tessarr.stores.url import StoreLike, overlaps
+from tessarr.types import JSONObject, ShapeLike
 
 
 @sans_io
 def create_array(
-    store: Any = None,
+    store: StoreLike = None,
     *,
     name: str | None = None,
-    shape: Any = None,
-    dtype: Any = None,
-    data: Any = None,
-    chunks: Any = "auto",
-    shards: Any = None,
-    filters: Any = "auto",
-    compressors: Any = "auto",
-    serializer: Any = "auto",
-    fill_value: Any = DEFAULT,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    data: npt.ArrayLike | None = None,
+    chunks: ChunksLike = "auto",
+    shards: ShardsLike = None,
+    filters: CodecsLike = "auto",
+    compressors: CodecsLike = "auto",
+    serializer: CodecLike | None = "auto",
+    fill_value: object = DEFAULT,
     order: str | None = None,
     zarr_format: int | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    chunk_key_encoding: Any = None,
-    dimension_names: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, object] | None = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     overwrite: bool = False,
-    config: Any = None,
+    config: ArrayConfigLike | None = None,
     write_data: bool = True,
-    storage_transformers: Any = (),
-    object_codec: Any = None,
+    storage_transformers: Sequence[JSONObject] = (),
+    object_codec: CodecLike | None = None,
 ) -> Steps[Array]:
     """Create an array of `shape` and `dtype`, or of `data` (array-like), which is then written.
 
@@ -68,18 +75,21 @@ def create_array(
         _warn_v1()
     chosen = array_config(config)
     keys = _separator_of(where, number) if chunk_key_encoding is None else chunk_key_encoding
-    cut = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys}
-    coded = {"filters": filters, "compressors": compressors, "serializer": serializer, "object_codec": object_codec}
-    rest = {"attributes": attributes, "dimension_names": dimension_names, "storage_transformers": storage_transformers}
+    codecs: dict[str, Any] = {"filters": filters, "compressors": compressors, "serializer": serializer}
+    cut: dict[str, Any] = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys, "order": order}
+    names: dict[str, Any] = {"attributes": attributes, "dimension_names": dimension_names}
+    coded = {**codecs, "object_codec": object_codec, "storage_transformers": storage_transformers}
     metadata = new_array_metadata(
-        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, order=order, **cut, **coded, **rest
+        shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, **cut, **coded, **names
     )
     layout = order or chosen.order
     values = data if write_data else None
     return (yield from _create_steps(where, here, metadata, chosen.options, overwrite, values, layout))
 
 
-def _data_shape_dtype(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]:
+def _data_shape_dtype(
+    data: npt.ArrayLike | None, shape: ShapeLike | None, dtype: DTypeLike | None
+) -> tuple[Any, Any, Any]:
     """Return `data` as an array-like (or ``None``), and shape and dtype of the new array. Raises `ValueError`."""
     if data is None:
         if shape is None or dtype is None:
@@ -87,8 +97,8 @@ def _data_shape_dtype(data: Any, shape: Any, dtype: Any) -> tuple[Any, Any, Any]
         return None, shape, dtype
     if shape is not None or dtype is not None:
         raise ValueError("give either data, or shape and dtype")
-    data = array_like(data)
-    return data, data.shape, data.dtype
+    source = array_like(data)
+    return source, source.shape, source.dtype
 
 
 def _separator_of(store: Store, zarr_format: int) -> str | None:
@@ -106,7 +116,7 @@ def _create_steps(
     metadata: ArrayMetadata,
     options: RuntimeOptions,
     overwrite: bool,
-    data: Any,
+    data: npt.ArrayLike | None,
     order: str | None,
 ) -> Steps[Array]:
     if overwrite and isinstance(data, Array):
@@ -131,36 +141,36 @@ def refuse_aliasing(source: Array, store: Store, path: str) -> None:
 
 @sans_io
 def create(
-    shape: Any = None,
-    chunks: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    chunks: ChunksLike = None,
+    dtype: DTypeLike | None = None,
     *,
-    compressor: Any = "auto",
-    fill_value: Any = DEFAULT,
+    compressor: CodecLike | None = "auto",
+    fill_value: object = DEFAULT,
     order: str | None = None,
-    store: Any = None,
-    synchronizer: Any = None,
+    store: StoreLike = None,
+    synchronizer: object = None,
     overwrite: bool = False,
     path: str | None = None,
-    chunk_store: Any = None,
-    filters: Any = None,
+    chunk_store: StoreLike = None,
+    filters: CodecsLike = None,
     cache_metadata: bool | None = None,
     cache_attrs: bool | None = None,
     read_only: bool | None = None,
-    object_codec: Any = None,
+    object_codec: CodecLike | None = None,
     dimension_separator: str | None = None,
     write_empty_chunks: bool | None = None,
     zarr_format: int | None = None,
-    meta_array: Any = None,
-    attributes: Mapping[str, Any] | None = None,
-    chunk_shape: Any = None,
-    chunk_key_encoding: Any = None,
-    codecs: Any = None,
-    dimension_names: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
-    config: Any = None,
+    meta_array: object = None,
+    attributes: Mapping[str, object] | None = None,
+    chunk_shape: ChunksLike = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+    codecs: Iterable[CodecLike] | None = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    config: ArrayConfigLike | None = None,
     mode: str | None = None,
-    data: Any = None,
+    data: npt.ArrayLike | None = None,
     **more: Any,
 ) -> Steps[Array]:
     """Create an array by the keywords of zarr-python's older ``create``, and those of `create_array`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tessarr.core.array import Array
@@ -13,10 +14,10 @@ def chunks_of(a: Array) -> Any:
     return a.chunks if a._metadata.chunk_grid.chunk_shape is not None else a._metadata.chunk_grid
 
 
-def like(a: Any, zarr_format: int | None, given: dict[str, Any]) -> dict[str, Any]:
+def like(a: object, zarr_format: int | None, given: Mapping[str, object]) -> dict[str, Any]:
     """Take keywords of `create` from an array-like, unless given. Codecs are taken within one format only."""
     source = array_like(a)
-    taken: dict[str, Any] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
+    taken: dict[str, object] = {"shape": source.shape, "dtype": source.dtype, "zarr_format": zarr_format}
     if isinstance(source, Array):
         number = zarr_format or source.zarr_format
         taken |= {"chunks": chunks_of(source), "fill_value": source.fill_value, "zarr_format": number}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,21 +12,21 @@ from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.fitting import fit_chain
-from tessarr.codecs.parse import codec_from
+from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
 from tessarr.common.warn import Diagnostic, report, warn
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.dtypes.parse import from_numpy, from_v2
+from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrUserWarning
 from tessarr.grids.base import ChunkGrid
-from tessarr.grids.guess import guess_shards, normalize_chunks
+from tessarr.grids.guess import ChunksLike, ShardsLike, guess_shards, normalize_chunks
 from tessarr.grids.regular import RegularGrid
-from tessarr.keys.base import ChunkKeyEncoding
+from tessarr.keys.base import ChunkKeyEncoding, ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.settings import config as settings
-from tessarr.types import JSONObject, Shape, ZarrFormat
+from tessarr.types import JSONObject, Shape, ShapeLike, ZarrFormat
 
 
 class Default:
@@ -40,7 +40,7 @@ DEFAULT = Default()
 """``fill_value=DEFAULT``: the data type's own default."""
 
 
-def array_like(data: Any) -> Any:
+def array_like(data: object) -> Any:
     """Return `data` if it has a shape and a dtype (it is then read box by box), otherwise convert it to a NumPy array."""
     return data if hasattr(data, "dtype") and hasattr(data, "shape") else np.asarray(data)
 
@@ -64,10 +64,13 @@ class ArrayConfig:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+ArrayConfigLike: TypeAlias = "ArrayConfig | Mapping[str, object]"
+"""What users give as ``config``."""
+
 _IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes")
 
 
-def array_config(given: Any, base: ArrayConfig | None = None, **legacy: Any) -> ArrayConfig:
+def array_config(given: Any, base: ArrayConfig | None = None, **legacy: object) -> ArrayConfig:
     """Make runtime options from an `ArrayConfig`, a dict, or ``None``; missing options come from `base` or the settings.
 
     Raises `TypeError` for an unknown option.
@@ -94,21 +97,21 @@ def array_config(given: Any, base: ArrayConfig | None = None, **legacy: Any) -> 
 
 def new_array_metadata(
     *,
-    shape: Any,
-    dtype: Any,
+    shape: ShapeLike,
+    dtype: DTypeLike,
     zarr_format: ZarrFormat = 3,
-    chunks: Any = "auto",
-    shards: Any = None,
-    filters: Any = "auto",
-    compressors: Any = "auto",
-    serializer: Any = "auto",
-    codecs: Iterable[Any] | None = None,
-    fill_value: Any = DEFAULT,
+    chunks: ChunksLike = "auto",
+    shards: ShardsLike = None,
+    filters: CodecsLike = "auto",
+    compressors: CodecsLike = "auto",
+    serializer: CodecLike | None = "auto",
+    codecs: Iterable[CodecLike] | None = None,
+    fill_value: object = DEFAULT,
     order: str | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    chunk_key_encoding: Any = None,
+    attributes: Mapping[str, object] | None = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
     dimension_names: Iterable[str | None] | None = None,
-    object_codec: Any = None,
+    object_codec: CodecLike | None = None,
     storage_transformers: Sequence[JSONObject] = (),
 ) -> ArrayMetadata:
     """Make the metadata of a new array. Arguments and errors are those of `tessarr.create_array`."""
@@ -150,10 +153,12 @@ def new_array_metadata(
     )
 
 
-def _data_type(dtype: Any, object_codec: Any, filters: Any, zarr_format: int) -> tuple[DataType, Any]:
+def _data_type(
+    dtype: DTypeLike, object_codec: CodecLike | None, filters: CodecsLike, zarr_format: int
+) -> tuple[DataType, Any]:
     """Resolve the data type and the filters; in v1 and v2 an object codec becomes the first filter."""
     if hasattr(dtype, "to_native_dtype") and not isinstance(dtype, DataType):
-        dtype = dtype.to_json(zarr_format=3)  # a data type of zarr-python
+        dtype = dtype.to_json(zarr_format=3)  # type: ignore[union-attr] # a data type of zarr-python
     if zarr_format == 3:
         return from_numpy(dtype).with_byteorder("="), filters
     codec_id, filters = _object_codec(object_codec, filters)
@@ -178,13 +183,13 @@ def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
 
 def _older_metadata(
     common: dict[str, Any],
-    chunks: Any,
-    shards: Any,
-    filters: Any,
-    compressors: Any,
-    codecs: Any,
+    chunks: ChunksLike,
+    shards: ShardsLike,
+    filters: CodecsLike,
+    compressors: CodecsLike,
+    codecs: Iterable[CodecLike] | None,
     order: str | None,
-    chunk_key_encoding: Any,
+    chunk_key_encoding: ChunkKeyEncodingLike | None,
     itemsize: int,
     transformers: Any,
 ) -> ArrayMetadata:
@@ -219,10 +224,10 @@ def _older_metadata(
     )
 
 
-def _shape(shape: Any) -> Shape:
+def _shape(shape: ShapeLike) -> Shape:
     items = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     for n in items:
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:  # type: ignore[redundant-expr] # unchecked
             raise BaseZarrError("invalid shape", expected="non-negative integers", got=repr(shape))
     return tuple(int(n) for n in items)
 
@@ -231,7 +236,7 @@ def _first_chunk(grid: ChunkGrid, shape: Shape) -> Shape:
     return tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in grid.axes(shape))
 
 
-def _grids(shape: Shape, chunks: Any, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
+def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
     """Resolve the chunk grid, and with shards the inner chunk shape."""
     grid = chunks if isinstance(chunks, ChunkGrid) else normalize_chunks(chunks, shape, itemsize)
     if shards is None or shards is False:
@@ -247,7 +252,7 @@ def _grids(shape: Shape, chunks: Any, shards: Any, itemsize: int) -> tuple[Chunk
     return shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize), inner
 
 
-def _shard_options(shards: Any) -> dict[str, Any]:
+def _shard_options(shards: ShardsLike) -> dict[str, Any]:
     if not isinstance(shards, Mapping):
         return {}
     unknown = shards.keys() - {"shape", "index_location", "index_codecs", "subchunk_write_order"}
@@ -256,24 +261,24 @@ def _shard_options(shards: Any) -> dict[str, Any]:
     return {name: value for name, value in shards.items() if name != "shape"}
 
 
-def _byteorder(dtype: Any) -> str | None:
+def _byteorder(dtype: DTypeLike) -> str | None:
     """Return the byte order of a dtype given with one: a v3 array stores elements in that order."""
     order = getattr(from_numpy_dtype(dtype), "byteorder", "=")
     return {">": "big", "<": "little"}.get(order)
 
 
-def from_numpy_dtype(dtype: Any) -> Any:
+def from_numpy_dtype(dtype: DTypeLike) -> Any:
     """Convert `dtype` to a NumPy dtype, or return ``None`` where NumPy has none."""
     if isinstance(dtype, DataType):
         return dtype.dtype
     try:
-        return np.dtype(dtype)
+        return np.dtype(dtype)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 
 
 def _chain(
-    data_type: DataType, filters: Any, serializer: Any, compressors: Any, endian: str | None
+    data_type: DataType, filters: CodecsLike, serializer: CodecLike | None, compressors: CodecsLike, endian: str | None
 ) -> tuple[Codec, ...]:
     before = [codec_from(f) for f in ([] if filters in ("auto", None) else _listed(filters))]
     misplaced = [c for c in before if not isinstance(c, ArrayToArray)]
@@ -300,7 +305,7 @@ def _chain(
     return (*before, codec_from(serializer), *after)
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
@@ -320,7 +325,7 @@ def default_serializer(data_type: DataType, endian: str | None = None) -> Codec:
     )
 
 
-def fill_from(data_type: DataType, value: Any, zarr_format: int) -> Scalar | None:
+def fill_from(data_type: DataType, value: object, zarr_format: int) -> Scalar | None:
     """Convert a fill value given by a user to a scalar of `data_type`."""
     if value is DEFAULT or (value is None and zarr_format == 3):
         return data_type.default_fill()
@@ -357,7 +362,7 @@ def _key_encoding(given: Any, default: str, ndim: int) -> ChunkKeyEncoding:
     return encoding
 
 
-def _parse_key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
+def _parse_key_encoding(given: object, default: str) -> ChunkKeyEncoding:
     from tessarr import registry
     from tessarr.codecs.parse import named_config
     from tessarr.errors import Problem
@@ -380,7 +385,7 @@ def _parse_key_encoding(given: Any, default: str) -> ChunkKeyEncoding:
     return implementation.from_json(parsed[1])  # type: ignore[no-any-return]
 
 
-def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
+def _object_codec(object_codec: CodecLike | None, filters: CodecsLike) -> tuple[str | None, Any]:
     """Return the id of the v2 object codec, and the filters with that codec in front."""
     from tessarr.codecs.numcodecs.table import OBJECT_CODECS
 
@@ -392,7 +397,7 @@ def _object_codec(object_codec: Any, filters: Any) -> tuple[str | None, Any]:
     return str(config["id"]), [config, *rest]
 
 
-def _is_text_for(object_codec: str | None, dtype: Any) -> bool:
+def _is_text_for(object_codec: str | None, dtype: DTypeLike) -> bool:
     """Whether a string or bytes dtype of fixed length is combined with the vlen filter: xarray passes such pairs.
 
     The array then holds strings of any length; no other implementation reads it with the fixed dtype in its document.
@@ -404,7 +409,7 @@ def _is_text_for(object_codec: str | None, dtype: Any) -> bool:
         return False
 
 
-def _v2_config(codec: Any) -> JSONObject:
+def _v2_config(codec: object) -> JSONObject:
     """Convert a v1 or v2 filter or compressor, as a user passes it, to its numcodecs configuration."""
     from tessarr.codecs.numcodecs import v2_config
     from tessarr.codecs.numcodecs.v2 import config_of_v3
@@ -422,7 +427,7 @@ def _v2_config(codec: Any) -> JSONObject:
     return dict(v2_config(codec))
 
 
-def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | None:
+def _v2_filters(filters: CodecsLike, data_type: DataType) -> tuple[JSONObject, ...] | None:
     given = [] if filters in ("auto", None) else _listed(filters)
     configs = [_v2_config(f) for f in given]
     needed = data_type.object_codec
@@ -432,7 +437,7 @@ def _v2_filters(filters: Any, data_type: DataType) -> tuple[JSONObject, ...] | N
     return tuple(configs) or None
 
 
-def _v2_compressor(compressors: Any, zarr_format: int) -> JSONObject | None:
+def _v2_compressor(compressors: CodecsLike, zarr_format: int) -> JSONObject | None:
     if isinstance(compressors, str) and compressors in ("auto", "default"):
         return (
             {"id": "zstd", "level": 0}

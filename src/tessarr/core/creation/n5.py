@@ -12,18 +12,20 @@ from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.array_to_bytes.n5_default import N5DefaultCodec
 from tessarr.codecs.base import Codec
-from tessarr.codecs.parse import codec_from
+from tessarr.codecs.parse import CodecLike, codec_from
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
 from tessarr.core.creation.arrays import create_array
 from tessarr.core.group import Group
 from tessarr.core.open import open
+from tessarr.dtypes.parse import DTypeLike
 from tessarr.metadata import n5
 from tessarr.metadata.n5 import AxisOrder
+from tessarr.stores.url import StoreLike
 from tessarr.stores.virtual.n5 import N5Store
 
 
-def _container(store: Any, axis_order: AxisOrder, mode: str, options: Mapping[str, Any] | None) -> N5Store:
+def _container(store: StoreLike, axis_order: AxisOrder, mode: str, options: Mapping[str, object] | None) -> N5Store:
     from tessarr.stores.path import StorePath
     from tessarr.stores.url import store_from
 
@@ -37,12 +39,12 @@ def _container(store: Any, axis_order: AxisOrder, mode: str, options: Mapping[st
 
 @sans_io
 def open_n5(
-    store: Any,
+    store: StoreLike,
     mode: str = "r",
     *,
     path: str | None = None,
     axis_order: AxisOrder = "C",
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Steps[Array | Group]:
     """Open an N5 container, or the group or dataset at `path` in it.
 
@@ -65,18 +67,18 @@ def open_n5(
 
 @sans_io
 def create_n5(
-    store: Any,
+    store: StoreLike,
     *,
     shape: Sequence[int],
     chunks: Sequence[int],
-    dtype: Any,
+    dtype: DTypeLike,
     path: str = "",
-    compressor: Any = "zstd",
+    compressor: CodecLike = "zstd",
     axis_order: AxisOrder = "C",
-    attributes: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, object] | None = None,
     dimension_names: Sequence[str] | None = None,
     overwrite: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Steps[Array]:
     """Create a dataset of an N5 container, with groups above it.
 

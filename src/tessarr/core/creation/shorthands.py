@@ -2,97 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
+from tessarr.core.creation.arguments import CreateOptions, FullOptions, LikeOptions, ShapedCreateOptions
 from tessarr.core.creation.arrays import create, create_array, refuse_aliasing
 from tessarr.core.creation.like import chunks_of, like
-from tessarr.core.creation.metadata import DEFAULT, array_like
+from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_like
 from tessarr.core.group import Group
 from tessarr.core.locate import locate
 from tessarr.core.open import create_group, open, open_array, open_group
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.stored.metadata_io import consolidate_steps
 from tessarr.core.tree import TreeView
+from tessarr.grids.guess import ChunksLike, ShardsLike
+from tessarr.keys.base import ChunkKeyEncodingLike
+from tessarr.stores.base import Store
+from tessarr.stores.url import StoreLike
+from tessarr.types import ShapeLike
 
 
-def array(data: Any, **kwargs: Any) -> Array:
+def array(data: npt.ArrayLike, **kwargs: Unpack[ShapedCreateOptions]) -> Array:
     """Create an array from `data`, with the keywords of `tessarr.create`."""
     if isinstance(data, Array):
         kwargs = {"zarr_format": data.zarr_format, "chunks": chunks_of(data), "fill_value": data.fill_value, **kwargs}
     return create(data=array_like(data), **kwargs)
 
 
-def empty(shape: Any, **kwargs: Any) -> Array:
+def empty(shape: ShapeLike, **kwargs: Unpack[CreateOptions]) -> Array:
     """Create an array without writing values; elements read as the default fill value."""
     return create(shape, **kwargs)
 
 
-def zeros(shape: Any, **kwargs: Any) -> Array:
+def zeros(shape: ShapeLike, **kwargs: Unpack[CreateOptions]) -> Array:
     """Create an array of zeros."""
-    return create(shape, **{"fill_value": 0, **kwargs})
+    kwargs.setdefault("fill_value", 0)
+    return create(shape, **kwargs)
 
 
-def ones(shape: Any, **kwargs: Any) -> Array:
+def ones(shape: ShapeLike, **kwargs: Unpack[CreateOptions]) -> Array:
     """Create an array of ones."""
-    return create(shape, **{"fill_value": 1, **kwargs})
+    kwargs.setdefault("fill_value", 1)
+    return create(shape, **kwargs)
 
 
-def full(shape: Any, fill_value: Any, **kwargs: Any) -> Array:
+def full(shape: ShapeLike, fill_value: object, **kwargs: Unpack[FullOptions]) -> Array:
     """Create an array of `fill_value`."""
     return create(shape, fill_value=fill_value, **kwargs)
 
 
-def empty_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def empty_like(a: object, *, zarr_format: int | None = None, **kwargs: Unpack[LikeOptions]) -> Array:
     """Create an array as `empty` does, with the shape, dtype, chunks and codecs of `a`."""
     return create(**like(a, zarr_format, kwargs))
 
 
-def zeros_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def zeros_like(a: object, *, zarr_format: int | None = None, **kwargs: Unpack[LikeOptions]) -> Array:
     """Create an array of zeros with the shape, dtype, chunks and codecs of `a`."""
     return create(**like(a, zarr_format, {"fill_value": 0, **kwargs}))
 
 
-def ones_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def ones_like(a: object, *, zarr_format: int | None = None, **kwargs: Unpack[LikeOptions]) -> Array:
     """Create an array of ones with the shape, dtype, chunks and codecs of `a`."""
     return create(**like(a, zarr_format, {"fill_value": 1, **kwargs}))
 
 
-def full_like(a: Any, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def full_like(a: object, *, zarr_format: int | None = None, **kwargs: Unpack[LikeOptions]) -> Array:
     """Create an array with the shape, dtype, chunks, codecs and, unless given, fill value of `a`."""
     return create(**like(a, zarr_format, kwargs))
 
 
-def open_like(a: Any, path: str, *, zarr_format: int | None = None, **kwargs: Any) -> Array:
+def open_like(a: object, path: str, *, zarr_format: int | None = None, **kwargs: object) -> Array:
     """Open the array at `path`, or create it with the shape, dtype, chunks and codecs of `a`."""
     return open_array(path=path, **{"mode": "a", **like(a, zarr_format, kwargs)})
 
 
 def from_array(
-    store: Any,
+    store: StoreLike,
     *,
-    data: Any,
+    data: npt.ArrayLike,
     write_data: bool = True,
     name: str | None = None,
-    chunks: Any = "keep",
-    shards: Any = "keep",
-    filters: Any = "keep",
-    compressors: Any = "keep",
-    serializer: Any = "keep",
-    fill_value: Any = DEFAULT,
+    chunks: ChunksLike = "keep",
+    shards: ShardsLike = "keep",
+    filters: CodecsLike = "keep",
+    compressors: CodecsLike = "keep",
+    serializer: CodecLike | None = "keep",
+    fill_value: object = DEFAULT,
     order: str | None = None,
     zarr_format: int | None = None,
-    attributes: Mapping[str, Any] | None = None,
-    chunk_key_encoding: Any = None,
-    dimension_names: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, object] | None = None,
+    chunk_key_encoding: ChunkKeyEncodingLike | None = None,
+    dimension_names: Iterable[str | None] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     overwrite: bool = False,
-    config: Any = None,
+    config: ArrayConfigLike | None = None,
 ) -> Array:
     """Create an array from another one, with the same chunks, shards and codecs unless given.
 
@@ -106,10 +116,14 @@ def from_array(
         where, here, _ = locate(store, name, None, storage_options)
         refuse_aliasing(source, where, here)
     kept = _kept(source, zarr_format)
-    codecs = {"filters": filters, "compressors": compressors, "serializer": serializer}
-    given = {"chunks": chunks, "shards": shards, **codecs}
+    codecs: dict[str, object] = {"filters": filters, "compressors": compressors, "serializer": serializer}
+    given: dict[str, Any] = {"chunks": chunks, "shards": shards, **codecs}
     given = {key: kept[key] if isinstance(value, str) and value == "keep" else value for key, value in given.items()}
-    rest = {"attributes": attributes, "dimension_names": dimension_names, "chunk_key_encoding": chunk_key_encoding}
+    rest: dict[str, Any] = {
+        "attributes": attributes,
+        "dimension_names": dimension_names,
+        "chunk_key_encoding": chunk_key_encoding,
+    }
     rest = {key: kept[key] if value is None else value for key, value in rest.items()}
     made = create_array(
         store,
@@ -130,8 +144,8 @@ def from_array(
     return made
 
 
-def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
-    kept: dict[str, Any] = {
+def _kept(source: object, zarr_format: int | None) -> dict[str, Any]:
+    kept: dict[str, object] = {
         "chunks": "auto",
         "shards": None,
         "filters": "auto",
@@ -171,13 +185,13 @@ def _kept(source: Any, zarr_format: int | None) -> dict[str, Any]:
 
 
 def save_array(
-    store: Any,
-    arr: Any,
+    store: StoreLike,
+    arr: npt.ArrayLike,
     *,
     zarr_version: int | None = None,
     zarr_format: int | None = None,
     path: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     **kwargs: Any,
 ) -> None:
     """Store an array-like as an array, replacing a node that exists there; a zip file is closed afterwards."""
@@ -188,12 +202,12 @@ def save_array(
 
 
 def save_group(
-    store: Any,
+    store: StoreLike,
     *args: Any,
     zarr_version: int | None = None,
     zarr_format: int | None = None,
     path: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     **kwargs: Any,
 ) -> None:
     """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name."""
@@ -207,12 +221,12 @@ def save_group(
 
 
 def save(
-    store: Any,
+    store: StoreLike,
     *args: Any,
     zarr_version: int | None = None,
     zarr_format: int | None = None,
     path: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     **kwargs: Any,
 ) -> None:
     """Store one array-like as an array (`save_array`), or several in a group (`save_group`)."""
@@ -227,12 +241,14 @@ def save(
         save_group(store, *args, **place, **kwargs)
 
 
-def _close_own(given: Any, store: Any) -> None:
+def _close_own(given: StoreLike, store: Store) -> None:
     if given is not store and not hasattr(given, "store"):
         store.close()
 
 
-def load(store: Any, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None) -> Any:
+def load(
+    store: StoreLike, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None
+) -> Any:
     """Read an array as a NumPy array, or a group as a dict of its members, nested like the hierarchy."""
     node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
     values = _load(node)
@@ -258,7 +274,7 @@ def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> Tree
 
 
 def create_hierarchy(
-    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+    *, store: StoreLike, nodes: Mapping[str, object], overwrite: bool = False
 ) -> Iterator[tuple[str, Array | Group]]:
     """Create nodes from their metadata: path → `ArrayMetadata`, `GroupMetadata` or a document (v2: with ``attributes``).
 
@@ -273,7 +289,7 @@ def create_hierarchy(
 
 @sans_io
 def consolidate_metadata(
-    store: Any, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
+    store: StoreLike, path: str | None = None, zarr_format: int | None = None, metadata_key: str = ".zmetadata"
 ) -> Steps[Group]:
     """Write the metadata of all nodes below a group into one document. Returns the group opened with that metadata.
 
@@ -286,7 +302,7 @@ def consolidate_metadata(
 
 
 async def create_hierarchy_async(
-    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+    *, store: StoreLike, nodes: Mapping[str, object], overwrite: bool = False
 ) -> list[tuple[str, Array | Group]]:
     """Create all nodes as `create_hierarchy` does, and list ``(path, node)``."""
     return await async_variant(lambda: list(create_hierarchy(store=store, nodes=nodes, overwrite=overwrite)))()

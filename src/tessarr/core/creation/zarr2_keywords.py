@@ -61,7 +61,7 @@ def view(array: Array, changes: Mapping[str, Any], read_only: bool | None) -> Ar
     return made
 
 
-def set_fill_value(array: Array, value: Any) -> None:
+def set_fill_value(array: Array, value: object) -> None:
     """Replace the stored fill value, as which elements never written are read. Raises `ReadOnlyError`."""
     from tessarr.core.asynchronous.sans_io import run_steps
     from tessarr.core.creation.metadata import fill_from
@@ -96,20 +96,20 @@ _KNOWN = frozenset(
 )
 
 
-def check_keywords(given: Mapping[str, Any]) -> None:
+def check_keywords(given: Mapping[str, object]) -> None:
     """Raise `TypeError` for a keyword that `create` does not have, also where nothing is created."""
     unknown = given.keys() - _KNOWN - {*_NO_EFFECT}
     if unknown:
         raise TypeError(f"unknown keywords {sorted(unknown)}")
 
 
-def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def creation_arguments(zarr_format: int, given: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the keywords of `create` into keywords of `new_array_metadata` and runtime options.
 
     Raises `TypeError` for an unknown keyword.
     """
     rest = {name: value for name, value in given.items() if name not in _NO_EFFECT}
-    runtime: dict[str, Any] = {
+    runtime: dict[str, object] = {
         name: rest.pop(name) for name in ("write_empty_chunks", "read_missing_chunks") if name in rest
     }
     chunks = rest.pop("chunk_shape", None)
@@ -118,7 +118,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     chunks = "auto" if chunks is None or chunks is True else chunks
     separator = rest.pop("dimension_separator", None)
     encoding = rest.pop("chunk_key_encoding", None)
-    arguments: dict[str, Any] = {
+    arguments: dict[str, object] = {
         "chunks": chunks,
         "chunk_key_encoding": encoding if encoding is not None else separator,
         "compressors": _compressors(rest),
@@ -145,7 +145,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, Any]) -> tuple[dict
     return arguments, runtime
 
 
-def _compressors(rest: dict[str, Any]) -> Any:
+def _compressors(rest: dict[str, object]) -> Any:
     """Merge ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts`` into one value."""
     given = rest.pop("compressors", "auto")
     single = rest.pop("compressor", "auto")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
+from tessarr.codecs.parse import CodecLike, CodecsLike
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
+from tessarr.core.creation.arguments import RequireOptions
 from tessarr.core.creation.arrays import create, create_array
-from tessarr.core.creation.metadata import DEFAULT
+from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike
 from tessarr.core.group_parts.members import Members
-from tessarr.dtypes.parse import from_numpy
+from tessarr.dtypes.parse import DTypeLike, from_numpy
 from tessarr.errors import ContainsGroupError
+from tessarr.grids.guess import ChunksLike, ShardsLike
+from tessarr.keys.base import ChunkKeyEncodingLike
+from tessarr.types import JSONObject, ShapeLike
 
 
 class ArrayCreation(Members):
@@ -24,27 +30,27 @@ class ArrayCreation(Members):
         self,
         name: str,
         *,
-        shape: Any = None,
-        dtype: Any = None,
-        data: Any = None,
-        chunks: Any = "auto",
-        shards: Any = None,
-        filters: Any = "auto",
-        compressors: Any = "auto",
-        compressor: Any = "auto",
-        serializer: Any = "auto",
-        fill_value: Any = DEFAULT,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        data: npt.ArrayLike | None = None,
+        chunks: ChunksLike = "auto",
+        shards: ShardsLike = None,
+        filters: CodecsLike = "auto",
+        compressors: CodecsLike = "auto",
+        compressor: CodecLike | None = "auto",
+        serializer: CodecLike | None = "auto",
+        fill_value: object = DEFAULT,
         order: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        chunk_key_encoding: Any = None,
+        attributes: Mapping[str, object] | None = None,
+        chunk_key_encoding: ChunkKeyEncodingLike | None = None,
         dimension_names: Iterable[str | None] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         overwrite: bool = False,
-        config: Any = None,
+        config: ArrayConfigLike | None = None,
         write_data: bool = True,
         zarr_format: int | None = None,
-        storage_transformers: Any = (),
-        object_codec: Any = None,
+        storage_transformers: Sequence[JSONObject] = (),
+        object_codec: CodecLike | None = None,
     ) -> Steps[Array]:
         """Create an array below this group; the keywords are those of `tessarr.create_array`, and v2's `compressor`."""
         self._will_change()
@@ -83,27 +89,27 @@ class ArrayCreation(Members):
         self,
         name: str,
         *,
-        shape: Any = None,
-        dtype: Any = None,
-        data: Any = None,
-        chunks: Any = "auto",
-        shards: Any = None,
-        filters: Any = "auto",
-        compressors: Any = "auto",
-        compressor: Any = "auto",
-        serializer: Any = "auto",
-        fill_value: Any = DEFAULT,
+        shape: ShapeLike | None = None,
+        dtype: DTypeLike | None = None,
+        data: npt.ArrayLike | None = None,
+        chunks: ChunksLike = "auto",
+        shards: ShardsLike = None,
+        filters: CodecsLike = "auto",
+        compressors: CodecsLike = "auto",
+        compressor: CodecLike | None = "auto",
+        serializer: CodecLike | None = "auto",
+        fill_value: object = DEFAULT,
         order: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        chunk_key_encoding: Any = None,
+        attributes: Mapping[str, object] | None = None,
+        chunk_key_encoding: ChunkKeyEncodingLike | None = None,
         dimension_names: Iterable[str | None] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         overwrite: bool = False,
-        config: Any = None,
+        config: ArrayConfigLike | None = None,
         write_data: bool = True,
         zarr_format: int | None = None,
-        storage_transformers: Any = (),
-        object_codec: Any = None,
+        storage_transformers: Sequence[JSONObject] = (),
+        object_codec: CodecLike | None = None,
         **kwargs: Any,
     ) -> Steps[Array]:
         """Create an array below this group, with the keywords and defaults of `tessarr.create`."""
@@ -138,7 +144,14 @@ class ArrayCreation(Members):
 
     @sans_io
     def require_array(
-        self, name: str, *, shape: Any, dtype: Any = None, exact: bool = False, config: Any = None, **kwargs: Any
+        self,
+        name: str,
+        *,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        exact: bool = False,
+        config: ArrayConfigLike | None = None,
+        **kwargs: Unpack[RequireOptions],
     ) -> Steps[Array]:
         """Open the array `name`, creating it if it is missing.
 
@@ -151,7 +164,7 @@ class ArrayCreation(Members):
             return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))
         if not isinstance(found, Array):
             raise ContainsGroupError("a group exists here", store=self._store.url, path=f"/{self._join(name)}")
-        wanted = (shape,) if isinstance(shape, int) else tuple(shape)
+        wanted = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         if found.shape != wanted:
             raise TypeError(f"array {found.name} has shape {found.shape}, not {wanted}")
         if dtype is not None and not _serves(found, dtype, exact):
@@ -159,7 +172,7 @@ class ArrayCreation(Members):
         return found if config is None else found.with_config(config)
 
     @sans_io
-    def __setitem__(self, name: str, value: Any) -> Steps[None]:
+    def __setitem__(self, name: str, value: npt.ArrayLike) -> Steps[None]:
         """Store an array-like as the array `name`, replacing a member of that name."""
         yield from steps_of(ArrayCreation.create_array)(self, name, data=value, overwrite=True)
 
@@ -169,7 +182,7 @@ class ArrayCreation(Members):
     require_array_async = async_variant(require_array)
 
 
-def _serves(found: Array, dtype: Any, exact: bool) -> bool:
+def _serves(found: Array, dtype: DTypeLike, exact: bool) -> bool:
     data_type = from_numpy(dtype)
     wanted = data_type.with_byteorder("=").dtype
     if exact or wanted.kind in "OT" or found.dtype.kind in "OT":
@@ -177,7 +190,7 @@ def _serves(found: Array, dtype: Any, exact: bool) -> bool:
     return np.can_cast(found.dtype, wanted)
 
 
-def fits(dtype: Any, found: Array) -> bool:
+def fits(dtype: DTypeLike, found: Array) -> bool:
     """Whether `found` can hold elements of `dtype` safely."""
     given = from_numpy(dtype).with_byteorder("=").dtype
     if given.kind in "OT" or found.dtype.kind in "OT":

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+
+import numpy.typing as npt
 
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import async_variant
+from tessarr.core.creation.arguments import (
+    DatasetOptions,
+    FilledOptions,
+    MemberOptions,
+    RequireDatasetOptions,
+    ShapedOptions,
+)
 from tessarr.core.creation.like import like
 from tessarr.core.group_parts.array_creation import ArrayCreation, fits
 from tessarr.core.info import group_info
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.tree import TreeView
+from tessarr.dtypes.parse import DTypeLike
+from tessarr.types import ShapeLike
 
 if TYPE_CHECKING:
     from tessarr.core.group import Group
@@ -91,48 +102,50 @@ class GroupMethods(ArrayCreation):
         """Create several groups."""
         return tuple(self.create_group(name, overwrite=overwrite) for name in names)
 
-    def create_hierarchy(self, nodes: Mapping[str, Any], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
+    def create_hierarchy(self, nodes: Mapping[str, object], *, overwrite: bool = False) -> Iterator[tuple[str, Any]]:
         """Create nodes from their metadata, by path below this group; see `tessarr.create_hierarchy`."""
         for path, whole, metadata in create_nodes(self._store, self._path, nodes, overwrite=overwrite):
             yield path, self._group._of(self._store, whole, metadata)
 
-    def array(self, name: str, data: Any = None, **kwargs: Any) -> Array:
+    def array(self, name: str, data: npt.ArrayLike | None = None, **kwargs: Unpack[ShapedOptions]) -> Array:
         """Create an array from `data`, with the keywords of `tessarr.create`."""
         return self.create(name, data=data, **kwargs)
 
-    def empty(self, name: str, shape: Any, **kwargs: Any) -> Array:
+    def empty(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array without writing values; elements read as 0."""
         return self.create(name, shape=shape, **kwargs)
 
-    def zeros(self, name: str, shape: Any, **kwargs: Any) -> Array:
+    def zeros(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of zeros."""
-        return self.create(name, shape=shape, **{"fill_value": 0, **kwargs})
+        kwargs.setdefault("fill_value", 0)
+        return self.create(name, shape=shape, **kwargs)
 
-    def ones(self, name: str, shape: Any, **kwargs: Any) -> Array:
+    def ones(self, name: str, shape: ShapeLike, **kwargs: Unpack[FilledOptions]) -> Array:
         """Create an array of ones."""
-        return self.create(name, shape=shape, **{"fill_value": 1, **kwargs})
+        kwargs.setdefault("fill_value", 1)
+        return self.create(name, shape=shape, **kwargs)
 
-    def full(self, name: str, fill_value: Any, *, shape: Any, **kwargs: Any) -> Array:
+    def full(self, name: str, fill_value: object, *, shape: ShapeLike, **kwargs: Unpack[MemberOptions]) -> Array:
         """Create an array of `fill_value`."""
         return self.create(name, shape=shape, fill_value=fill_value, **kwargs)
 
-    def empty_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+    def empty_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> Array:
         """Create an array with the shape, chunks and dtype of `data`."""
         return self.create(name, **self._like(data, kwargs))
 
-    def zeros_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+    def zeros_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> Array:
         """Create an array of zeros with the shape, chunks and dtype of `data`."""
         return self.create(name, **self._like(data, {"fill_value": 0, **kwargs}))
 
-    def ones_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+    def ones_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> Array:
         """Create an array of ones with the shape, chunks and dtype of `data`."""
         return self.create(name, **self._like(data, {"fill_value": 1, **kwargs}))
 
-    def full_like(self, name: str, data: Any, **kwargs: Any) -> Array:
+    def full_like(self, name: str, data: object, **kwargs: Unpack[ShapedOptions]) -> Array:
         """Create an array of one value with the shape, chunks and dtype of `data`."""
         return self.create(name, **self._like(data, kwargs))
 
-    def _like(self, data: Any, given: dict[str, Any]) -> dict[str, Any]:
+    def _like(self, data: object, given: Mapping[str, object]) -> dict[str, Any]:
         """Take keywords of `create` from an array-like, unless given; the format is the group's."""
         return like(data, self.zarr_format, given)
 
@@ -142,11 +155,18 @@ class GroupMethods(ArrayCreation):
         """Return the lines of `Group.info` as ``(label, value)`` pairs."""
         return group_info(self).items
 
-    def create_dataset(self, name: str, **kwargs: Any) -> Array:
+    def create_dataset(self, name: str, **kwargs: Unpack[DatasetOptions]) -> Array:
         """Create an array as `create` does, under the name of h5py and zarr-python 2."""
         return self.create(name, **kwargs)
 
-    def require_dataset(self, name: str, shape: Any, dtype: Any = None, exact: bool = False, **kwargs: Any) -> Array:
+    def require_dataset(
+        self,
+        name: str,
+        shape: ShapeLike,
+        dtype: DTypeLike | None = None,
+        exact: bool = False,
+        **kwargs: Unpack[RequireDatasetOptions],
+    ) -> Array:
         """Open or create an array as h5py and zarr-python 2 do: the existing array must be able to hold `dtype` safely."""
         given = dtype if exact else None
         found = self.require_array(name, shape=shape, dtype=dtype if name not in self else given, exact=exact, **kwargs)
@@ -184,17 +204,17 @@ class GroupMethods(ArrayCreation):
         for name in [*self]:
             del self[name]
 
-    def visitkeys(self, func: Callable[[str], Any]) -> Any:
+    def visitkeys(self, func: Callable[[str], object]) -> Any:
         """Call ``func(path)`` for every node below until it returns something other than ``None``."""
         return self.visititems(lambda path, _: func(path))
 
     visit = visitkeys
 
-    def visitvalues(self, func: Callable[[Any], Any]) -> Any:
+    def visitvalues(self, func: Callable[[Array | Group], object]) -> Any:
         """Call ``func(node)`` for every node below until it returns something other than ``None``."""
         return self.visititems(lambda _, node: func(node))
 
-    def visititems(self, func: Callable[[str, Any], Any]) -> Any:
+    def visititems(self, func: Callable[[str, Array | Group], object]) -> Any:
         """Call ``func(path, node)`` for every node below until it returns something other than ``None``."""
         for path, node in sorted(self.members(None), key=lambda item: item[0]):
             result = func(path, node)

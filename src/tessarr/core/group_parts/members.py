@@ -251,7 +251,7 @@ class Members(Node):
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=None), object()
 
     @sans_io
-    def update_attributes(self, new_attributes: dict[str, Any]) -> Steps[Self]:
+    def update_attributes(self, new_attributes: Mapping[str, object]) -> Steps[Self]:
         """Set several attributes in one write. Returns the group."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
         return self

@@ -17,7 +17,7 @@ from tessarr.stores.path import ancestors, join, prefix_of
 
 
 def create_nodes(
-    store: Store, here: str, nodes: Mapping[str, Any], *, overwrite: bool = False
+    store: Store, here: str, nodes: Mapping[str, object], *, overwrite: bool = False
 ) -> Iterator[tuple[str, str, NodeMetadata]]:
     """Create nodes below `here`, and missing groups above these nodes, parents before children.
 

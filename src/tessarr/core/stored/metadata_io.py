@@ -40,7 +40,7 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import ancestors, check_node_name, prefix_of
 from tessarr.stores.protocols import Remote
-from tessarr.types import Buffer, ZarrFormat
+from tessarr.types import JSON, Buffer, ZarrFormat
 
 NodeMetadata: TypeAlias = ArrayMetadata | GroupMetadata
 Kind: TypeAlias = type[ArrayMetadata] | type[GroupMetadata]
@@ -402,12 +402,12 @@ def change_attributes_steps(
     return metadata.with_attributes(new)
 
 
-def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> None:
+def change_document(store: Store, path: str, metadata: ArrayMetadata, changes: Mapping[str, JSON]) -> None:
     """Replace some members of an array's stored document; all others stay unchanged."""
     run_steps(change_document_steps(store, path, metadata, changes))
 
 
-def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: dict[str, Any]) -> Steps[None]:
+def change_document_steps(store: Store, path: str, metadata: ArrayMetadata, changes: Mapping[str, JSON]) -> Steps[None]:
     """Replace some members of an array's stored document, as `change_document` does."""
     yield from rewrite_document_steps(store, path, metadata, lambda document: {**document, **changes})
 
@@ -468,7 +468,7 @@ def _change_steps(
     yield from follow_change_steps(store, path, holding(places, answers))
 
 
-def consolidate(store: Store, path: str, zarr_format: Any = None, metadata_key: str = V2_KEY) -> None:
+def consolidate(store: Store, path: str, zarr_format: object = None, metadata_key: str = V2_KEY) -> None:
     """Write the stored documents of all nodes below the group at `path` into one document.
 
     Raises `GroupNotFoundError` when there is no group, `UnsupportedOperationError` when the store cannot list.

@@ -18,13 +18,14 @@ from tessarr.model.node import GroupSpec, Spec
 from tessarr.model.stored import from_block, own_spec, serialise
 from tessarr.model.valid import require_valid
 from tessarr.stores.base import Store
+from tessarr.stores.url import StoreLike
 from tessarr.types import ZarrFormat
 
 _NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs")
 
 
 def from_store(
-    store: Any,
+    store: StoreLike,
     path: str = "",
     *,
     zarr_format: ZarrFormat | None = None,
@@ -98,7 +99,7 @@ def _mixed(path: str, other: int, zarr_format: int, *, strict: bool) -> None:
 
 def to_store(
     spec: Spec,
-    store: Any,
+    store: StoreLike,
     path: str = "",
     *,
     overwrite: bool = False,
@@ -124,6 +125,6 @@ def to_store(
         _close(place, store)
 
 
-def _located(store: Any, path: str, mode: str) -> tuple[Store, str]:
+def _located(store: StoreLike, path: str, mode: str) -> tuple[Store, str]:
     place, path, _ = locate(store, path, mode)
     return place, path

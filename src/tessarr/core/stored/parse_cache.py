@@ -71,7 +71,7 @@ def _own(metadata: ArrayMetadata) -> ArrayMetadata:
     return metadata.with_(compressor=compressor, filters=filters, extra=extra)
 
 
-def _key(zarr_format: ZarrFormat, document: Any) -> _Key | None:
+def _key(zarr_format: ZarrFormat, document: object) -> _Key | None:
     if not isinstance(document, Mapping) or registry.is_extended():
         return None
     rest = {

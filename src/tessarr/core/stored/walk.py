@@ -17,7 +17,7 @@ from tessarr.metadata import consolidated, formats
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import is_reserved_name, prefix_of
 from tessarr.stores.protocols import List
-from tessarr.types import Buffer, ZarrFormat
+from tessarr.types import JSON, Buffer, ZarrFormat
 
 NAMES = ("zarr.json", ".zarray", ".zgroup", ".zattrs", consolidated.V2_KEY, "meta", "attrs")
 _V1_NAMES = formats.KEYS[1].all
@@ -180,7 +180,7 @@ def block_of(entry: Entry) -> consolidated.Consolidated | None:
     return consolidated.parse_v2(entry.json(consolidated.V2_KEY)) if consolidated.V2_KEY in entry.values else None
 
 
-def check_answers(store: Store, answers: Sequence[Any], wanted: int) -> None:
+def check_answers(store: Store, answers: Sequence[JSON], wanted: int) -> None:
     """Raise `StoreError` unless `fetch` returned a response to each request."""
     if len(answers) != wanted:
         raise StoreError(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def _move_into_place(target: Target, part: Part, out: Target, chain: BoundChain)
     out[part.out_sel] = target
 
 
-def _view(out: Target, out_sel: Any) -> Target | None:
+def _view(out: Target, out_sel: object) -> Target | None:
     """The part of `out` as a view, or ``None`` where index arrays make that impossible."""
     dims = out_sel if isinstance(out_sel, tuple) else (out_sel,)
     return out[(*dims, ...)] if all(isinstance(d, slice) for d in dims) else None

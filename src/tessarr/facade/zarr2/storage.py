@@ -18,6 +18,7 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.base import Store as BaseStore
 from tessarr.stores.path import prefix_of
+from tessarr.stores.url import StoreLike
 
 __all__ = [*_ours.__all__, "BaseStore", "init_store"]
 
@@ -48,19 +49,19 @@ def init_group(store: Any, overwrite: bool = False, path: str | None = None, **k
     create_group(store, path=path, overwrite=overwrite, zarr_format=kwargs.get("zarr_format"))
 
 
-def contains_array(store: Any, path: str | None = None) -> bool:
+def contains_array(store: StoreLike, path: str | None = None) -> bool:
     """Whether an array is at `path`."""
     where, here, _ = locate(store, path, None)
     return isinstance(metadata_io.read_node(where, here), ArrayMetadata)
 
 
-def contains_group(store: Any, path: str | None = None, explicit_only: bool = True) -> bool:  # noqa: ARG001 - theirs
+def contains_group(store: StoreLike, path: str | None = None, explicit_only: bool = True) -> bool:  # noqa: ARG001 - theirs
     """Whether a group is at `path`."""
     where, here, _ = locate(store, path, None)
     return isinstance(metadata_io.read_node(where, here), GroupMetadata)
 
 
-def listdir(store: Any, path: str | None = None) -> list[str]:
+def listdir(store: StoreLike, path: str | None = None) -> list[str]:
     """List the names of the direct children (keys and prefixes) of `path`, sorted."""
     where, here, _ = locate(store, path, None)
     prefix = prefix_of(here)
@@ -68,7 +69,7 @@ def listdir(store: Any, path: str | None = None) -> list[str]:
     return sorted([key[len(prefix) :] for key in listing.keys] + [name[len(prefix) : -1] for name in listing.prefixes])
 
 
-def rmdir(store: Any, path: str | None = None) -> None:
+def rmdir(store: StoreLike, path: str | None = None) -> None:
     """Remove every key under `path`."""
     where, here, _ = locate(store, path, None)
     where.delete_prefix(prefix_of(here))
@@ -76,7 +77,7 @@ def rmdir(store: Any, path: str | None = None) -> None:
         run_steps(follow_change_steps(where, here, replaced=True))
 
 
-def rename(store: Any, src_path: str, dst_path: str) -> None:
+def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
     """Move a node to another path."""
     where, src, _ = locate(store, src_path, None)
     move_node(where, src, locate(store, dst_path, None)[1])
@@ -88,7 +89,7 @@ def getsize(store: Any, path: str | None = None) -> int:
     return where.getsize_prefix(prefix_of(here))
 
 
-def migrate_1to2(store: Any) -> None:
+def migrate_1to2(store: StoreLike) -> None:
     """Turn the v1 array in a store into a v2 array, in place: documents are rewritten, chunks stay unchanged."""
     from tessarr.core.open import open_array
     from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY

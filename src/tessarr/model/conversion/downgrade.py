@@ -17,8 +17,6 @@ some have names, storage transformers, and (unless `rekey`) chunk keys other tha
 
 from __future__ import annotations
 
-from typing import Any
-
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
 from tessarr.codecs.base import BytesToBytes, Codec
@@ -29,7 +27,7 @@ from tessarr.keys.v2 import V2KeyEncoding
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.group import GroupMetadata
 from tessarr.model.conversion.upgrade import DIMENSIONS, Converted, reparsed
-from tessarr.types import JSONObject
+from tessarr.types import JSON, JSONObject
 
 _WHAT = "the array cannot be expressed in Zarr v2"
 
@@ -149,7 +147,7 @@ def _check_filter_order(filters: list[JSONObject], endian: str | None, problems:
     from tessarr.model.conversion.upgrade import _order
 
     for config in filters:
-        stated: Any = config.get("astype") or config.get("dtype")
+        stated: JSON = config.get("astype") or config.get("dtype")
         if endian is not None and isinstance(stated, str):
             import numpy as np
 

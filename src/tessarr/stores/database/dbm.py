@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ class DBMStore(ConditionalStore):
         del state["_guard"]
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._guard = threading.RLock()
 
@@ -164,6 +164,6 @@ class DBMStore(ConditionalStore):
         return (key for key in map(bytes.decode, names) if key.startswith(prefix))
 
 
-def _flush(file: Any) -> None:
+def _flush(file: object) -> None:
     if hasattr(file, "sync"):
         file.sync()

@@ -48,7 +48,7 @@ class RedisStore(DatabaseStore):
         database, _, prefix = parts.path.lstrip("/").partition("/")
         if database and not database.isdigit():
             database, prefix = "", parts.path.lstrip("/")
-        found: dict[str, Any] = {"host": parts.hostname or "localhost", "port": parts.port or 6379}
+        found: dict[str, object] = {"host": parts.hostname or "localhost", "port": parts.port or 6379}
         found |= {"db": int(database or 0), "ssl": parts.scheme == "rediss"}
         found |= {"username": parts.username, "password": parts.password}
         kept = {name: value for name, value in found.items() if value not in (None, False)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr.errors import StoreError
@@ -54,7 +54,7 @@ class DatabaseStore(FetchingStore, ConditionalStore):
 
         return {**self.__dict__, "_made": None, "_options": remember_secrets(self.url, self._options)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         from tessarr.stores.remote.credentials import recall_secrets
 
         self.__dict__.update(state)

@@ -85,7 +85,7 @@ class SQLiteStore(ConditionalStore):
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "read_only": self.read_only, "_options": self._options}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._local = threading.local()
         self._open = weakref.WeakSet()
@@ -142,7 +142,7 @@ class SQLiteStore(ConditionalStore):
         except sqlite3.Error as error:
             raise StoreError("SQLite failed", store=self.url, key=key or None, got=str(error)) from error
 
-    def _rows(self, statement: str, *values: Any) -> list[Any]:
+    def _rows(self, statement: str, *values: object) -> list[Any]:
         try:
             return self._connection().execute(statement, values).fetchall()
         except sqlite3.Error as error:

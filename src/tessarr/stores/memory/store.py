@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from tessarr.common.segments import flat
@@ -87,7 +87,7 @@ class MemoryStore(ConditionalStore):
             items = [*self._map.items()]
         return {"_map": {key: bytes(byte_view(value)) for key, value in items}, "read_only": self.read_only}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._versions = _versions_of(self._identity)
 

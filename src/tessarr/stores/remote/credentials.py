@@ -135,11 +135,11 @@ def build(recipe: Recipe, place: str) -> Any:
     return shared_client(recipe.kind, recipe.url, {**recipe._asdict(), **secrets}, lambda: _built(recipe, secrets))
 
 
-def _built(recipe: Recipe, secrets: dict[str, dict[str, Any]]) -> Any:
+def _built(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> Any:
     from tessarr.stores.remote.open import obstore_stores
 
     stores = obstore_stores()
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "client_options": {**recipe.client_options, **secrets["client_options"]},
         "retry_config": recipe.retry_config,
     }
@@ -203,12 +203,12 @@ def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in options.items() if name != "secrets"}, **found}
 
 
-def public_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def public_options(options: Mapping[str, object]) -> dict[str, Any]:
     """`options` without those that can hold a credential, at any depth."""
     return {name: _public(value) for name, value in options.items() if not _is_withheld(str(name), value)}
 
 
-def without_secrets(text: str, options: Mapping[str, Any]) -> str:
+def without_secrets(text: str, options: Mapping[str, object]) -> str:
     """`text`, in which a client speaks of `options`, without the values of those that can hold a credential."""
     for name, value in options.items():
         if _is_withheld(str(name), value):
@@ -231,7 +231,7 @@ _WHOLE = ("fo",)
 _TELLING = re.compile(r"(?i)key|secret|token|pass|sas|credential|auth|header|signature|cookie|user|account")
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -242,7 +242,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _public(value: Any) -> Any:
+def _public(value: object) -> Any:
     if isinstance(value, Mapping):
         return public_options(value)
     if isinstance(value, list | tuple):
@@ -250,7 +250,7 @@ def _public(value: Any) -> Any:
     return value
 
 
-def _secret_names(options: Mapping[str, Any]) -> Iterator[str]:
+def _secret_names(options: Mapping[str, object]) -> Iterator[str]:
     """The names of what `public_options` leaves out."""
     for name, value in options.items():
         if _is_withheld(str(name), value):

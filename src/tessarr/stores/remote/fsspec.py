@@ -76,7 +76,7 @@ class FsspecStore(NetworkStore):
 
     @classmethod
     def from_url(
-        cls, url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
+        cls, url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False
     ) -> FsspecStore:
         """The store at `url`; `storage_options` are the filesystem's."""
         try:
@@ -298,7 +298,7 @@ class FsspecStore(NetworkStore):
         return name.lstrip("/").removeprefix(root).strip("/") if root else name.strip("/")
 
 
-def _version(info: Mapping[str, Any]) -> Version | None:
+def _version(info: Mapping[str, object]) -> Version | None:
     for name in ("ETag", "etag", "generation", "mtime", "created"):
         if info.get(name):
             return f"{info[name]}:{info.get('size')}"

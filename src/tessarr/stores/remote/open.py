@@ -48,7 +48,7 @@ _FSSPEC_NAMES = {
 }
 
 
-def open_url(url: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False) -> Store:
+def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False) -> Store:
     """The store at `url`. Nothing is requested yet.
 
     Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.

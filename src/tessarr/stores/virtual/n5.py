@@ -212,5 +212,5 @@ class N5FSStore(N5Store):
     """`N5Store` under zarr-python 2's name for containers that fsspec opens."""
 
 
-def _dump(document: Any) -> bytes:
+def _dump(document: object) -> bytes:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -33,7 +33,7 @@ from tessarr.stores.fetch_methods import FetchingStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run_side_by_side
 from tessarr.stores.remote.retry import scrub_url
-from tessarr.types import Buffer, ByteRange
+from tessarr.types import JSON, Buffer, ByteRange
 
 _List: TypeAlias = list
 
@@ -109,7 +109,7 @@ class ParquetReferences:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_records": {}, "_guard": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, JSON]) -> None:
         self.__dict__.update(state)
         self._guard = threading.Lock()
 
@@ -259,7 +259,7 @@ class ReferenceStore(FetchingStore):
 
         return {**self.__dict__, "_stores": {}, "_options": remember_secrets(self._url, self._options)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, JSON]) -> None:
         from tessarr.stores.remote.credentials import recall_secrets
 
         self.__dict__.update(state)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr.errors import StoreError, TessarrError
+from tessarr.types import JSON
 
 _PLACE = re.compile(r"\{\{(.*?)\}\}")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -32,7 +33,7 @@ _MOST = 10_000_000
 """Generated references; more is a mistake or an attack."""
 
 
-def expand_references(document: Mapping[str, Any]) -> dict[str, Any]:
+def expand_references(document: Mapping[str, JSON]) -> dict[str, Any]:
     """The map of keys to references in `document`, of version 0 or 1, with nothing left to expand.
 
     Raises `StoreError` for a document that is not a map of references.
@@ -57,7 +58,7 @@ def _expanded(document: Mapping[str, Any]) -> dict[str, Any]:
     return refs
 
 
-def _expand(value: Any, names: Mapping[str, Any]) -> Any:
+def _expand(value: Any, names: Mapping[str, object]) -> Any:
     if isinstance(value, list) and value and isinstance(value[0], str) and "{{" in value[0]:
         return [fill(value[0], names), *value[1:]]
     if isinstance(value, str) and value.startswith("{{") and not value.startswith("base64:"):
@@ -101,7 +102,7 @@ def _value_of(expression: str, names: Mapping[str, Any]) -> Any:
     return _evaluate(tree, names, expression)
 
 
-def _evaluate(node: ast.expr, names: Mapping[str, Any], expression: str) -> Any:
+def _evaluate(node: ast.expr, names: Mapping[str, JSON], expression: str) -> Any:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | str):
         return node.value
     if isinstance(node, ast.Name) and node.id in names:

@@ -14,7 +14,7 @@ Source: `zarr.abc.store.Store` of zarr-python 3.0 to 3.4.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedOperationError
@@ -23,7 +23,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import only_if
-from tessarr.types import Buffer, ByteRange
+from tessarr.types import JSON, Buffer, ByteRange
 
 T = TypeVar("T")
 _List: TypeAlias = list
@@ -67,7 +67,7 @@ class ZarrPythonStore(Store):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "store": _without_credentials(self.store)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, JSON]) -> None:
         self.__dict__.update(state)
         if isinstance(self.store, _Made):
             self.store = self.store.again()
@@ -85,19 +85,19 @@ class ZarrPythonStore(Store):
 
     # -- zarr-python's loop ------------------------------------------------------------------------------------
 
-    def _run(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+    def _run(self, key: str, call: Coroutine[object, object, T]) -> T:
         """The outcome of `call`, in zarr-python's loop; its errors as `StoreError`."""
         from zarr.core.sync import sync
 
         return sync(self._guarded(key, call))
 
-    async def _run_async(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+    async def _run_async(self, key: str, call: Coroutine[object, object, T]) -> T:
         """Call `_run` asynchronously."""
         from zarr.core.sync import _get_loop
 
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _get_loop()))
 
-    async def _guarded(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+    async def _guarded(self, key: str, call: Coroutine[object, object, T]) -> T:
         try:
             if not self.store._is_open:
                 await self.store._open()

@@ -129,7 +129,7 @@ class WrapperStore(Store):
         return self.store.list_dir(prefix)
 
 
-def _takes_if_match(function: Callable[..., Any]) -> bool:
+def _takes_if_match(function: Callable[..., object]) -> bool:
     from inspect import Parameter, signature
 
     parameters = signature(function).parameters

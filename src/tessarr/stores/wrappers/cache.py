@@ -161,7 +161,7 @@ class CacheStore(WrapperStore):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self.cache_store = MemoryStore() if isinstance(self.cache_store, MemoryStore) else self.cache_store
         self._kept = _Kept()
@@ -460,7 +460,7 @@ class CacheStore(WrapperStore):
         with self._kept.guard:
             return [key for key in {*self._kept.slots, *self._kept.writes} if key.startswith(prefix)]
 
-    def _forgetting(self, keys: Sequence[str], write: Callable[[], Any]) -> Any:
+    def _forgetting(self, keys: Sequence[str], write: Callable[[], object]) -> Any:
         """Runs `write`, with the entries of `keys` forgotten before and after."""
         for key in keys:
             self._written(key, 1)

@@ -15,7 +15,7 @@ import struct
 import threading
 import zipfile
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 from urllib.parse import quote
 
@@ -75,7 +75,7 @@ class RemoteZipStore(FetchingStore):
     def __getstate__(self) -> dict[str, Any]:
         return {"store": self.store, "key": self.key}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
     def __eq__(self, other: object) -> bool:

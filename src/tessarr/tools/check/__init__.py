@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ from tessarr.errors import NodeNotFoundError
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.url import StoreLike
 from tessarr.tools.check.chunks import STAGING, UNKNOWN, ArrayCheck
 from tessarr.tools.check.documents import check_consolidated, check_entry
 from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
-from tessarr.types import Buffer, Progress, ZarrFormat
+from tessarr.types import JSON, Buffer, Progress, ZarrFormat
 
 _LEVELS, _WIDTH = 5, 1000
 """How far nodes are looked for below what is no group."""
@@ -42,7 +43,7 @@ __all__ = ["RULES", "Action", "Finding", "Level", "Report", "check"]
 
 
 def check(
-    store: Any,
+    store: StoreLike,
     *,
     path: str = "",
     data: Level | None = None,
@@ -69,7 +70,7 @@ def check(
     lost = _lost(place, entries)
     report.add(_missing_group(missing, top) for missing in sorted(lost))
     reserved = _reserved(place, entries)
-    nodes: dict[str, Any] = {}
+    nodes: dict[str, JSON] = {}
     for number, entry in enumerate(entries.values()):
         if progress:
             progress(number, len(entries), f"/{entry.path}")
@@ -202,7 +203,7 @@ def _leftovers(store: Store) -> Iterator[Finding]:
                 yield Finding("KEY-TEMPORARY", "left by a writer that was stopped", "", key, action=action)
 
 
-def _conventions(nodes: dict[str, Any]) -> Iterator[Finding]:
+def _conventions(nodes: Mapping[str, JSON]) -> Iterator[Finding]:
     from tessarr.conventions import check_hierarchy
 
     for path, problem in check_hierarchy({path: node for path, node in nodes.items() if node is not None}):
@@ -214,7 +215,7 @@ def _conventions(nodes: dict[str, Any]) -> Iterator[Finding]:
 
 def _check_data(
     store: Store,
-    nodes: dict[str, Any],
+    nodes: Mapping[str, object],
     report: Report,
     data: Level,
     jobs: int,
@@ -263,7 +264,7 @@ class _Journal:
     def __init__(self, file: str | os.PathLike[str] | None, store: str, data: Level | None) -> None:
         self.file = None if file is None else Path(file)
         self.head = {"store": store, "data": data}
-        self.done: dict[str, Any] = {}
+        self.done: dict[str, object] = {}
         if self.file is not None and self.file.exists():
             lines = self.file.read_text(encoding="utf-8").splitlines()
             parsed = [found for line in lines if (found := _line(line)) is not None]
@@ -277,7 +278,7 @@ class _Journal:
         """Return what was found in the array at `path` before the check was stopped; ``None`` when it was not done."""
         return self.done.get(path)
 
-    def note(self, path: str, done: dict[str, Any]) -> None:
+    def note(self, path: str, done: Mapping[str, JSON]) -> None:
         """Remember an array that is done."""
         if self.file is not None:
             with self.file.open("a", encoding="utf-8") as out:

@@ -71,7 +71,7 @@ class ArrayCheck:
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
-    def _sorted_keys(self, misplaced: list[str], other: Any) -> Iterator[Finding | Coords]:
+    def _sorted_keys(self, misplaced: list[str], other: object) -> Iterator[Finding | Coords]:
         """Yield the grid index of every chunk, and findings about all other keys."""
         encoding, ndim = self.metadata.chunk_key_encoding, self.metadata.ndim
         counts = [axis.nchunks for axis in self.metadata.chunk_grid.axes(self.metadata.shape)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tessarr.common import strict_json
@@ -18,7 +18,7 @@ from tessarr.model.comparison import same
 from tessarr.model.node import check_member_name
 from tessarr.tools.check import legacy
 from tessarr.tools.check.report import Action, Finding
-from tessarr.types import Buffer, ZarrFormat
+from tessarr.types import JSON, Buffer, ZarrFormat
 
 _V2_MEMBERS = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 
@@ -227,9 +227,9 @@ def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return same(*spelled)
 
 
-def _normal(documents: dict[str, Any]) -> str:
+def _normal(documents: Mapping[str, JSON]) -> str:
     """One text per meaning: without nested blocks, empty attributes, and the stray members of old writers."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, JSON] = {}
     for name, document in documents.items():
         if isinstance(document, dict):
             left_out = (consolidated.FIELD, reservations.MEMBER)

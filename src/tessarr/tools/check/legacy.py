@@ -167,7 +167,7 @@ def _nan(document: Document) -> Document | None:
     return legacy.changed(document, {**document, "fill_value": _word(fill)}) if "fill_value" in document else None
 
 
-def _word(value: Any) -> Any:
+def _word(value: object) -> Any:
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

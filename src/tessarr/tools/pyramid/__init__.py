@@ -156,7 +156,7 @@ def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, 
 
 
 def _fill(
-    arrays: Sequence[Any], levels: Sequence[Level], method: Method, missing: float | int | None, note: Note, memory: int,
+    arrays: Sequence[object], levels: Sequence[Level], method: Method, missing: float | int | None, note: Note, memory: int,
     jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
     total = sum(array.nbytes for array in arrays[1:] if isinstance(array, Array))

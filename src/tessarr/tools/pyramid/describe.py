@@ -88,7 +88,7 @@ def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[Any]:
 
 
 def _ome(
-    group: Mapping[str, Any], base: Array, levels: Sequence[Level], convention: Describing, method: Method,
+    group: Mapping[str, object], base: Array, levels: Sequence[Level], convention: Describing, method: Method,
     name: str | None, labels: bool, axes: Sequence[ome.Axis] | None, scale: Sequence[float] | None,
     translation: Sequence[float] | None,
 ) -> JSONObject:  # fmt: skip
@@ -126,7 +126,7 @@ def _ome(
 
 
 def _before(
-    group: Mapping[str, Any], base: Array, path: str, axes: Sequence[ome.Axis] | None, version: Literal["0.4", "0.5"]
+    group: Mapping[str, object], base: Array, path: str, axes: Sequence[ome.Axis] | None, version: Literal["0.4", "0.5"]
 ) -> ome.Image:
     """Return what the group says already of the image whose first level is at `path`, with the axes that are given or
     fit.
@@ -182,7 +182,7 @@ def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
         )  # fmt: skip
 
 
-def list_label(parent: Mapping[str, Any], name: str, version: Literal["0.4", "0.5"]) -> JSONObject:
+def list_label(parent: Mapping[str, object], name: str, version: Literal["0.4", "0.5"]) -> JSONObject:
     """Return the attributes of a group ``labels`` that lists the label image `name`."""
     known = ome.read_labels(parent)
     listed = [*known, *([] if name in known else [name])]
@@ -192,7 +192,7 @@ def list_label(parent: Mapping[str, Any], name: str, version: Literal["0.4", "0.
 # -- zarr_conventions --------------------------------------------------------------------------------------------------
 
 
-def _layout(group: Mapping[str, Any], base: Array, levels: Sequence[Level], method: Method) -> JSONObject:
+def _layout(group: Mapping[str, object], base: Array, levels: Sequence[Level], method: Method) -> JSONObject:
     place = spatial.read({**group, **base.attrs.asdict()})
     located = place is not None and place.transform is not None
     written = []

@@ -73,7 +73,7 @@ class Note:
     def _read(self) -> dict[str, Any]:
         found = self.store.get(self.key)
         try:
-            noted: Any = json.loads(bytes(found)) if found is not None else None
+            noted: object = json.loads(bytes(found)) if found is not None else None
         except ValueError:
             return {}
         return noted if isinstance(noted, dict) else {}

@@ -172,7 +172,7 @@ def _round_up(whole: Any, rest: Any, divisor: Any) -> Any:
     return ((twice > limit) | ((twice == limit) & (whole % 2 == 1))).astype(whole.dtype)
 
 
-def _mean_of_long(values: _Values, block: tuple[int, ...], divisor: Any) -> Any:
+def _mean_of_long(values: _Values, block: tuple[int, ...], divisor: object) -> Any:
     """Of 64-bit integers, whose sum may not fit: quotients and remainders are added up apart."""
     inner = _inner(values.ndim)
     per = np.asarray(divisor).astype(values.dtype)

@@ -138,7 +138,7 @@ def source_kind(place: str) -> str:
     )
 
 
-def open_source(place: Any, kind: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_source(place: Any, kind: str | None = None, storage_options: Mapping[str, object] | None = None) -> Source:
     """Open what is to be converted: a path or URL, or anything that `tessarr.open` takes.
 
     Raises `StoreError`, `MissingDependencyError` (when a format's package is not installed), and what opening raises.

@@ -81,7 +81,7 @@ def collect(values: Any, place: str, notices: list[str]) -> dict[str, JSON]:
     return attributes
 
 
-def cf_fill_attribute(fill: Any, zarr_format: int) -> JSON | None:
+def cf_fill_attribute(fill: object, zarr_format: int) -> JSON | None:
     """Return the CF attribute ``_FillValue`` as it is stored beside an array; ``None``: it is left to the fill value.
 
     v3: floats are the base64 of their eight little-endian bytes, as xarray reads and writes them; v1 and v2: a number, and

@@ -7,14 +7,14 @@ with one array per field. A dataset that several links lead to is converted at e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing, ragged, rows
 from tessarr.tools.sources.attributes import collect
-from tessarr.types import AnyArray, AnyDType
+from tessarr.types import JSON, AnyArray, AnyDType
 
 # What HDF5's dimension scales and netCDF-4 keep for themselves; the names of the dimensions say it in Zarr.
 _INTERNAL = frozenset(
@@ -42,7 +42,7 @@ class HDF5Source:
         self.nodes: list[SourceArray | SourceGroup] = []
         self._group(self._file, "", ())
 
-    def _group(self, group: Any, path: str, above: tuple[Any, ...]) -> None:
+    def _group(self, group: Any, path: str, above: tuple[object, ...]) -> None:
         identity = self._h5py.h5o.get_info(group.id).addr
         if identity in above:
             self.notices.append(f"/{path}: a link to a group above it; left out")
@@ -106,7 +106,7 @@ class HDF5Source:
             plain = np.dtype(dtype.newbyteorder("="))
             self._add(dataset, path, plain, _reader(dataset, plain), attributes)
 
-    def _columns(self, dataset: Any, path: str, attributes: dict[str, Any]) -> None:
+    def _columns(self, dataset: Any, path: str, attributes: dict[str, JSON]) -> None:
         """Return a table with text in it, field by field."""
         self.notices.append(f"/{path}: a table with fields of varying length becomes a group with one array per field")
         self.nodes.append(SourceGroup(path=path, attributes=attributes))
@@ -127,7 +127,7 @@ class HDF5Source:
         path: str,
         dtype: Any,
         read: Callable[[Box], Any],
-        attributes: dict[str, Any],
+        attributes: Mapping[str, object],
         *,
         field: str = "",
     ) -> None:

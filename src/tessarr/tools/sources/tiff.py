@@ -77,7 +77,7 @@ class TIFFSource:
         )
 
     def _attributes(self, page: Any) -> list[tuple[str, Any]]:
-        values: list[tuple[str, Any]] = []
+        values: list[tuple[str, object]] = []
         for tag in page.tags:
             if tag.name in _LAYOUT or tag.name.isdigit():
                 continue

@@ -37,7 +37,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
         return SourceGroup(path=path, attributes=attributes)
     metadata = node._metadata
     regular = metadata.chunk_grid.chunk_shape is not None
-    keep: dict[str, Any] = {
+    keep: dict[str, object] = {
         "zarr_format": node.zarr_format,
         "chunks": node.chunks if regular else metadata.chunk_grid,
         "shards": node.shards if regular else None,
@@ -63,7 +63,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
     )
 
 
-def open_source(place: Any, storage_options: Mapping[str, Any] | None = None) -> ZarrSource:
+def open_source(place: Any, storage_options: Mapping[str, object] | None = None) -> ZarrSource:
     """Open Zarr data at a place, or use a node that is open."""
     if isinstance(place, Array | Group):
         return ZarrSource(place)

@@ -46,7 +46,7 @@ class Store(ABC):
         self._is_open = False
         self._read_only = read_only
 
-    def __class_getitem__(cls, item: Any) -> Any:
+    def __class_getitem__(cls, item: object) -> Any:
         return cls
 
     def __tessarr_place__(self) -> tuple[OurStore, str]:
@@ -129,7 +129,7 @@ class Store(ABC):
 
     @abstractmethod
     async def get_partial_values(
-        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+        self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Any]:
         """Parts of several values, in the order asked."""
 
@@ -146,12 +146,12 @@ class Store(ABC):
     async def set(self, key: str, value: Any) -> None:
         """Replace the value of `key` by the bytes of a buffer."""
 
-    async def set_if_not_exists(self, key: str, value: Any) -> None:
+    async def set_if_not_exists(self, key: str, value: object) -> None:
         """Set the value of `key` if it has none."""
         if not await self.exists(key):
             await self.set(key, value)
 
-    async def _set_many(self, values: Iterable[tuple[str, Any]]) -> None:
+    async def _set_many(self, values: Iterable[tuple[str, object]]) -> None:
         for key, value in values:
             await self.set(key, value)
 
@@ -205,26 +205,28 @@ class Store(ABC):
         self._is_open = False
 
     async def _get_many(
-        self, requests: Iterable[tuple[str, Any, ByteRequest | None]]
+        self, requests: Iterable[tuple[str, object, ByteRequest | None]]
     ) -> AsyncGenerator[tuple[str, Any]]:
         for key, prototype, byte_range in requests:
             yield key, await self.get(key, prototype, byte_range)
 
-    async def _get_bytes(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> bytes:
+    async def _get_bytes(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> bytes:
         value = await self.get(key, prototype or default_buffer_prototype(), byte_range)
         if value is None:
             raise FileNotFoundError(key)
         return bytes(value.to_bytes())
 
-    async def _get_json(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+    async def _get_json(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
         return json.loads(await self._get_bytes(key, prototype=prototype, byte_range=byte_range))
 
-    def _get_bytes_sync(self, key: str = "", *, prototype: Any = None, byte_range: ByteRequest | None = None) -> bytes:
+    def _get_bytes_sync(
+        self, key: str = "", *, prototype: object = None, byte_range: ByteRequest | None = None
+    ) -> bytes:
         from tessarr.facade.zarr3.core.sync import sync
 
         return sync(self._get_bytes(key, prototype=prototype, byte_range=byte_range))
 
-    def _get_json_sync(self, key: str = "", *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+    def _get_json_sync(self, key: str = "", *, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
         return json.loads(self._get_bytes_sync(key, prototype=prototype, byte_range=byte_range))
 
     async def getsize(self, key: str) -> int:

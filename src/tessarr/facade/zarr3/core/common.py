@@ -53,21 +53,21 @@ def parse_shapelike(data: Any) -> tuple[int, ...]:
     return lengths
 
 
-def parse_order(data: Any) -> MemoryOrder:
+def parse_order(data: object) -> MemoryOrder:
     """The memory order "C" or "F"."""
     if data in ("C", "F"):
-        return data  # type: ignore[no-any-return]
+        return data
     raise ValueError(f"Expected one of ('C', 'F'), got {data} instead.")
 
 
-def parse_bool(data: Any) -> bool:
+def parse_bool(data: object) -> bool:
     """A boolean."""
     if isinstance(data, bool):
         return data
     raise ValueError(f"Expected bool, got {data} instead.")
 
 
-def parse_name(data: Any, expected: str | None = None) -> str:
+def parse_name(data: object, expected: str | None = None) -> str:
     """A name, which may have to be `expected`."""
     if not isinstance(data, str):
         raise TypeError(f"Expected a string, got an instance of {type(data)}.")
@@ -77,7 +77,7 @@ def parse_name(data: Any, expected: str | None = None) -> str:
 
 
 def parse_named_configuration(
-    data: Any, expected_name: str | None = None, *, require_configuration: bool = True
+    data: object, expected_name: str | None = None, *, require_configuration: bool = True
 ) -> tuple[str, Any]:
     """The name and configuration of ``{"name": …, "configuration": {…}}``, or of a name alone."""
     if isinstance(data, str):

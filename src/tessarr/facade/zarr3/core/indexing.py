@@ -24,22 +24,22 @@ OrthogonalSelection: TypeAlias = Any
 Fields: TypeAlias = str | list[str] | tuple[str, ...]
 
 
-def is_integer(x: Any) -> bool:
+def is_integer(x: object) -> bool:
     """Whether `x` is an integer, of Python or NumPy; booleans are none."""
     return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 
-def is_bool(x: Any) -> bool:
+def is_bool(x: object) -> bool:
     """Whether `x` is a boolean, of Python or NumPy."""
     return isinstance(x, bool | np.bool_)
 
 
-def is_slice(x: Any) -> bool:
+def is_slice(x: object) -> bool:
     """Whether `x` is a slice."""
     return isinstance(x, slice)
 
 
-def ensure_tuple(v: Any) -> tuple[Any, ...]:
+def ensure_tuple(v: object) -> tuple[Any, ...]:
     """Return `v`, wrapped in a tuple of one item unless it is a tuple."""
     return v if isinstance(v, tuple) else (v,)
 

@@ -17,7 +17,7 @@ class SyncError(Exception):
 
 @overload
 def sync(
-    coro: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None
+    coro: Coroutine[object, object, T], loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None
 ) -> T: ...
 @overload
 def sync(coro: T, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> T: ...
@@ -30,7 +30,7 @@ def sync(coro: Any, loop: asyncio.AbstractEventLoop | None = None, timeout: floa
         return coro
     where = loop if loop is not None else _loop()
     try:
-        running: Any = asyncio.get_running_loop()
+        running: object = asyncio.get_running_loop()
     except RuntimeError:
         running = None
     if running is where:
@@ -60,7 +60,7 @@ def _get_loop() -> asyncio.AbstractEventLoop:
 class SyncMixin:
     """Gives a class methods that wait for coroutines."""
 
-    def _sync(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _sync(self, coroutine: Coroutine[object, object, T]) -> T:
         from tessarr.settings import config
 
         return sync(coroutine, timeout=config.get("async.timeout"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from tessarr.core.asynchronous.stores import CoroutineStore
@@ -54,7 +55,7 @@ class StorePath:
         """Replace the value at the path."""
         await self.store.set(self.path, value)
 
-    async def set_if_not_exists(self, default: Any) -> None:
+    async def set_if_not_exists(self, default: object) -> None:
         """Set the value at the path if there is none."""
         await self.store.set_if_not_exists(self.path, default)
 
@@ -97,18 +98,18 @@ Store._path_class = StorePath
 
 
 async def make_store(
-    store_like: Any, *, mode: str | None = None, storage_options: dict[str, Any] | None = None
+    store_like: StoreLike, *, mode: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Store:
     """The store of zarr-python's shape that `store_like` means, without a path."""
     return (await make_store_path(store_like, mode=mode, storage_options=storage_options)).store  # type: ignore[no-any-return]
 
 
 async def make_store_path(
-    store_like: Any,
+    store_like: StoreLike,
     *,
     path: str | None = "",
     mode: str | None = None,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> StorePath:
     """The place that `store_like` means, with its store in zarr-python's shape."""
     if isinstance(store_like, StorePath):
@@ -122,7 +123,7 @@ async def make_store_path(
     return StorePath(given, join(above, normalize_path(path)))
 
 
-async def contains_array(store_path: Any, zarr_format: Literal[2, 3]) -> bool:
+async def contains_array(store_path: StoreLike, zarr_format: Literal[2, 3]) -> bool:
     """Whether an array of that format is at a place."""
     store, path = store_from(store_path)
     return await store.exists_async(join(path, "zarr.json" if zarr_format == 3 else ".zarray")) and _contains_array(
@@ -130,7 +131,7 @@ async def contains_array(store_path: Any, zarr_format: Literal[2, 3]) -> bool:
     )
 
 
-async def contains_group(store_path: Any, zarr_format: Literal[2, 3]) -> bool:
+async def contains_group(store_path: StoreLike, zarr_format: Literal[2, 3]) -> bool:
     """Whether a group of that format is at a place."""
     store, path = store_from(store_path)
     return await store.exists_async(join(path, "zarr.json" if zarr_format == 3 else ".zgroup")) and _contains_group(

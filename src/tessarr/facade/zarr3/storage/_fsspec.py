@@ -60,8 +60,8 @@ class FsspecStore(InnerStore):
     @classmethod
     def from_url(
         cls,
-        url: Any,
-        storage_options: Mapping[str, Any] | None = None,
+        url: object,
+        storage_options: Mapping[str, object] | None = None,
         read_only: bool = False,
         allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,
     ) -> FsspecStore:

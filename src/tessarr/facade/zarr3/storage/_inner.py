@@ -21,7 +21,7 @@ _List = list
 class InnerStore(Store):
     """A store of zarr-python's shape around a store of tessarr."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__module__.startswith("tessarr."):
             _KINDS[cls.__name__] = cls
@@ -105,12 +105,12 @@ class InnerStore(Store):
         """The value of `key` as a buffer, or the part of it in `byte_range`; ``None`` when there is none."""
         return _buffer(await self._inner.get_async(key, byte_range), prototype)
 
-    def get_sync(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
+    def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
         """`get`, without an event loop."""
         return _buffer(self._inner.get(key, byte_range), prototype)
 
     async def get_partial_values(
-        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+        self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> _List[Any]:
         """Parts of several values, in the order asked; ``None`` for each that is missing."""
         return [_buffer(value, prototype) for value in await self._inner.get_partial_values_async([*key_ranges])]
@@ -137,12 +137,12 @@ class InnerStore(Store):
         self._check_writable()
         await self._inner.set_async(key, _bytes(value))
 
-    def set_sync(self, key: str, value: Any) -> None:
+    def set_sync(self, key: str, value: object) -> None:
         """`set`, without an event loop."""
         self._check_writable()
         self._inner.set(key, _bytes(value))
 
-    async def set_if_not_exists(self, key: str, value: Any) -> None:
+    async def set_if_not_exists(self, key: str, value: object) -> None:
         """Set the value of `key` if it has none; of several writers one wins."""
         self._check_writable()
         await self._inner.set_if_not_exists_async(key, _bytes(value))
@@ -206,7 +206,7 @@ def _buffer(value: Any, prototype: Any) -> Any:
     return None if value is None else (prototype or default_buffer_prototype()).buffer.from_bytes(value)
 
 
-def _bytes(value: Any) -> Any:
+def _bytes(value: object) -> Any:
     if hasattr(value, "as_buffer_like"):
         return value.as_buffer_like()
     if not isinstance(value, bytes | bytearray | memoryview):

@@ -81,7 +81,7 @@ class WrapperStore(Store):
         return await self._store.get(key, prototype, byte_range)
 
     async def get_partial_values(
-        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+        self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Any]:
         return list(await self._store.get_partial_values(prototype, key_ranges))
 
@@ -91,10 +91,10 @@ class WrapperStore(Store):
     async def set(self, key: str, value: Any) -> None:
         await self._store.set(key, value)
 
-    async def set_if_not_exists(self, key: str, value: Any) -> None:
+    async def set_if_not_exists(self, key: str, value: object) -> None:
         await self._store.set_if_not_exists(key, value)
 
-    async def _set_many(self, values: Iterable[tuple[str, Any]]) -> None:
+    async def _set_many(self, values: Iterable[tuple[str, object]]) -> None:
         await self._store._set_many(values)
 
     @property

@@ -25,7 +25,7 @@ _using = Moment()
 _READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
-def shared_client(kind: str, place: str, options: Mapping[str, Any], make: Callable[[], Any]) -> Any:
+def shared_client(kind: str, place: str, options: Mapping[str, object], make: Callable[[], object]) -> Any:
     """The client for `place` with `options`, made by `make` unless there is one."""
     key = (kind, place, _frozen(options), _environment())
     with _using:
@@ -45,7 +45,7 @@ def _environment() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(item for item in os.environ.items() if item[0].upper().startswith(_READ_BY_CLIENTS)))
 
 
-def _frozen(value: Any) -> object:
+def _frozen(value: object) -> object:
     """`value` as something that can be compared and hashed; what cannot be is itself alone."""
     if isinstance(value, Mapping):
         return tuple(sorted((str(name), _frozen(item)) for name, item in value.items()))

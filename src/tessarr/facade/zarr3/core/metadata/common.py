@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def parse_attributes(data: dict[str, Any] | None) -> dict[str, Any]:
+def parse_attributes(data: dict[str, object] | None) -> dict[str, Any]:
     """The attributes; an empty dictionary for none."""
     return {} if data is None else data
 

@@ -8,7 +8,7 @@ from tessarr.facade.zarr3.core.metadata import ArrayV2MetadataDict
 from tessarr.metadata.public import ArrayV2Metadata
 
 
-def parse_compressor(data: Any) -> Any:
+def parse_compressor(data: object) -> Any:
     """A compressor of numcodecs, from itself or its configuration; ``None`` for none."""
     from tessarr.registry import get_numcodec
 

@@ -17,7 +17,7 @@ ARRAY_METADATA_KEYS = {
 }  # fmt: skip
 
 
-def parse_dimension_names(data: Any) -> tuple[str | None, ...] | None:
+def parse_dimension_names(data: object) -> tuple[str | None, ...] | None:
     """Names of axes as a tuple; ``None`` when none are given."""
     if data is None:
         return None
@@ -26,7 +26,7 @@ def parse_dimension_names(data: Any) -> tuple[str | None, ...] | None:
     raise TypeError(f"Expected either None or an iterable of str, got {type(data)}")
 
 
-def parse_codecs(data: Iterable[Any]) -> tuple[Any, ...]:
+def parse_codecs(data: Iterable[object]) -> tuple[Any, ...]:
     """Codecs, from themselves or their JSON."""
     return tuple(codec_from(item) for item in data)
 
