@@ -234,6 +234,8 @@ def _pytest(
     start = ["-m", "pytest"]
     arguments = ["-p", "ecosystem_report", "-q", "--no-header", "--tb=short", f"--timeout={options.timeout_s}"]
     arguments += ["-p", "no:cacheprovider", "--continue-on-collection-errors", "-o", "faulthandler_timeout=0"]
+    arguments += ["--rootdir", "."]
+    (BUILD / "pytest.ini").touch()  # for projects without settings: pytest would go up to those of tessarr
     if mode == "tessarr" and project.public:
         arguments += ["-p", "ecosystem_placeholders"]
     if mode == "tessarr":  # zarr-python, installed but hidden, has a plugin that pytest would want to load
