@@ -64,6 +64,7 @@ MIRRORS = {
 }
 """Modules of a room that only stand there because zarr-python has a module of that name: ``zarr.core.sync``."""
 LISTS = {
+    "facade/zarr3/core": "zarr-python's modules, one for each of its own",
     "metadata": "documents: one module per format and per kind of node, and what they share",
     "conventions": "one module per convention, and the contract that they share",
     "dtypes": "data types: one module per kind, and what they share",

@@ -107,6 +107,22 @@ def test_names_of_zarr_python_2_are_hidden_or_shown() -> None:
     """)
 
 
+def test_a_directory_is_shown_as_zarr_python_2_shows_it(tmp_path: Path) -> None:
+    run(f"""
+        place = {str(tmp_path / "a.zarr")!r}
+        import tessarr.as_zarr as alias
+        alias.install(version=2)
+        import zarr
+        array = zarr.open(place, mode="w", shape=3, chunks=2, dtype="i4")
+        array[:] = 1
+        assert isinstance(array.store, zarr.DirectoryStore) and array.store.path == place
+        assert zarr.open(place, mode="r").store.read_only
+        store = zarr.DirectoryStore(place)
+        assert zarr.open(store).store is store
+        assert zarr.group().store is not None
+    """)
+
+
 def test_a_module_that_zarr_python_lacks_is_not_found() -> None:
     run("""
         import tessarr.as_zarr

@@ -140,7 +140,7 @@ def test_exclusive_creation_replaces_nothing(store: Any, kind: str, mode: str) -
     tessarr.create_group(store)["x"] = np.arange(4)
     before = everything(store)
     wanted = {"path": "x", "shape": (1,), "dtype": "u1"} if kind == "array" else {}
-    with pytest.raises(BaseZarrError, match="in the way"):
+    with pytest.raises(BaseZarrError, match=r"path .* contains a"):
         tessarr.open(store, mode=mode, **wanted)
     assert everything(store) == before
 

@@ -10,7 +10,7 @@ processes that are spawned inherit the alias through the environment variable ``
 or import this module with that variable set (see `install_from_environment`).
 
 ``zarr.Array`` is `tessarr.Array`, and so with every class that both have. What zarr-python shows differently lies in the
-modules of `tessarr.as_zarr.facade`, one for each module of zarr-python: stores whose methods are coroutines, for example.
+modules of `tessarr.facade.zarr3`, one for each module of zarr-python: stores whose methods are coroutines, for example.
 Pickles name tessarr's modules, so a process that loads them needs tessarr, not the alias.
 """
 

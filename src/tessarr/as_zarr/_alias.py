@@ -209,10 +209,8 @@ def _switch(version: Literal[2, 3] | None) -> None:
     from tessarr.settings import config
     from tessarr.stores.shown import shape_with
 
-    if version == 3:
-        shape_with(_shape)
-    else:
-        shape_with(None)
+    shapes: dict[int | None, Callable[[Any], Any]] = {3: _shape, 2: _shape_of_2}
+    shape_with(shapes.get(version))
     if _settings:
         _settings.pop()()
     if version is not None:
@@ -225,6 +223,14 @@ def _shape(store: Any) -> Any:
 
     getattr(storage, type(store).__name__, None)  # its class is known once it is imported
     return shaped(store)
+
+
+def _shape_of_2(store: Any) -> Any:
+    """A directory as zarr-python 2's store of it, which has a ``path``; stores of other places as they are."""
+    from tessarr.stores.local.store import LocalStore
+    from tessarr.stores.local.zarr2 import DirectoryStore
+
+    return DirectoryStore(store.root, read_only=store.read_only) if type(store) is LocalStore else None
 
 
 def uninstall() -> None:

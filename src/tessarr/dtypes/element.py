@@ -78,6 +78,10 @@ class Element(DataType):
         """Return `cast_fill` as a NumPy scalar (or Python object)."""
         return self.cast_fill(data)[()]
 
+    def _named_in_v2(self) -> JSON:
+        """What ``to_json`` gives for format 2: the ``dtype`` of a document, and the id of the object codec that it needs."""
+        return {"name": self.to_v2(), "object_codec_id": self.object_codec}
+
     def to_json_scalar(self, data: object, *, zarr_format: ZarrFormat) -> JSON:
         """Return `dump_fill` of any value that `cast_fill` accepts."""
         return self.dump_fill(self.cast_fill(data), zarr_format)

@@ -47,8 +47,8 @@ class Plain(Element):
         no_configuration(name, configuration)
         return cls()
 
-    def to_json(self) -> JSON:
-        return self.name
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
+        return self.name if zarr_format == 3 else self._named_in_v2()
 
 
 class Bool(Plain):

@@ -123,8 +123,10 @@ class RawBytes(_FixedBytes):
         no_configuration(name, configuration)
         return cls(length=nbits // 8)
 
-    def to_json(self) -> JSON:
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Return ``r<N>``, or ``raw_bytes`` where that was read."""
+        if zarr_format < 3:
+            return self._named_in_v2()
         if self._spelling == "raw_bytes":
             return {"name": "raw_bytes", "configuration": {"length_bytes": self.length}}
         return f"r{8 * self.length}"
@@ -179,8 +181,10 @@ class NullTerminatedBytes(_FixedBytes):
         """Parse ``length_bytes``."""
         return cls(length=length_bytes_of(name, configuration))
 
-    def to_json(self) -> JSON:
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Return the object form."""
+        if zarr_format < 3:
+            return self._named_in_v2()
         return {"name": self.name, "configuration": {"length_bytes": self.length}}
 
     def cast_fill(self, value: object) -> Scalar:
@@ -239,8 +243,10 @@ class FixedLengthUTF32(Ordered):
         """Parse ``length_bytes``, a multiple of 4."""
         return cls(length=length_bytes_of(name, configuration, 4))
 
-    def to_json(self) -> JSON:
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Return the object form."""
+        if zarr_format < 3:
+            return self._named_in_v2()
         return {"name": self.name, "configuration": {"length_bytes": 4 * self.length}}
 
     def default_fill(self) -> Scalar:

@@ -151,11 +151,13 @@ class Struct(Element):
         made.__dict__["_legacy"] = legacy
         return made
 
-    def to_json(self) -> JSON:
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Return the object form, always named ``struct``.
 
         Raises `DataTypeValidationError` for subarray fields and for fields of different byte orders.
         """
+        if zarr_format < 3:
+            return self._named_in_v2()
         if len(self.orders) > 1:
             raise DataTypeValidationError(
                 "a v3 struct cannot hold fields of different byte orders",

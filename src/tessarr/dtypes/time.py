@@ -86,8 +86,10 @@ class _Time(Ordered):
         found = configuration_of(name, configuration, ("unit", "scale_factor"))
         return cls(unit=found["unit"], scale_factor=found["scale_factor"])  # type: ignore[arg-type]
 
-    def to_json(self) -> JSON:
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Return the object form."""
+        if zarr_format < 3:
+            return self._named_in_v2()
         return {"name": self.name, "configuration": {"unit": self.unit, "scale_factor": self.scale_factor}}
 
     def to_v2(self) -> JSON:

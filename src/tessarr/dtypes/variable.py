@@ -154,8 +154,10 @@ class _V2Objects(_Variable):
         """Raise `DataTypeValidationError`: v3 has no such type."""
         raise cls._not_v3()
 
-    def to_json(self) -> JSON:
+    def to_json(self, zarr_format: ZarrFormat = 3) -> JSON:
         """Raise `DataTypeValidationError`: v3 has no such type."""
+        if zarr_format < 3:
+            return self._named_in_v2()
         raise self._not_v3()
 
     @classmethod

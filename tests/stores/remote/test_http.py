@@ -103,3 +103,16 @@ def test_the_url_opens_the_same_place_again(nginx: Server) -> None:
     store = open_url(f"http://{nginx.address}/{name}/{quote('ü b')}/")
     assert plain(store.get("k")) == b"1"
     assert plain(open_url(store.url).get("k")) == b"1"
+
+
+def test_without_obstore_http_is_read_through_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec.implementations.http", reason="aiohttp, which fsspec needs for HTTP, is not installed")
+    from tessarr.stores.remote import open as opening
+    from tessarr.stores.remote.fsspec import FsspecStore
+
+    assert not isinstance(open_url("http://127.0.0.1:1/a.zarr"), FsspecStore)
+    monkeypatch.setattr(opening, "_is_installed", lambda package: package == "fsspec")
+    assert isinstance(open_url("http://127.0.0.1:1/a.zarr"), FsspecStore)
+    assert not isinstance(open_url("http://127.0.0.1:1/a.zarr.zip"), FsspecStore)
+    monkeypatch.setattr(opening, "_is_installed", lambda _: False)
+    assert not isinstance(open_url("http://127.0.0.1:1/a.zarr"), FsspecStore)

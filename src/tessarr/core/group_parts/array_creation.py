@@ -163,7 +163,8 @@ class ArrayCreation(Members):
             make = steps_of(ArrayCreation.create)
             return (yield from make(self, name, shape=shape, dtype=dtype, config=config, **kwargs))
         if not isinstance(found, Array):
-            raise ContainsGroupError("a group exists here", store=self._store.url, path=f"/{self._join(name)}")
+            path = f"/{self._join(name)}"
+            raise ContainsGroupError(f"path {path!r} contains a group", store=self._store.url, path=path)
         wanted = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         if found.shape != wanted:
             raise TypeError(f"array {found.name} has shape {found.shape}, not {wanted}")

@@ -305,7 +305,8 @@ class Members(Node):
         if found is None:
             return (yield from steps_of(Members.create_group)(self, name, overwrite=overwrite, **kwargs))
         if not isinstance(found, self._group):
-            raise ContainsArrayError("an array exists here", store=self._store.url, path=f"/{self._join(name)}")
+            path = f"/{self._join(name)}"
+            raise ContainsArrayError(f"path {path!r} contains an array", store=self._store.url, path=path)
         return found
 
     def move(self, source: str, dest: str) -> None:

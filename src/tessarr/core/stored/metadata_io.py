@@ -265,7 +265,7 @@ def create_documents_steps(
     existing = around.kinds[path]
     if existing is not None and not overwrite:
         raise _contains_error(existing)(
-            f"{'an array' if existing == 'array' else 'a group'} exists here",
+            f"path '/{path}' contains {'an array' if existing == 'array' else 'a group'}",
             store=store.url,
             path=f"/{path}",
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",

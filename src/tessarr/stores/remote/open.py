@@ -12,6 +12,7 @@
 | ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.pipeline` |
 | ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.memory.process_urls`) |
 | any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
+| ``http(s)://…`` where fsspec is installed and obstore is not | `FsspecStore` |
 
 `storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
 usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``, ``connection_string``) mean the same there.
@@ -21,6 +22,7 @@ option is an error.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -64,7 +66,13 @@ def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, r
     if "|" in url:
         return _open_pipeline(url, options, read_only)
     opener = None if chained else _OPENERS.get(scheme.partition("+")[0])
+    if scheme in ("http", "https") and not _is_installed("obstore") and _is_installed("fsspec"):
+        opener = None  # both only read there; elsewhere fsspec has no conditional writes, and is not taken in silence
     return (opener or _open_fsspec)(url, options, read_only)
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def _check_place(url: str) -> None:

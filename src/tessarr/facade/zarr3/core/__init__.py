@@ -6,6 +6,6 @@ from tessarr.facade.lazy import submodules
 
 __getattr__ = submodules(
     __name__,
-    "_info array array_spec attributes buffer chunk_grids chunk_key_encodings common config dtype group indexing metadata "
-    "sync",
+    "_info array array_spec attributes buffer chunk_grids chunk_key_encodings codec_pipeline common config dtype group "
+    "indexing metadata sync sync_group",
 )

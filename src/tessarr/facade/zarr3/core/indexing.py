@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tessarr.core.array_parts.views import Blocks as BlockIndex
 from tessarr.core.array_parts.views import OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncOIndex, AsyncVIndex
-from tessarr.errors import BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
+from tessarr.errors import ArrayIndexError, BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
+from tessarr.grids.base import Axis, ChunkGrid
+from tessarr.indexing.base import expand
+from tessarr.indexing.plan import Part, plan
+from tessarr.indexing.request import basic, coordinate, mask, orthogonal
+from tessarr.indexing.selection import Outer, Points
 
 IntSequence: TypeAlias = Any
 Selector: TypeAlias = Any
@@ -44,18 +51,126 @@ def ensure_tuple(v: object) -> tuple[Any, ...]:
     return v if isinstance(v, tuple) else (v,)
 
 
+class ChunkProjection(NamedTuple):
+    """What a selection takes of one chunk, and where in the result that goes."""
+
+    chunk_coords: tuple[int, ...]
+    chunk_selection: Any
+    out_selection: Any
+    is_complete_chunk: bool
+
+
+class OrthogonalIndexer:
+    """The chunks that an orthogonal selection touches, in ascending C order: an iterable of `ChunkProjection`.
+
+    An integer drops its axis of the result. Beside index arrays, the selection within a chunk keeps that axis, with
+    length 1; `drop_axes` names it.
+
+    >>> from tessarr.grids.regular import RegularGrid
+    >>> indexer = OrthogonalIndexer((slice(1, 4), 0), (6, 5), RegularGrid((3, 5)))
+    >>> indexer.shape, [(part.chunk_coords, part.chunk_selection) for part in indexer]
+    ((3,), [((0, 0), (slice(1, 3, 1), 0)), ((1, 0), (slice(0, 1, 1), 0))])
+    >>> [part.out_selection for part in indexer]
+    [(slice(0, 2, 1),), (slice(2, 3, 1),)]
+    """
+
+    def __init__(self, selection: Any, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
+        """Of an array of `shape`, cut by `chunk_grid`. Raises `ArrayIndexError` for what is no such selection."""
+        lengths = tuple(shape)
+        items = expand(ensure_tuple(selection), len(lengths))
+        if any(isinstance(item, slice) and (item.step or 1) < 0 for item in items):
+            raise NegativeStepError("only slices with step >= 1 are supported")
+        chosen = self._request(tuple(items), lengths)
+        assert isinstance(chosen.selection, Outer)
+        self._integers = [is_integer(item) for item in items]
+        self._dims = chosen.selection.dims
+        self._axes = chunk_grid.axes(lengths)
+        self.shape: tuple[int, ...] = chosen.shape
+        self.is_advanced = any(not isinstance(dim, slice) for dim in self._dims)
+        self.drop_axes = tuple(np.flatnonzero(self._integers).tolist()) if self.is_advanced else ()
+
+    def _request(self, items: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+        return orthogonal(items, shape)
+
+    def __iter__(self) -> Iterator[ChunkProjection]:
+        for parts in product(*map(_of_one_axis, self._dims, self._axes)):
+            local = tuple(part.local.dims[0] for part in parts)  # type: ignore[union-attr]
+            out = Outer(tuple(part.out_sel[0] for part, one in zip(parts, self._integers, strict=True) if not one))
+            if self.is_advanced:
+                within = Outer(local).index
+            else:
+                within = tuple(
+                    pick.start if one and isinstance(pick, slice) else pick
+                    for pick, one in zip(local, self._integers, strict=True)
+                )
+            coords = tuple(part.coords[0] for part in parts)
+            yield ChunkProjection(coords, within, out.index, all(part.covers for part in parts))
+
+
+class BasicIndexer(OrthogonalIndexer):
+    """The chunks that integers and slices touch, in ascending C order: an iterable of `ChunkProjection`."""
+
+    def _request(self, items: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+        for item in items:
+            if not isinstance(item, slice) and not is_integer(item):
+                raise ArrayIndexError(f"basic indexing takes integers and slices; got {type(item)!r}")
+        return basic(items, shape)
+
+
+class CoordinateIndexer:
+    """The chunks that the points of a coordinate selection lie in, in ascending C order: an iterable of `ChunkProjection`.
+
+    The result is flat: `shape` is ``(points,)``, `sel_shape` is what the user gets.
+    """
+
+    drop_axes: tuple[int, ...] = ()
+
+    def __init__(self, selection: Any, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
+        """Of an array of `shape`, cut by `chunk_grid`. Raises `ArrayIndexError` for what is no such selection."""
+        lengths = tuple(shape)
+        chosen = self._request(selection, lengths)
+        assert isinstance(chosen.selection, Points)
+        self.sel_shape: tuple[int, ...] = chosen.shape or (1,)
+        self.selection = chosen.selection.coords
+        self.shape: tuple[int, ...] = chosen.selection.shape
+        self._parts = plan(chosen.selection, chunk_grid.axes(lengths))
+
+    def _request(self, selection: Any, shape: tuple[int, ...]) -> Any:
+        return coordinate(selection, shape)
+
+    def __iter__(self) -> Iterator[ChunkProjection]:
+        for part in self._parts:
+            yield ChunkProjection(part.coords, part.local.index, part.out_sel, is_complete_chunk=False)
+
+
+class MaskIndexer(CoordinateIndexer):
+    """The chunks that the true elements of a mask lie in."""
+
+    def _request(self, selection: Any, shape: tuple[int, ...]) -> Any:
+        return mask(selection, shape)
+
+
+def _of_one_axis(dim: Any, axis: Axis) -> list[Part]:
+    return list(plan(Outer((dim,)), (axis,)))
+
+
 __all__ = [
     "AsyncOIndex",
     "AsyncVIndex",
+    "BasicIndexer",
     "BasicSelection",
     "BasicSelector",
     "BlockIndex",
     "BoundsCheckError",
+    "ChunkProjection",
+    "CoordinateIndexer",
     "CoordinateSelection",
     "Fields",
+    "MaskIndexer",
     "MaskSelection",
     "NegativeStepError",
     "OIndex",
+    "OrthogonalIndexer",
     "OrthogonalSelection",
     "Selection",
     "Selector",
