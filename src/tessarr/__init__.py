@@ -6,8 +6,8 @@
 >>> float(z[...].sum())
 28.0
 
-Names are imported when first used, so that importing the package costs next to nothing. The first two numbers of the
-version say which zarr-python surface the package speaks.
+Names are imported on first use, so that importing the package takes little time. The first two numbers of the
+version are those of the zarr-python API that the package implements.
 """
 
 from __future__ import annotations

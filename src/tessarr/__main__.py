@@ -1,4 +1,4 @@
-"""``python -m tessarr`` is the command ``tessarr``."""
+"""Run the command ``tessarr`` as ``python -m tessarr``."""
 
 from __future__ import annotations
 

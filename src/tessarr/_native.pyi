@@ -11,7 +11,7 @@ from tessarr.types import Buffer
 DEFAULT_CACHE_BYTES: int
 
 class NativeError(Exception):
-    """`args` is (kind, what, facts); `kind` and the names of the facts are those of `tessarr.errors`."""
+    """An error of the native engine: `args` is (kind, what, facts); kind and facts are named as in `tessarr.errors`."""
 
     args: tuple[str, str, dict[str, Any]]
 
@@ -21,15 +21,15 @@ class Array:
     """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
     def __new__(cls, binding: str, scratch: npt.NDArray[Any] | None = None) -> Self:
-        """`scratch` is an array of one element that belongs to the new object from now on."""
+        """Bind an array; `scratch` is an array of one element, owned by the new object from now on."""
 
     def element(self, index: tuple[object, ...]) -> np.generic | None:
-        """The element at `index`; `None` unless that is one `int` inside per axis, `scratch` is free and the store is
-        local files."""
+        """Read the element at `index`; `None` unless `index` has one `int` within bounds per axis, `scratch` is free and
+        the store is a local directory."""
 
     def read(self, at: _At, points: bool, out: npt.NDArray[Any]) -> None:
-        """Fill `out` with the selection `at`: with `points` the positions name points together, and `out` is
-        one-dimensional; else the outer product of one slice (step >= 1) or list of positions per axis is meant."""
+        """Fill `out` with the selection `at`: with `points` the positions together name points, and `out` is 1-d; else `at`
+        is the outer product of one slice (step >= 1) or list of positions per axis."""
 
     def write(self, at: _At, points: bool, value: npt.NDArray[Any]) -> None:
         """Store `value`, whose shape is that of the selection `at`."""
@@ -41,72 +41,74 @@ class Array:
         """Plan a `write` to a store that Python serves."""
 
     def forget(self, key: str) -> None:
-        """Drop what the cache has of the value of `key`, which was written."""
+        """Drop cached data of the value of `key`, which was written."""
 
 class ReadPlan:
-    """A selection and the memory it is read into; its parts, one per chunk, are read in any number of `ChunkReads`."""
+    """Hold a selection and the output memory; its parts, one per chunk, are read in any number of `ChunkReads`."""
 
     def __len__(self) -> int: ...
     @property
     def nbytes(self) -> int:
-        """Decoded bytes that are fetched for a part; the first stands for all."""
+        """Return how many decoded bytes are fetched for the first part, which is representative."""
 
     def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
         """Begin to read parts ``first:stop``; shards of at most `whole_below` decoded bytes are requested whole."""
 
 class ChunkReads:
-    """Parts of a `ReadPlan` in progress."""
+    """Read parts of a `ReadPlan`, in progress."""
 
     def requests(self) -> list[tuple[int, str, list[tuple[int, int | None]] | None]]:
-        """What is needed now: id, key, and ranges (or `None` for the whole value)."""
+        """Return the requests needed now: id, key, and ranges (or `None` for the whole value)."""
 
     def receive(self, responses: Sequence[tuple[Any, list[Buffer] | None, str | None]]) -> None:
-        """Take and decode responses: id, a buffer per range (`None`: no such key), version (where it is known)."""
+        """Receive and decode responses: id, a buffer per range (`None`: no such key), version (where known)."""
 
 class WritePlan:
-    """A selection and the values to write there."""
+    """Hold a selection and the values to write there."""
 
     def __len__(self) -> int: ...
     def part(self, number: int) -> tuple[tuple[int, ...], str, bool]:
-        """Grid index and key of a chunk, and whether it is covered."""
+        """Return coords and key of a chunk, and whether the selection covers it."""
 
     def encode(self, number: int, old: Buffer | None) -> bytes | None:
-        """The new value of a chunk that held `old`; `None` when there is nothing to store."""
+        """Encode the new value of a chunk whose stored value is `old`; `None` when nothing is to be stored."""
 
 def threads() -> int:
-    """Threads that work on one request, the caller included."""
+    """Return the number of threads that work on one request, the caller included."""
 
 def set_threads(n: int) -> None:
-    """Set that number; 0: the processors that this process may use."""
+    """Set the number of threads; 0: the processors that this process may use."""
 
 def set_cache_bytes(n: int) -> None:
     """Set the size of the cache of decoded chunks; 0 switches it off."""
 
 def clear_cache() -> None:
-    """Forget all cached chunks and shard indices."""
+    """Drop all cached chunks and shard indices."""
 
 def cache_info() -> dict[str, int]:
-    """What the cache holds and did: capacity, nbytes, entries, hits, misses, evictions."""
+    """Return state and counters of the cache: capacity, nbytes, entries, hits, misses, evictions."""
 
 def read_files(paths: Sequence[str], most: int) -> list[bytes | Literal[False] | None]:
-    """The values of files of at most `most` bytes each: ``None`` where there is none, ``False`` where Python must look
-    itself, as the file is larger or cannot be read."""
+    """Read files of at most `most` bytes each: ``None`` for a missing file, ``False`` for one that is larger or cannot be
+    read, which the caller must read itself."""
 
 def vlen_texts(data: bytes, at: int, count: int, widest: int) -> tuple[bytes | list[str], int, int] | None:
-    """`count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.
+    """Decode `count` texts of a vlen-utf8 chunk from the position `at` on: `(texts, width, end)`.
 
-    `texts` holds them padded with NUL to `width` bytes, at most `widest`, or, with a `width` of 0, is a list. `None`: they are
-    not there, or not UTF-8.
+    `texts` holds them padded with NUL to `width` bytes, at most `widest`, or, with a `width` of 0, is a list. `None`: the data
+    is too short, or not UTF-8.
     """
 
 def vlen_bytes(data: bytes, at: int, count: int) -> tuple[list[bytes], int] | None:
-    """`count` elements of a vlen-bytes chunk from the position `at` on, and the end. `None`: they are not there."""
+    """Decode `count` elements of a vlen-bytes chunk from the position `at` on; return also the end. `None`: the data is
+    too short.
+    """
 
 def vlen_join(texts: list[str | None]) -> bytes | None:
-    """The texts each after its length. `None`: another object is among them, or text that has no UTF-8."""
+    """Encode texts, each after its length. `None`: an object is not text, or a text has no UTF-8 form."""
 
 def encode_step(name: str, configuration: str, data: bytes) -> bytes:
-    """What the codec `name` of the engine makes of `data`; `configuration` is JSON, as the engine has it."""
+    """Encode `data` with the codec `name` of the engine; `configuration` is JSON, as in the engine's description."""
 
 def decode_step(name: str, configuration: str, data: bytes, nbytes: int) -> bytes:
-    """The `nbytes` bytes that `data` was made of."""
+    """Decode `data` to `nbytes` bytes."""

@@ -16,8 +16,8 @@
     └── MissingDependencyError (ImportError)
 
 An error says, in this order: what failed · where (store, path, chunk, key, codec) · expected · got · what to do.
-The same facts are attributes, and ``kind`` is a stable word for programs. The place is often known only further
-up (a codec does not know which chunk it decodes), so a caller adds it with `TessarrError.at` and re-raises.
+The same facts are attributes, and ``kind`` is a stable word for programs. Often only a caller knows the location (a codec
+does not know which chunk it decodes), adds it with `TessarrError.at`, and re-raises.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FIELDS = (*_PLACE, "expected", "got", "hint")
 class TessarrError(Exception):
     """The root of all tessarr errors.
 
-    `store`, `path` (node), `chunk` (grid index), `key` (store key) and `codec` (name) tell the place;
-    `expected`, `got` and `hint` tell what was wrong and what to do. Each is ``None`` when it does not apply.
+    `store`, `path` (node), `chunk` (coords), `key` (store key) and `codec` (name) give the location;
+    `expected`, `got` and `hint` say what was wrong and what to do. Each is ``None`` when it does not apply.
     """
 
     kind = "error"
@@ -56,7 +56,7 @@ class TessarrError(Exception):
             setattr(self, name, facts.get(name))
 
     def at(self, **place: Any) -> Self:
-        """Fill in the parts of the place that are not known yet; returns the error, for ``raise error.at(...)``."""
+        """Fill in unknown parts of the location; return the error, for ``raise error.at(...)``."""
         for name, value in place.items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
@@ -109,16 +109,16 @@ class ContainsGroupError(BaseZarrError, FileExistsError):
 
 
 class ContainsArrayAndGroupError(BaseZarrError):
-    """Both an array and a group document stand at one path."""
+    """Both an array and a group document exist at one path."""
 
     kind = "contains_array_and_group"
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong in a metadata document."""
+    """One problem of a metadata document."""
 
     loc: tuple[str | int, ...]
-    """Where in the document: object keys and list positions from its root."""
+    """Location in the document: object keys and list positions from its root."""
     kind: str
     """A stable word: missing, type, value, unknown, unsupported."""
     message: str
@@ -128,7 +128,7 @@ class Problem(NamedTuple):
 
 
 class MetadataValidationError(BaseZarrError):
-    """A metadata document breaks its specification; `problems` lists everything that is wrong with it."""
+    """A metadata document breaks its specification; `problems` lists all violations."""
 
     kind = "metadata"
 
@@ -141,25 +141,27 @@ class MetadataValidationError(BaseZarrError):
 
 
 class NodeTypeValidationError(MetadataValidationError):
-    """The document describes the other kind of node (a group where an array was asked for, or the reverse)."""
+    """The document describes the other kind of node (a group where an array was requested, or the reverse)."""
 
     kind = "node_type"
 
 
 class ArrayInsteadError(GroupNotFoundError, ContainsArrayError):
-    """An array is where a group was asked for. zarr-python calls this by either of the names above, so it is both."""
+    """An array exists where a group was requested. zarr-python raises either of the base classes, so it inherits
+    both.
+    """
 
     kind = "array_instead"
 
 
 class GroupInsteadError(ArrayNotFoundError, ContainsGroupError, NodeTypeValidationError):
-    """A group is where an array was asked for. zarr-python calls this by any of the names above, so it is all of them."""
+    """A group exists where an array was requested. zarr-python raises any of the base classes, so it inherits all."""
 
     kind = "group_instead"
 
 
 class DataTypeValidationError(MetadataValidationError):
-    """A data type is unknown, malformed, or cannot be expressed in the format asked for."""
+    """A data type is unknown, malformed, or cannot be expressed in the requested format."""
 
     kind = "data_type"
 
@@ -171,7 +173,7 @@ class UnknownCodecError(BaseZarrError):
 
 
 class PickleCodecDisabledError(UnknownCodecError):
-    """The data wants to be unpickled, which would run code from the data; tessarr refuses."""
+    """The data would have to be unpickled, which would run code from the data; tessarr refuses."""
 
     kind = "pickle_refused"
 
@@ -201,7 +203,7 @@ class ShardIndexError(CodecError):
 
 
 class ChunkNotFoundError(BaseZarrError):
-    """A chunk is missing and the configuration asks for that to be an error."""
+    """A chunk is missing, and the settings make that an error."""
 
     kind = "chunk_not_found"
 
@@ -231,7 +233,7 @@ class BoundsCheckError(ArrayIndexError):
 
 
 class NegativeStepError(ArrayIndexError):
-    """A slice has a negative step where that has no meaning."""
+    """A slice has a negative step where only positive steps are allowed."""
 
     kind = "negative_step"
 
@@ -249,7 +251,7 @@ class FieldNotFoundError(ArrayIndexError, ValueError):
 
 
 class CopyError(ContainsArrayError, ContainsGroupError, RuntimeError):
-    """Something is where a copy is to go."""
+    """The destination of a copy is occupied."""
 
     kind = "copy"
 
@@ -257,7 +259,7 @@ class CopyError(ContainsArrayError, ContainsGroupError, RuntimeError):
 PathNotFoundError = NodeNotFoundError
 MetadataError = MetadataValidationError
 BadCompressorError = UnknownCodecError
-"""These three: zarr-python 2's names."""
+"""This and the next two are zarr-python 2's names."""
 
 
 class StoreError(TessarrError, OSError):
@@ -267,13 +269,13 @@ class StoreError(TessarrError, OSError):
 
 
 class ReadOnlyError(StoreError, PermissionError, ValueError):
-    """A write was asked of something that is read-only."""
+    """A write was requested of a read-only store or node."""
 
     kind = "read_only"
 
 
 class ConflictError(StoreError):
-    """A conditional write found another version than the one it was to replace."""
+    """A conditional write found another version than the expected one."""
 
     kind = "conflict"
 
@@ -287,8 +289,8 @@ class PendingAppendError(ConflictError):
 class DurabilityError(StoreError):
     """A change was made and is visible, but whether it survives a power cut is unknown: syncing it failed.
 
-    Only stores that are asked to be durable raise it. Every other error of a write to a value says that the value is as
-    it was. The sync is not tried again, because after a failure the operating system reports success without writing.
+    Only durable stores raise it. Every other error of a write means that the value is unchanged. The sync is not retried,
+    because after a failure the operating system reports success without writing.
     """
 
     kind = "durability"
@@ -301,7 +303,7 @@ class UnsupportedOperationError(TessarrError, NotImplementedError):
 
 
 class MissingDependencyError(TessarrError, ImportError):
-    """An optional package is needed; the message names the extra to install."""
+    """An optional package is missing; the message names the extra to install."""
 
     kind = "missing_dependency"
 
@@ -311,16 +313,16 @@ class ZarrUserWarning(UserWarning):
 
 
 class ZarrDeprecationWarning(ZarrUserWarning, DeprecationWarning):
-    """Something still works and should no longer be used."""
+    """A feature works, and should no longer be used."""
 
 
 class ZarrFutureWarning(ZarrUserWarning, FutureWarning):
-    """Something will change."""
+    """A feature will change."""
 
 
 class ZarrRuntimeWarning(ZarrUserWarning, RuntimeWarning):
-    """Something looks wrong with data and was read all the same."""
+    """Data looks wrong, and was read nevertheless."""
 
 
 class UnstableSpecificationWarning(ZarrUserWarning, FutureWarning):
-    """What is being written has no finished specification."""
+    """The written data follows an unfinished specification."""

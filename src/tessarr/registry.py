@@ -1,6 +1,6 @@
-"""Where names become classes, for the five extension points of Zarr v3 and for numcodecs ids.
+"""Resolve names to classes, for the five extension points of Zarr v3 and for numcodecs ids.
 
-One explicit, lazy table per point: a built-in name maps to ``"module:Class"`` and is imported on first use. Third
+Each point has one explicit, lazy table: a built-in name maps to ``"module:Class"`` and is imported on first use. Third
 parties add names with `register`, or by an entry point in the group ``tessarr.<point>`` (also zarr-python's groups
 ``zarr.codecs`` and ``zarr.data_type`` are *not* read: their classes inherit from zarr-python's).
 
@@ -171,15 +171,15 @@ _TABLE: dict[str, dict[str, Any]] = {
 }
 _entry_points_read: set[str] = set()
 _extended: set[str] = set()
-"""The points at which others have registered something."""
+"""The points with third-party registrations."""
 _imported: dict[str, Any] = {}
-"""``"module:Class"`` → class. Not kept in the table, where another thread may just have registered something else."""
+"""``"module:Class"`` → class. Not stored in the table, where another thread may have registered another class."""
 _NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
 _URI = re.compile(r"(?:https?://|urn:)[\x21-\x7e]+")
 
 
 def is_extension_name(name: str) -> bool:
-    """Return whether a new extension may be called `name`. Source: Zarr v3.1 core, "Extension naming".
+    """Return whether `name` is allowed for a new extension. Source: Zarr v3.1 core, "Extension naming".
 
     >>> [is_extension_name(name) for name in ("zstd", "numcodecs.adler32", "https://example.org/x", "foo/bar", "Zstd", "a")]
     [True, True, True, False, False, False]
@@ -188,9 +188,9 @@ def is_extension_name(name: str) -> bool:
 
 
 def register(point: Point, name: str, implementation: object) -> None:
-    """Make `implementation` (a class, or ``"module:Class"``) what `name` means at `point`; replaces an earlier one.
+    """Register `implementation` (a class, or ``"module:Class"``) under `name` at `point`; replaces an earlier one.
 
-    Raises `BaseZarrError` (a `ValueError`) for a name that is neither of the specification's form nor a URI.
+    Raises `BaseZarrError` (a `ValueError`) for a name that neither has the specification's form nor is a URI.
     """
     if not is_extension_name(name):
         raise BaseZarrError(
@@ -212,13 +212,13 @@ def _resolve(point: str, name: str) -> Any:
 
 
 def _read_entry_points(point: str) -> None:
-    """Adds what installed packages offer; built-in and registered names keep precedence."""
+    """Add the classes of installed packages; built-in and registered names keep precedence."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=f"tessarr.{point}"):
         _TABLE[point].setdefault(entry.name, entry.value)
         _extended.add(point)
-    _entry_points_read.add(point)  # now, and not before: other threads rely on it
+    _entry_points_read.add(point)  # only now: other threads rely on a complete table
 
 
 def get(point: Point, name: str) -> Any | None:
@@ -231,7 +231,7 @@ def get(point: Point, name: str) -> Any | None:
 
 
 def is_extended() -> bool:
-    """Return whether anything is registered that is not tessarr's own."""
+    """Return whether there are third-party registrations."""
     return bool(_extended)
 
 
@@ -246,10 +246,10 @@ def names(point: Point) -> Iterator[str]:
 
 
 def register_codec(key: str, codec_cls: type[Any], *, qualname: str | None = None) -> None:  # noqa: ARG001 - zarr-python's argument
-    """`register` for a codec, which must follow `tessarr.abc.codec`. `qualname` is accepted and has no effect."""
+    """Register a codec, which must implement `tessarr.abc.codec`. `qualname` is accepted and has no effect."""
     if not hasattr(codec_cls, "from_json"):
         hint = "Inherit ArrayArrayCodec, ArrayBytesCodec or BytesBytesCodec of tessarr.abc.codec"
-        raise BaseZarrError(f"{codec_cls.__name__} does not follow tessarr's contract for codecs", hint=hint)
+        raise BaseZarrError(f"{codec_cls.__name__} does not implement tessarr's contract for codecs", hint=hint)
     if not isinstance(getattr(codec_cls, "name", ""), str):
         codec_cls.registered_name = key
     register("codec", key, codec_cls)
@@ -266,7 +266,7 @@ def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa
 
 
 def get_numcodec(data: Mapping[str, object]) -> Any:
-    """Return the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
+    """Make the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
 
     Raises `UnknownCodecError` for an id that numcodecs does not know, `PickleCodecDisabledError` for pickle.
     """
@@ -284,7 +284,7 @@ def get_numcodec(data: Mapping[str, object]) -> Any:
 
 
 def register_chunk_key_encoding(key: str, cls: type[object]) -> None:
-    """`register` for a chunk key encoding."""
+    """Register a chunk key encoding."""
     register("chunk_key_encoding", key, cls)
 
 
@@ -297,15 +297,15 @@ def get_chunk_key_encoding_class(key: str) -> type[Any]:
 
 
 def register_pipeline(pipe_cls: type[object], qualname: str | None = None) -> None:
-    """Accepted and without effect: tessarr's engines take the place of codec pipelines."""
+    """Do nothing: tessarr has engines instead of codec pipelines."""
 
 
 def register_buffer(cls: type[object], qualname: str | None = None) -> None:
-    """Accepted and without effect: tessarr passes plain Python buffers."""
+    """Do nothing: tessarr passes plain Python buffers."""
 
 
 def register_ndbuffer(cls: type[object], qualname: str | None = None) -> None:
-    """Accepted and without effect: tessarr reads into NumPy arrays."""
+    """Do nothing: tessarr reads into NumPy arrays."""
 
 
 def _no_class(what: str, instead: str) -> type[Any]:
@@ -315,15 +315,15 @@ def _no_class(what: str, instead: str) -> type[Any]:
 
 
 def get_pipeline_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
-    """Raises `UnsupportedOperationError`."""
+    """Raise `UnsupportedOperationError`."""
     return _no_class("codec pipeline", "See Array.engine")
 
 
 def get_buffer_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
-    """Raises `UnsupportedOperationError`."""
+    """Raise `UnsupportedOperationError`."""
     return _no_class("buffer", "Values are bytes-like objects")
 
 
 def get_ndbuffer_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
-    """Raises `UnsupportedOperationError`."""
+    """Raise `UnsupportedOperationError`."""
     return _no_class("buffer", "Chunks are NumPy arrays")

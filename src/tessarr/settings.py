@@ -1,4 +1,4 @@
-"""Settings of the process, with zarr-python's names and manners.
+"""Settings of the process, with zarr-python's names and behaviour.
 
 >>> config.get("array.write_empty_chunks")
 False
@@ -10,7 +10,7 @@ False
 
 A setting comes from, in this order: `Config.set`, the environment (``TESSARR_ARRAY__WRITE_EMPTY_CHUNKS=1``, then
 ``ZARR_…``; two underscores for each dot), the defaults below. `Config.set` applies to all threads; as a context manager
-it restores what stood before. The environment is read at import and by `Config.reset`.
+it restores the earlier values. The environment is read at import and by `Config.reset`.
 """
 
 from __future__ import annotations
@@ -27,46 +27,46 @@ DEFAULTS: dict[str, Any] = {
     "default_zarr_format": 3,  # format of new arrays and groups
     "engine": "auto",  # "auto" (native where it can), "reference" or "native"
     "attributes": {
-        "allow_nan": False,  # write NaN and infinity as tokens that are no JSON, as zarr-python does
+        "allow_nan": False,  # write NaN and infinity as tokens outside JSON, as zarr-python does
         "write_empty": False,  # write the .zattrs of v2 arrays that have no attributes, as zarr-python 3 does
     },
     "names": {"warn_reserved": True},  # warn of new names that begin with "__", which Zarr v3 reserves
-    "strict": False,  # refuse what the specifications forbid and tessarr otherwise reads with a warning
+    "strict": False,  # refuse violations of a specification that are otherwise read with a warning
     "json_indent": 2,  # indentation of metadata documents; None for one line
     # Append to stores that have neither locks for all writers nor conditional writes: only one process may do so at a time.
     "append": {"one_process": False},
     "array": {
         "order": "C",  # memory layout of results
         "write_empty_chunks": False,  # store chunks that hold only the fill value
-        "read_missing_chunks": True,  # a missing chunk is fill value; otherwise an error
+        "read_missing_chunks": True,  # a missing chunk reads as fill value; otherwise it is an error
         "target_shard_size_bytes": None,  # size of shards="auto"; None for tessarr's own choice
         "rectilinear_chunks": True,
         # Byte ranges of one remote value nearer than this share a request: the bytes between cost less than another one.
         # At 50 ms and 100 MB/s a request costs as much as 5 MB, at 5 ms and 1 Gbit/s as much as 600 kB.
         "sharding_coalesce_max_gap_bytes": 512 << 10,
-        # Such a request grows no larger than this, so that one slow answer does not hold up everything.
+        # Largest coalesced request, so that one slow response does not delay all others.
         "sharding_coalesce_max_bytes": 16 << 20,
         "allow_unsafe_pickle_decode": False,
     },
     "async": {
-        # Requests in flight to one origin, at most; the limit adapts to the origin (`tessarr.stores.remote.limiter`).
-        # Object stores accept thousands of requests per second and prefix, so that 256 are polite.
+        # Most requests in flight to one origin; the limit adapts to the origin (`tessarr.stores.remote.limiter`).
+        # Object stores accept thousands of requests per second and prefix, so 256 are well within their limits.
         "concurrency": 256,
-        "timeout": None,  # seconds after which a failed request is not sent again; None: as the store's retry policy says
+        "timeout": None,  # seconds after which a failed request is not retried; None: as in the store's retry policy
     },
-    # Consolidated metadata of groups above the directory that was opened: "warn" of what is stale, "update" it, or "ignore" it.
+    # Stale consolidated metadata of groups above the opened directory: "warn", "update" it, or "ignore" it.
     "consolidated": {"above_root": "warn"},
     "threading": {"max_workers": None},  # threads for codecs; None for the cores this process may use
-    "cache": {"nbytes": 128 << 20},  # decoded chunks that the native engine keeps; 0 keeps none
+    "cache": {"nbytes": 128 << 20},  # size of the native engine's cache of decoded chunks; 0 disables it
     "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},
     "codecs": {},
     "buffer": "numpy.ndarray",
     "ndbuffer": "numpy.ndarray",
 }
-"""Every top-level name, and its value when nothing sets it."""
+"""Every top-level name, and its default value."""
 
 WITHOUT_EFFECT: dict[str, str] = {
-    "array.rectilinear_chunks": "varied chunks always work",
+    "array.rectilinear_chunks": "rectilinear chunks always work",
     "array.allow_unsafe_pickle_decode": "data is never unpickled",
     "codec_pipeline.path": "the setting `engine` chooses",
     "codec_pipeline.batch_size": "the engines decide",
@@ -75,28 +75,28 @@ WITHOUT_EFFECT: dict[str, str] = {
     "buffer": "results are NumPy arrays",
     "ndbuffer": "results are NumPy arrays",
 }
-"""Names of zarr-python that are accepted and not read, and why."""
+"""Settings of zarr-python that are accepted without effect, and why."""
 
 PREFIXES = ("TESSARR_", "ZARR_")
-"""Of environment variables; the first one that sets a name wins."""
+"""Prefixes of environment variables; the first one that sets a name wins."""
 
 
 _ABSENT: Any = object()
 
 
 class Config:
-    """A tree of settings, addressed by names with dots. Safe to use from several threads at once."""
+    """Hold a tree of settings, addressed by names with dots. Safe to use from several threads at once."""
 
     def __init__(self, defaults: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> None:
-        """`environ` is ``os.environ`` when ``None``."""
+        """Set up the tree; `environ` is ``os.environ`` when ``None``."""
         self.defaults: list[dict[str, Any]] = [_copy(defaults)]
-        """The default tree, in a list of one as zarr-python has it."""
+        """The default tree, in a list of one like zarr-python's."""
         self._environ = os.environ if environ is None else environ
         self._lock = RLock()
-        # A tree is replaced, never changed, so that reading needs no lock.
+        # The tree is replaced, never mutated, so that reading needs no lock.
         self._tree: dict[str, Any] = {}
         self._looked_up: tuple[dict[str, Any], dict[str, Any]] = self._tree, {}
-        """A tree, and values that were found in it by their names."""
+        """A tree, and a cache of values looked up in it by name."""
         self.changes = 0
         """How often a setting was set: who keeps what follows from a setting compares it, and reads again after a change."""
         self.reset()
@@ -105,7 +105,7 @@ class Config:
         return f"Config({self._tree})"
 
     def get(self, name: str, default: Any = _ABSENT) -> Any:
-        """Return the value of `name`, or `default` when nothing sets it; a branch is given as a dictionary of its own.
+        """Return the value of `name`, or `default` when nothing sets it; a branch is returned as a new dictionary.
 
         Raises `KeyError`, with near matches, when nothing sets `name` and no `default` is given.
         """
@@ -126,9 +126,9 @@ class Config:
         return _copy(value) if isinstance(value, dict) else value
 
     def set(self, values: Mapping[str, Any] | None = None, **named: Any) -> Restore:
-        """Set names to values, at once; used in ``with``, what stood before comes back at the end.
+        """Set names to values; as a context manager, restore the earlier values on exit.
 
-        `values` maps names with dots to values; a dictionary is merged into the branch it is given for. In keywords two
+        `values` maps names with dots to values; a dictionary is merged into its branch. In keywords two
         underscores stand for a dot (``array__order="F"``).
 
         Raises `KeyError`, with near matches, for a top-level name that does not exist.
@@ -147,23 +147,23 @@ class Config:
 
     @property
     def config(self) -> dict[str, Any]:
-        """A copy of the whole tree, under the name that donfig has for it."""
+        """A copy of the whole tree, under donfig's name."""
         return _copy(self._tree)
 
     def __getitem__(self, name: str) -> Any:
-        """`get`, in brackets."""
+        """Return the value of a name, as `get`."""
         return self.get(name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and _lookup(self._tree, name.split(".")) is not _ABSENT
 
     def reset(self) -> None:
-        """Back to the defaults and the environment."""
+        """Restore the defaults and the environment."""
         tree = _copy(self.defaults[0])
         for prefix in reversed(PREFIXES):
             for variable, text in self._environ.items():
                 parts = variable.removeprefix(prefix).lower().split("__")
-                # Variables of other programs may begin with the prefix too; they are not ours to refuse.
+                # Variables of other programs may begin with the prefix too, and are ignored.
                 if variable.startswith(prefix) and _spelled(tree, parts[0]) in tree:
                     tree = _replaced(tree, parts, _literal(text))
         with self._lock:
@@ -173,7 +173,9 @@ class Config:
     refresh = reset
 
     def set_defaults(self, values: Mapping[str, object]) -> Callable[[], None]:
-        """Set names to values that `reset` keeps; call what is returned to undo it, with all that was set meanwhile."""
+        """Set names to values that `reset` keeps; return a function that undoes it, with later settings of these
+        names.
+        """
         before = self.defaults[0]
         tree = before
         for parts, value in _leaves(values):
@@ -188,7 +190,7 @@ class Config:
         return undo
 
     def update(self, values: Mapping[str, Any]) -> None:
-        """`set`, without a way back."""
+        """Set values as with `set`, without a way to restore the earlier ones."""
         self.set(values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,13 +204,13 @@ class Config:
         print(pformat(self._tree, sort_dicts=False))  # noqa: T201 - that is what it is for
 
     def enable_gpu(self) -> Restore:
-        """Raises `UnsupportedOperationError`: results are NumPy arrays."""
+        """Raise `UnsupportedOperationError`: results are NumPy arrays."""
         raise UnsupportedOperationError(
             "tessarr reads into NumPy arrays, not into GPU memory", hint="Copy the result, as with cupy.asarray(z[...])"
         )
 
     def _restore(self, before: list[tuple[list[str], object]]) -> None:
-        """Give names back the values they had, the latest first; other names keep what was set meanwhile."""
+        """Restore the earlier values of names, the latest first; other names keep values set in the meantime."""
         with self._lock:
             for parts, value in reversed(before):
                 self._tree = _replaced(self._tree, parts, value)
@@ -216,7 +218,7 @@ class Config:
 
 
 class Restore:
-    """What `Config.set` returns: as a context manager it undoes the setting when it is left."""
+    """Undo a setting on exit of a ``with`` block; returned by `Config.set`."""
 
     def __init__(self, config: Config, before: list[tuple[list[str], Any]]) -> None:
         self._config = config
@@ -230,12 +232,12 @@ class Restore:
 
 
 def _copy(tree: Mapping[str, object]) -> dict[str, Any]:
-    """`tree` with its own dictionaries."""
+    """Copy `tree` with its dictionaries."""
     return {name: _copy(value) if isinstance(value, Mapping) else value for name, value in tree.items()}
 
 
 def _spelled(tree: Mapping[str, object], name: str) -> str:
-    """`name` as `tree` spells it; "-" and "_" are the same."""
+    """Return `name` as `tree` spells it; "-" and "_" are the same."""
     if name in tree:
         return name
     return next((known for known in tree if known.replace("-", "_") == name.replace("-", "_")), name)
@@ -251,7 +253,7 @@ def _lookup(tree: object, parts: list[str]) -> Any:
 
 
 def _replaced(tree: Mapping[str, object], parts: list[str], value: object) -> dict[str, Any]:
-    """`tree` with `value` at `parts`, or with nothing there when it is `_ABSENT`; `tree` stays as it is."""
+    """Copy `tree` with `value` at `parts`, or without it when it is `_ABSENT`."""
     name = _spelled(tree, parts[0])
     if len(parts) > 1:
         branch = tree.get(name)
@@ -273,7 +275,7 @@ def _leaves(values: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterat
 
 
 def _literal(text: str) -> Any:
-    """Return an environment variable's text as the Python literal it spells, else as it is."""
+    """Parse an environment variable's text as a Python literal; other text stays."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -284,7 +286,7 @@ def _literal(text: str) -> Any:
 
 
 def _unknown(name: str, tree: Mapping[str, Any]) -> str:
-    """Return a message for a `name` that `tree` does not hold."""
+    """Make the message for a `name` that `tree` does not hold."""
     from difflib import get_close_matches
 
     known = [*tree, *(f"{branch}.{leaf}" for branch in tree if isinstance(tree[branch], dict) for leaf in tree[branch])]
@@ -297,8 +299,8 @@ config = Config(DEFAULTS)
 
 
 def is_strict() -> bool:
-    """Return whether documents and chunks that break their specification in a way that real writers do are errors.
+    """Return whether violations of a specification that known writers commit are errors.
 
-    Otherwise they are read in the one sensible way, with a `ZarrRuntimeWarning`.
+    Otherwise such documents and chunks are read as their writers meant them, with a `ZarrRuntimeWarning`.
     """
     return bool(config.get("strict"))

@@ -1,10 +1,10 @@
-"""Every store by name, for users: zarr-python 3's names, zarr-python 2's names, and ours.
+"""Every store by name, for users: names of zarr-python 3, of zarr-python 2, and tessarr's own.
 
 >>> store = MemoryStore()
 >>> StorePath(store, "group") / "array" == StorePath(store, "group/array")
 True
 
-Each name is imported when it is first asked for; a store whose package is missing says which to install then.
+Each name is imported on first use; a store whose package is missing then raises an error that names the package.
 `listdir`, `rmdir`, `rename`, `getsize`, `contains_array`, `contains_group`, `init_array` and `init_group` are
 zarr-python 2's functions on stores.
 """

@@ -1,4 +1,4 @@
-"""Types that every floor shares. No behaviour beyond what a byte range needs."""
+"""Define the types that every floor shares, without behaviour except that of a byte range."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 JSON: TypeAlias = "None | bool | int | float | str | Sequence[JSON] | Mapping[str, JSON]"
-"""A value that a JSON document can hold."""
+"""A value of a JSON document."""
 
 JSONObject: TypeAlias = dict[str, JSON]
 
 AnyArray: TypeAlias = npt.NDArray[Any]
-"""A NumPy array whose data type is known only when the program runs."""
+"""A NumPy array whose data type is known only at run time."""
 AnyDType: TypeAlias = np.dtype[Any]
-"""A NumPy dtype that is known only when the program runs."""
+"""A NumPy dtype that is known only at run time."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | npt.NDArray[np.generic]
-"""Anything that exports one C-contiguous buffer. Who receives one may read it and may not write it."""
+"""An object that exports one C-contiguous buffer. A receiver may read the buffer and must not write to it."""
 
 ZarrFormat: TypeAlias = Literal[1, 2, 3]
 AccessMode: TypeAlias = Literal["r", "r+", "a", "w", "w-"]
@@ -36,14 +36,14 @@ SelectionLike: TypeAlias = "AxisSelection | tuple[AxisSelection, ...]"
 Fields: TypeAlias = str | list[str] | None
 """Fields of a structured data type: one name, or several."""
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Called with how much is done, how much there is, and what is being done."""
+"""Called with the finished amount, the total amount, and a description."""
 
 
 class ByteRange(NamedTuple):
     """Part of a stored value: bytes `start` to `stop`, half-open.
 
     ``stop`` is ``None`` for "to the end"; a negative `start` (with ``stop`` ``None``) is the last ``-start`` bytes.
-    A range that reaches past the end gives what is there; one that begins past it gives nothing.
+    A range beyond the end of a value is cut at the end.
 
     >>> ByteRange(2, 5).bounds(10), ByteRange(-4).bounds(10), ByteRange(8, 99).bounds(10), ByteRange(12).bounds(10)
     ((2, 5), (6, 10), (8, 10), (10, 10))

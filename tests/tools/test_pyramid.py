@@ -261,12 +261,12 @@ def test_levels_are_named_after_the_array(first: str, names: Any, expected: str)
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"factors": {"q": 2}}, "no dimensions"),
+        ({"factors": {"q": 2}}, "not dimensions"),
         ({"factors": (2,)}, "2 factors"),
         ({"factors": 0}, "at least 1"),
         ({"method": "median"}, "unknown method"),
-        ({"method": "mean", "labels": True}, "not there"),
-        ({"levels": 9}, "nothing is left"),
+        ({"method": "mean", "labels": True}, "do not exist"),
+        ({"levels": 9}, "no axis can shrink"),
         ({"levels": 2, "names": ["a"]}, "names for 1"),
         ({"levels": 1, "names": ["0"]}, "different names"),
         ({"convention": "ome-0.3"}, "unknown convention"),
@@ -287,7 +287,7 @@ def test_what_cannot_be_a_pyramid_is_refused_with_a_typed_error(tmp_path: Path) 
     with pytest.raises(ArrayNotFoundError):
         build_pyramid(group, "nothing")
     group.create_array("words", data=np.array(["a", "b", "c"]))
-    with pytest.raises(UnsupportedOperationError, match="no meaning"):
+    with pytest.raises(UnsupportedOperationError, match="does not support"):
         build_pyramid(group, "words", levels=1)
     group.create_array("1", data=np.zeros(3))
     with pytest.raises(ContainsArrayError):

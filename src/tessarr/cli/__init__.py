@@ -1,7 +1,7 @@
 """The command ``tessarr``: one verb per file of `tessarr.cli.verbs`.
 
-Exit codes: 0 all is well, 1 problems were found in data, 2 wrong use or an error. With ``--json`` a verb prints one JSON
-document on standard output, which is ``{"error": …}`` when there was one; messages, warnings and progress go to standard
+Exit codes: 0 success, 1 problems were found in data, 2 wrong usage or an error. With ``--json`` a verb prints one JSON
+document on standard output, ``{"error": …}`` after an error; messages, warnings and progress go to standard
 error.
 """
 
@@ -20,7 +20,9 @@ from tessarr.cli.printing import ERROR, OK, note, print_json
 from tessarr.errors import TessarrError, ZarrUserWarning
 
 VERBS = ("info", "tree", "cat", "convert", "check", "repair", "migrate", "diff", "pyramid", "doctor")
-"""In the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) -> int``."""
+"""Verbs in the order of the help; each is a module of `tessarr.cli.verbs` with ``add(verbs)`` and ``run(arguments) ->
+int``.
+"""
 
 _EXAMPLES = """\
 examples:
@@ -36,7 +38,7 @@ Places are paths, zip files (data.zip) and URLs (https://…, s3://…). "tessar
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+    """Make the parser of the whole command line."""
     import tessarr
 
     top = argparse.ArgumentParser(
@@ -53,13 +55,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (``None``: of this process); returns the exit code."""
+    """Run the command line `argv` (``None``: that of this process); return the exit code."""
     if argv is None:
         _use_utf8()
     top = parser()
     try:
         arguments = top.parse_args(_attached(sys.argv[1:] if argv is None else argv))
-    except SystemExit as leaving:  # argparse has printed what is wrong, or the help
+    except SystemExit as leaving:  # argparse has printed an error or the help
         return leaving.code if isinstance(leaving.code, int) else ERROR
     if arguments.verb is None:
         top.print_help()
@@ -71,9 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _attached(argv: Sequence[str]) -> list[str]:
-    """`argv` with values such as ``-1,2`` and ``-3:`` attached to their options, as argparse takes them for options.
+    """Attach values such as ``-1,2`` and ``-3:`` to their options: argparse would parse them as options.
 
-    And the reverse: what follows the ``--data`` of ``check`` is taken for its level only when it is one.
+    And the reverse: the argument after ``--data`` of ``check`` is its level only if it is the name of a level.
     """
     from tessarr.cli.verbs.check import LEVELS
 
@@ -90,7 +92,7 @@ def _attached(argv: Sequence[str]) -> list[str]:
 
 
 def _use_utf8() -> None:
-    """Files and pipes get UTF-8 whatever the locale says; a terminal gets what it can show."""
+    """Write UTF-8 to files and pipes in any locale; a terminal gets the characters that it can show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if stream.isatty():
@@ -122,7 +124,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def explain(error: BaseException) -> str:
-    """One readable message: the error's own words, with its kind where they do not say enough."""
+    """Make one readable message: the error's text, with its kind where the text is too short."""
     text = str(error)
     if isinstance(error, TessarrError) or (isinstance(error, OSError | ValueError) and text):
         return text
@@ -130,7 +132,7 @@ def explain(error: BaseException) -> str:
 
 
 def _facts(error: BaseException) -> dict[str, object]:
-    """Return the error as JSON: its kind, its words, and the facts that a `TessarrError` carries."""
+    """Return the error as JSON: its kind, its text, and the attributes of a `TessarrError`."""
     names = ("store", "path", "chunk", "key", "codec", "expected", "got", "hint")
     known = {name: getattr(error, name, None) for name in names}
     plain = {

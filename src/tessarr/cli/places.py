@@ -1,4 +1,4 @@
-"""From what stands on the command line to the node it means."""
+"""Resolve places on the command line to nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tessarr.stores.url import is_url, store_from
 
 
 def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
-    """``["anon=true", "region=x"]`` as a mapping; ``None`` when there are none. Raises `ValueError` without a "="."""
+    """Parse ``["anon=true", "region=x"]`` to a mapping; ``None`` for none. Raises `ValueError` without a "="."""
     options: dict[str, Any] = {}
     for item in given:
         name, equals, value = item.partition("=")
@@ -26,7 +26,7 @@ def storage_options(given: Sequence[str]) -> dict[str, Any] | None:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """Return a place and a path in it: a path that leads into a zip file is divided there, all else is left whole."""
+    """Split a path into a zip file into the place of the file and the path in it; leave other places whole."""
     if is_url(place) or os.path.exists(place):
         return place, ""
     above, below = os.path.split(place.rstrip(os.sep))
@@ -41,7 +41,7 @@ def split_place(place: str) -> tuple[str, str]:
 
 
 def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writable: bool = False) -> tuple[Store, str]:
-    """Return the store at a place, and the path of the node in it; whether a node is there is not asked.
+    """Open the store at a place; return it and the path of the node in it, which need not exist.
 
     Raises `NodeNotFoundError` when a local place does not exist.
     """
@@ -55,9 +55,9 @@ def open_store(place: str, path: str = "", *, storage: Sequence[str] = (), writa
 def open_node(
     place: str, path: str = "", *, storage: Sequence[str] = (), zarr_format: int | None = None
 ) -> Array | Group:
-    """Return the array or group at a place, read-only.
+    """Open the array or group at a place, read-only.
 
-    Raises `NodeNotFoundError`, which says what is missing: the place, or the node in it.
+    Raises `NodeNotFoundError`, which says whether the place or the node in it is missing.
     """
     root, inner = split_place(place)
     whole = "/".join(part.strip("/") for part in (inner, path) if part.strip("/"))
@@ -81,7 +81,7 @@ def open_node(
 
 
 def _near(root: str, path: str, storage: Sequence[str]) -> str:
-    """Return what there is instead, one level up."""
+    """List the members of the group one level up, for a hint."""
     from difflib import get_close_matches
 
     above, _, name = path.rpartition("/")

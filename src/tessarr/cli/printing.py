@@ -1,4 +1,4 @@
-"""What all verbs share: arguments, exit codes, and how results are printed."""
+"""Share arguments, exit codes and printing of results between all verbs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OK, PROBLEMS, ERROR = 0, 1, 2
 
 
 def add_verb(verbs: Any, name: str, *, summary: str, text: str, examples: str) -> argparse.ArgumentParser:
-    """Return a subcommand with the options that every verb has."""
+    """Add a subcommand with the options that every verb has."""
     verb: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=summary,
@@ -30,14 +30,14 @@ def add_verb(verbs: Any, name: str, *, summary: str, text: str, examples: str) -
 
 
 def add_place(verb: argparse.ArgumentParser) -> None:
-    """Return the arguments that name a node."""
+    """Add the arguments that name a node."""
     verb.add_argument("place", metavar="PLACE", help="a directory, a zip file or a URL")
     verb.add_argument("path", metavar="PATH", nargs="?", default="", help="the node in it (default: its root)")
     add_storage(verb)
 
 
 def add_storage(verb: argparse.ArgumentParser) -> None:
-    """Return the option for what remote stores need."""
+    """Add the option for options of remote stores."""
     verb.add_argument(
         "--storage",
         metavar="NAME=VALUE",
@@ -48,17 +48,17 @@ def add_storage(verb: argparse.ArgumentParser) -> None:
 
 
 def note(text: str) -> None:
-    """Return a line on standard error."""
+    """Print a line on standard error."""
     print(f"tessarr: {text}" if text.startswith(("error:", "warning:")) else text, file=sys.stderr, flush=True)
 
 
 def print_json(document: object) -> None:
-    """Return the one JSON document of a verb."""
+    """Print the JSON document of a verb."""
     print(json.dumps(jsonable(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def jsonable(value: object) -> Any:
-    """`value` as JSON can hold it: NaN and infinities by name, bytes as text, complex numbers as pairs."""
+    """Convert `value` to JSON: NaN and infinities by name, bytes as text, complex numbers as pairs."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind in "mM":
             return jsonable(value.astype(str).tolist())
@@ -77,7 +77,7 @@ def jsonable(value: object) -> Any:
 
 
 def named_float(value: float) -> float | str:
-    """NaN and the infinities as the strings that Zarr uses for them; other floats as they are.
+    """Convert NaN and the infinities to the strings that Zarr uses for them; other floats stay.
 
     >>> named_float(float("nan")), named_float(0.5)
     ('NaN', 0.5)
@@ -88,7 +88,7 @@ def named_float(value: float) -> float | str:
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """Labels and values in two columns; further lines of a value stand below its first."""
+    """Format labels and values in two columns; further lines of a value are below its first."""
     listed = list(rows)
     width = max((len(label) for label, _ in listed), default=0)
     return "\n".join(
@@ -98,7 +98,7 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def human(nbytes: float) -> str:
-    """Return a size as a person reads it.
+    """Format a size for reading.
 
     >>> human(512), human(3_500_000)
     ('512 B', '3.3 MiB')
@@ -111,7 +111,7 @@ def human(nbytes: float) -> str:
 
 
 def lengths(shape: Sequence[int], names: Sequence[str | None] | None = None) -> str:
-    """Return a shape, with the names of its dimensions where they are known.
+    """Format a shape, with the names of its dimensions where known.
 
     >>> lengths((124, 11), ("time", None)), lengths((5,))
     ('(time: 124, 11)', '(5)')
@@ -121,7 +121,7 @@ def lengths(shape: Sequence[int], names: Sequence[str | None] | None = None) -> 
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number and its noun.
+    """Format a number and its noun.
 
     >>> counted(1, "array"), counted(2, "array")
     ('1 array', '2 arrays')

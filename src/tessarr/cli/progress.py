@@ -1,4 +1,4 @@
-"""A progress bar, on a terminal only; drawn by rich where it is installed, in plain text where it is not."""
+"""Draw a progress bar, on a terminal only: with rich where it is installed, else in plain text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WIDTH = 30
 
 
 class Bar:
-    """Tells how far something is: call it with what is done, what there is, and what is being done."""
+    """Show progress: call it with the finished amount, the total amount, and a description."""
 
     def __init__(self, *, nbytes: bool = True) -> None:
-        """`nbytes`: what is counted are bytes."""
+        """Set up the bar; `nbytes`: amounts are bytes."""
         self.nbytes = nbytes
         self._shown = 0.0
         self._length = 0
@@ -50,7 +50,7 @@ class Bar:
 
 
 def bar(*, nbytes: bool = True) -> Bar | RichBar:
-    """Return a progress bar to be used in ``with``."""
+    """Make a progress bar for use in ``with``."""
     if sys.stderr.isatty():
         from tessarr.cli.rich import RichBar
 

@@ -1,4 +1,4 @@
-"""The progress bar drawn by rich, from the extra ``[cli]``."""
+"""Draw the progress bar with rich, from the extra ``[cli]``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Self
 
 
 class RichBar:
-    """Tells how far something is, as `tessarr.cli.progress.Bar` does."""
+    """Show progress like `tessarr.cli.progress.Bar`."""
 
     def __init__(self, *, nbytes: bool = True) -> None:
-        """Raises `ImportError` where rich is not installed."""
+        """Set up the bar. Raises `ImportError` where rich is not installed."""
         from rich.console import Console
         from rich.progress import (
             BarColumn,

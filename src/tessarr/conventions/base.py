@@ -1,7 +1,7 @@
-"""What conventions share: a pure view of a node, the problems they find, and how one is registered.
+"""Define the contract of conventions: a pure view of a node, the problems they find, and their registry.
 
-A convention lives in user attributes and may never keep data from being read; so `read` functions return ``None`` for
-what is not there or cannot be understood, and only `check` says what is wrong.
+A convention concerns user attributes and must never keep data from being read; so `read` functions return ``None`` for
+absent or malformed attributes, and only `check` reports problems.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What a convention may know of a node: its metadata, never its data."""
+    """Give conventions a view of a node: its metadata, never its data."""
 
     kind: Literal["array", "group"]
     attributes: Attributes
@@ -30,11 +30,11 @@ class Node:
     shape: tuple[int, ...] = ()
     dimension_names: tuple[str | None, ...] | None = None
     dtype: str = ""
-    """NumPy's name of the element type: ``float32``, ``datetime64[s]``; "" where it is not known."""
+    """NumPy's name of the element type: ``float32``, ``datetime64[s]``; "" for an unknown type."""
     separator: str | None = None
-    """Between the indices in its chunks' keys; ``None`` where it is not known."""
+    """Separator between the indices in its chunk keys; ``None`` where unknown."""
     extra: Attributes = field(default_factory=dict)
-    """Members of its document (``.zarray``, ``.zgroup``, ``zarr.json``) that no specification knows."""
+    """Unknown members of its document (``.zarray``, ``.zgroup``, ``zarr.json``)."""
 
     @property
     def ndim(self) -> int:
@@ -47,9 +47,9 @@ Hierarchy: TypeAlias = Mapping[str, Node]
 
 
 class Tree(dict[str, Node]):
-    """A hierarchy that knows the children of each group, so that checking all nodes takes time in proportion to them.
+    """Index a hierarchy by the children of each group, so that checking all nodes takes linear time.
 
-    Made by `hierarchy_of`; it is not to be changed once it was asked something.
+    Made by `hierarchy_of`; must not be changed after the first lookup.
     """
 
     __slots__ = ("_children", "known")
@@ -58,7 +58,7 @@ class Tree(dict[str, Node]):
         super().__init__(nodes)
         self._children: dict[str, dict[str, Node]] | None = None
         self.known: dict[tuple[str, str], object] = {}
-        """What conventions found out about a group and will ask again: (convention, path) → anything."""
+        """Cache for conventions, of facts about a group: (convention, path) → anything."""
 
     def children(self, group: str) -> Mapping[str, Node]:
         """Return the nodes directly in a group, by path."""
@@ -87,11 +87,11 @@ class _Fields(NamedTuple):
 
 
 class Problem(_Fields):
-    """One way in which attributes break a convention: convention, loc (where in the attributes), message, and by which rule.
+    """Describe one violation of a convention: convention, loc (where in the attributes), message, and rule.
 
-    Severity ("error", "warning" or "info") and fix (what a person can do about it) are the rule's
-    (`tessarr.conventions.rules.RULES`) unless they are given. A rule that is not in that table is a third party's own,
-    and a warning unless it says otherwise.
+    Severity ("error", "warning" or "info") and fix (what the user can do) default to those of the rule
+    (`tessarr.conventions.rules.RULES`). A rule outside that table belongs to a third party; its default severity is
+    "warning".
 
     >>> problem = Problem("sensor", ("sensor",), "is empty", fix="Name the sensor")
     >>> problem.rule, problem.severity, problem.fix
@@ -109,7 +109,7 @@ class Problem(_Fields):
         severity: Severity | None = None,
         fix: str | None = None,
     ) -> Self:
-        """Return a problem; what is not given is the rule's."""
+        """Make a problem, with defaults from the rule."""
         known = RULES.get(rule, RULES["CONV"])
         return super().__new__(
             cls, convention, loc, message, rule, severity or known.severity, known.fix if fix is None else fix
@@ -119,22 +119,22 @@ class Problem(_Fields):
         return f"{self.convention}: {'/'.join(map(str, self.loc)) or 'attributes'}: {self.message}"
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the problem as a JSON object."""
         loc: list[JSON] = list(self.loc)
         return {**self._asdict(), "loc": loc}
 
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """A convention as the registry knows it."""
+    """Describe a convention to the registry."""
 
     name: str
     detect: Callable[[Node], bool]
-    """Whether a node follows the convention (or tries to)."""
+    """Returns whether a node follows, or tries to follow, the convention."""
     check: Callable[[Node, str, Hierarchy], Iterable[Problem]]
-    """What is wrong with a node that follows it: the node, its path, and the hierarchy it stands in."""
+    """Returns the problems of a node that follows the convention, from the node, its path and its hierarchy."""
     uuid: str | None = None
-    """In the ``zarr_conventions`` framework."""
+    """Its identity in the ``zarr_conventions`` framework."""
     spec_url: str = ""
 
 
@@ -155,7 +155,7 @@ _TABLES: dict[Literal["the one"], _Table] = {}
 
 
 def _table() -> _Table:
-    """Return the table, made when first wanted. Of two threads that make it at the same time both use the first's."""
+    """Return the table, made on first use. Two threads that make it at the same time both use the first one."""
     table = _TABLES.get("the one")
     return table if table is not None else _TABLES.setdefault("the one", _made_table())
 
@@ -175,11 +175,11 @@ def _made_table() -> _Table:
 
 
 def register(convention: Convention) -> None:
-    """Make a convention known to `detect`, `check_node` and `tessarr check`; replaces an earlier one of its name.
+    """Register a convention for `detect`, `check_node` and `tessarr check`; replaces an earlier one of its name.
 
-    Installed packages may also offer conventions by the entry point group ``tessarr.convention``: each names a
-    `Convention`. One that cannot be loaded is left out with a warning. A registered convention sees every node, those
-    without attributes too; when it fails, that is reported as a problem and the check goes on.
+    Installed packages may also provide conventions through the entry point group ``tessarr.convention``: each names a
+    `Convention`. One that cannot be loaded is left out with a warning. A registered convention gets every node, also
+    those without attributes; an exception in it is reported as a problem, and the check continues.
     """
     table = _table()
     table.found[convention.name] = convention
@@ -187,36 +187,38 @@ def register(convention: Convention) -> None:
 
 
 def unregister(name: str) -> None:
-    """Forget a convention that was registered. Raises `KeyError` when there is none of that name."""
+    """Remove a registered convention. Raises `KeyError` for an unknown name."""
     table = _table()
     del table.found[name]
     table.own.discard(name)
 
 
 def conventions() -> dict[str, Convention]:
-    """Return every convention that is known: name → convention."""
+    """Return every known convention: name → convention."""
     return dict(_table().found)
 
 
 def _offered() -> Iterator[Convention]:
-    """Yield what installed packages offer; built-in conventions keep precedence."""
+    """Yield the conventions of installed packages; built-in conventions keep precedence."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="tessarr.convention"):
         try:
             made = entry.load()
-        except Exception as error:  # whatever another package's import raises must not stop the check of data
+        except Exception as error:  # an error in another package's import must not stop the check of data
             message = f"the convention {entry.name!r} ({entry.value}) cannot be loaded: {error!r}"
         else:
             if isinstance(made, Convention):
                 yield made
                 continue
-            message = f"the entry point {entry.name!r} ({entry.value}) is no tessarr.conventions.Convention: {made!r}"
+            message = (
+                f"the entry point {entry.name!r} ({entry.value}) is not a tessarr.conventions.Convention: {made!r}"
+            )
         warn(message, ZarrRuntimeWarning)
 
 
 def node_of(node: object) -> Node:
-    """Return the view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
+    """Make the view of a node from its metadata, its model (`tessarr.model`), or an opened array or group."""
     if isinstance(node, Node):
         return node
     metadata = model_of(getattr(node, "metadata", node))
@@ -250,7 +252,7 @@ def _attributes(spec: Any) -> Attributes:
 
 
 def hierarchy_of(nodes: Any) -> Tree:
-    """Return the view of a hierarchy from a model, or from a mapping of paths to nodes of any kind."""
+    """Make the view of a hierarchy from a model, or from a mapping of paths to nodes of any kind."""
     if isinstance(nodes, Tree):
         return nodes
     if isinstance(nodes, Mapping):
@@ -267,14 +269,14 @@ def detect(node: object) -> tuple[str, ...]:
 
 
 def check_node(node: object, path: str = "", hierarchy: object = None) -> list[Problem]:
-    """Return what is wrong with a node's attributes by the conventions that it follows."""
+    """List the problems of a node's attributes under the conventions that it follows."""
     view = node_of(node)
     around = hierarchy_of(hierarchy) if hierarchy is not None else {path: view}
     return [problem for convention in conventions().values() for problem in _checked(convention, view, path, around)]
 
 
 def check_hierarchy(nodes: object) -> Iterator[tuple[str, Problem]]:
-    """`check_node` for every node of a hierarchy: path and problem."""
+    """Run `check_node` for every node of a hierarchy; yield path and problem."""
     around = hierarchy_of(nodes)
     known = list(conventions().values())
     others = [convention for convention in known if convention.name not in _table().own]
@@ -295,7 +297,7 @@ def _follows(convention: Convention, node: Node) -> bool | Exception:
 
 
 def _checked(convention: Convention, node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Yield the problems of a node by one convention; the failure of one that is not built in is a problem too."""
+    """Yield the problems of a node under one convention; an exception of a third-party convention is a problem too."""
     followed = _follows(convention, node)
     if followed is False:
         return
@@ -332,15 +334,15 @@ def join(group: str, relative: str) -> str:
 
 
 def is_number(value: object) -> bool:
-    """Return a JSON number; booleans are none."""
+    """Return whether a value is a JSON number; booleans are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def numbers(value: object, length: int | None = None) -> bool:
-    """Return a list of JSON numbers, of `length` where given."""
+    """Return whether a value is a list of JSON numbers, of `length` if given."""
     return isinstance(value, list | tuple) and all(map(is_number, value)) and (length is None or len(value) == length)
 
 
 def items(value: object) -> Sequence[Any]:
-    """Return what a JSON list holds; nothing where something else stands."""
+    """Return the items of a JSON list; () for any other value."""
     return value if isinstance(value, list | tuple) else ()

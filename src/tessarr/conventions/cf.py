@@ -1,4 +1,4 @@
-"""CF (Climate and Forecast): what numbers mean. Attributes only; the names are CF's, without prefix.
+"""CF (Climate and Forecast): the meaning of numbers. Attributes only; the names are CF's, without prefix.
 
     group   {"Conventions": "CF-1.11"}
     array   {"standard_name": "air_temperature", "units": "K", "scale_factor": 0.01, "add_offset": 273.15,
@@ -11,8 +11,8 @@ array([nan,  3.])
 >>> packing.encode(np.array([np.nan, 3.0]), np.dtype("i2"))
 array([-1,  4], dtype=int16)
 
-Time is in `tessarr.conventions.cftime`, coordinate reference systems in `tessarr.conventions.crs`. Attributes are never
-changed by reading; `Packing` is for those who want the numbers that are meant.
+Time is in `tessarr.conventions.cftime`, coordinate reference systems in `tessarr.conventions.crs`. Reading never changes
+attributes; `Packing` decodes stored numbers on request.
 
 Source: CF 1.11, sections 2.5, 3.5, 4.4, 8.1; Appendix A. Its registration in ``zarr_conventions`` is a proposal.
 """
@@ -38,7 +38,7 @@ ATTRIBUTES = frozenset({
     "cell_measures", "grid_mapping", "grid_mapping_name", "crs_wkt", "scale_factor", "add_offset", "valid_range", "valid_min",
     "valid_max", "flag_values", "flag_meanings", "flag_masks", "ancillary_variables", "formula_terms", "missing_value",
 })  # fmt: skip
-"""Names by which CF is recognised (``long_name`` and ``_FillValue`` are used without CF too)."""
+"""Attributes by which CF is recognised (``long_name`` and ``_FillValue`` are used without CF too)."""
 _VERSION = re.compile(r"CF-(\d+\.\d+)")
 
 
@@ -52,35 +52,35 @@ def version(attributes: Attributes) -> str | None:
 
 
 def write_version(attributes: Attributes, number: str = "1.11", *, entry: bool = False) -> JSONObject:
-    """Return the attributes of a root group that follows CF; with `entry` also in the ``zarr_conventions`` framework."""
+    """Make the attributes of a root group that follows CF; with `entry` also in the ``zarr_conventions`` framework."""
     result = {**attributes, "Conventions": f"CF-{number}"}
     return framework.write(result, framework.CF) if entry else result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How stored numbers become meant ones: mask, then scale, then add."""
+    """Decode stored numbers: mask, then scale, then add."""
 
     scale: float = 1.0
     offset: float = 0.0
     missing: tuple[Any, ...] = ()
-    """Stored values that mean "missing": ``_FillValue`` and ``missing_value``."""
+    """Stored values for "missing": ``_FillValue`` and ``missing_value``."""
     valid_min: float | None = None
-    """Stored values below are missing too."""
+    """Stored values below this limit are missing too."""
     valid_max: float | None = None
     unsigned: bool | None = None
-    """``_Unsigned``: the stored integers are to be taken as unsigned (or signed)."""
+    """``_Unsigned``: whether stored integers are interpreted as unsigned (or signed)."""
     packed: bool = False
-    """Whether the attributes ask for scaling at all."""
+    """Whether the attributes request scaling at all."""
 
     @classmethod
     def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2, fill_value: Any = None) -> Packing:
-        """Return what the attributes of an array of NumPy kind `kind` say.
+        """Read the attributes of an array of NumPy kind `kind`.
 
-        `fill_value` is the array's own: where v2 files state no ``_FillValue``, xarray and netCDF take it for one. Without
-        it (the default) only attributes count.
+        `fill_value` is that of the array: xarray and netCDF use it as ``_FillValue`` where v2 files state none. Without it
+        (the default) only attributes count.
 
-        Raises `ValueError` for a scale, offset or limit that is no number: values would be reckoned with wrongly.
+        Raises `ValueError` for a scale, offset or limit that is not a number: decoded values would be wrong.
         """
         missing = []
         for name in ("_FillValue", "missing_value"):
@@ -104,7 +104,7 @@ class Packing:
         )
 
     def write(self, attributes: Attributes | None = None, *, kind: str = "i", zarr_format: int = 2) -> JSONObject:
-        """Return the attributes of an array of NumPy kind `kind` that say so; others that are given stay.
+        """Make the attributes of an array of NumPy kind `kind`; other attributes passed stay.
 
         >>> Packing(scale=0.5, missing=(-1,), packed=True).write({"units": "K"})
         {'units': 'K', '_FillValue': -1, 'scale_factor': 0.5, 'add_offset': 0.0}
@@ -125,13 +125,13 @@ class Packing:
         return result
 
     def mask(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Return where stored values mean "missing"."""
+        """Return where stored values are missing."""
         stored = self._signed(np.asarray(values))
         found = np.zeros(stored.shape, bool)
         for item in self.missing:
             if isinstance(item, float | complex) and item != item:
                 found |= np.isnan(stored) if stored.dtype.kind in "fc" else False
-            else:  # with _Unsigned, missing values may be stated as stored or as meant
+            else:  # with _Unsigned, missing values may be stated in stored or decoded form
                 found |= (stored == item) | (np.asarray(values) == item)
         if self.valid_min is not None:
             found |= stored < self._limit(self.valid_min, stored.dtype)
@@ -140,17 +140,17 @@ class Packing:
         return found
 
     def _limit(self, value: float, dtype: AnyDType) -> float:
-        """Return a limit; with ``_Unsigned`` a negative one is stated as it is stored."""
+        """Convert a limit; with ``_Unsigned`` a negative one is stated in stored form."""
         if self.unsigned and dtype.kind == "u" and -(1 << (8 * dtype.itemsize - 1)) <= value < 0:
             return value + (1 << (8 * dtype.itemsize))
         return value
 
     def decode(self, values: npt.ArrayLike) -> AnyArray:
-        """Return the numbers that are meant, NaN where missing.
+        """Decode stored values to numbers, NaN where missing.
 
-        Packed numbers, and integers that may be missing, become float64 whatever the values are, so that every part of
-        an array has the same dtype; all else keeps its own. What is no number (text, dates) is returned as it is stored:
-        `mask` says where it is missing.
+        Packed numbers, and integers that may be missing, become float64 for any values, so that every part of an array
+        has the same dtype; others keep their dtype. Values that are not numbers (text, dates) are returned unchanged:
+        `mask` says where they are missing.
         """
         stored = self._signed(np.asarray(values))
         limited = self.valid_min is not None or self.valid_max is not None
@@ -162,13 +162,13 @@ class Packing:
         return np.where(masked, np.nan, result)
 
     def encode(self, values: npt.ArrayLike, dtype: AnyDType) -> AnyArray:
-        """Stored values for meant ones: the nearest that `dtype` has; NaN becomes the first missing value.
+        """Encode numbers as stored values: the nearest ones of `dtype`; NaN becomes the first missing value.
 
-        Raises `ValueError` for NaN when no missing value is stated, and for a scale of 0; `OverflowError` for what
-        `dtype` cannot hold.
+        Raises `ValueError` for NaN when no missing value is stated, and for a scale of 0; `OverflowError` for values out
+        of the range of `dtype`.
         """
         if self.scale == 0:
-            raise ValueError("scale_factor is 0, by which nothing can be divided")
+            raise ValueError("scale_factor is 0: cannot divide by it")
         meant = np.asarray(values, np.float64)
         missing = np.isnan(meant)
         if missing.any() and not self.missing and dtype.kind in "iu":
@@ -178,7 +178,7 @@ class Packing:
         if dtype.kind in "iu":
             stored = np.rint(stored)
             limits = np.iinfo(counted)
-            # limits.max itself is no float64 for 64 bits; the number after it always is.
+            # For 64 bits, limits.max is not exact as a float64; the number after it always is.
             if stored.size and (stored.min() < limits.min or stored.max() >= float(limits.max) + 1):
                 raise OverflowError(f"values from {stored.min()} to {stored.max()} do not fit {counted}")
         result = stored.astype(counted)
@@ -187,7 +187,7 @@ class Packing:
         return result.view(dtype)
 
     def _missing_as(self, dtype: AnyDType) -> Any:
-        """Return the first missing value as it is stored: with ``_Unsigned`` it may be stated as meant."""
+        """Return the first missing value in stored form; with ``_Unsigned`` it may be stated in decoded form."""
         fill = self.missing[0] if self.missing else np.nan
         counted = self._meant(dtype)
         if counted != dtype and not np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max:
@@ -195,7 +195,7 @@ class Packing:
         return fill
 
     def _meant(self, dtype: AnyDType) -> AnyDType:
-        """Return the dtype that stored integers are to be taken as."""
+        """Return the dtype as which stored integers are interpreted."""
         if self.unsigned is None or dtype.kind not in "iu":
             return dtype
         return np.dtype(dtype.str.replace("i", "u") if self.unsigned else dtype.str.replace("u", "i"))
@@ -206,7 +206,9 @@ class Packing:
 
 
 def _number(attributes: Attributes, name: str, value: Any = None) -> float | None:
-    """Return the number of an attribute, `value` without it; a list of one (as netCDF attributes are) is that one."""
+    """Return a numeric attribute, or `value` without it; a list of one number (netCDF attributes are lists) counts
+    too.
+    """
     value = attributes.get(name, value)
     if isinstance(value, list | tuple) and len(value) == 1:
         (value,) = value
@@ -220,7 +222,7 @@ def _number(attributes: Attributes, name: str, value: Any = None) -> float | Non
 
 
 def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None]]:
-    """Return the flags of an array: meaning → (mask, value). {} when it has none or they do not fit together.
+    """Read the flags of an array: meaning → (mask, value). {} without flags, or when the attributes do not match.
 
     >>> read_flags({"flag_values": [0, 1], "flag_meanings": "good bad"})
     {'good': (None, 0), 'bad': (None, 1)}
@@ -244,15 +246,15 @@ def read_flags(attributes: Attributes) -> dict[str, tuple[int | None, int | None
 def write_flags(
     meanings: Mapping[str, tuple[int | None, int | None]], attributes: Attributes | None = None
 ) -> JSONObject:
-    """Return the attributes of an array of flags: meaning → (mask, value), as `read_flags` gives them.
+    """Make the attributes of an array of flags: meaning → (mask, value), as from `read_flags`.
 
     >>> write_flags({"good": (None, 0), "bad": (None, 1)})
     {'flag_meanings': 'good bad', 'flag_values': [0, 1]}
 
-    Raises `ValueError` for a meaning that is no one word, and where only some have a mask, or a value.
+    Raises `ValueError` for a meaning that is not a single word, and where only some have a mask, or a value.
     """
     if not meanings or any(meaning.split() != [meaning] for meaning in meanings):
-        raise ValueError(f"meanings are single words, and there must be one: {list(meanings)}")
+        raise ValueError(f"meanings must be single words, at least one: {list(meanings)}")
     result: JSONObject = {**(attributes or {}), "flag_meanings": " ".join(meanings)}
     for name, which in (("flag_masks", 0), ("flag_values", 1)):
         numbers = [pair[which] for pair in meanings.values()]
@@ -310,7 +312,7 @@ def _check_time(attributes: Attributes) -> Iterator[Problem]:
 
 
 def _check_references(attributes: Attributes, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Arrays that are named must be there: beside the array, or (CF 2.7) in a group above it."""
+    """Check that arrays named in attributes exist: beside the array, or (CF 2.7) in a group above it."""
     named = [("coordinates", name) for name in read_coordinates(attributes)]
     bounds, mapping = attributes.get("bounds"), attributes.get("grid_mapping")
     if isinstance(bounds, str) and bounds:

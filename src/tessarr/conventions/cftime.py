@@ -1,4 +1,4 @@
-"""CF time: numbers since a moment, in the calendars of climate models.
+"""CF time: numbers since a reference time, in the calendars of climate models.
 
 >>> Units.parse("hours since 1900-01-01 00:00:0.0").unit
 'hours'
@@ -8,9 +8,8 @@
 array(['2000-03-01T00:00:00.000000'], dtype='datetime64[us]')
 
 Values are exact to the microsecond; floats are rounded to the nearest one. (Whole nanoseconds are exact as datetime64.)
-The calendar "standard" (the default) is
-Julian before 1582-10-15 and Gregorian from then on; "tai" (CF 1.12) is counted like "proleptic_gregorian"; "utc", which
-needs a list of leap seconds, is refused. Years are counted with a year 0 in every calendar. Months and
+The calendar "standard" (the default) is Julian before 1582-10-15 and Gregorian from then on; "tai" (CF 1.12) is counted
+like "proleptic_gregorian"; "utc", which needs a list of leap seconds, is refused. Every calendar has a year 0. Months and
 years as units have no fixed length and are refused.
 
 Source: CF 1.11, section 4.4; day counts after "chrono-compatible low-level date algorithms" (H. Hinnant, public domain).
@@ -39,7 +38,7 @@ CALENDARS = {
     "360_day": "360_day",
     "tai": "proleptic_gregorian",
 }
-"""Every calendar's name → the one it is called here."""
+"""Every name of a calendar → its canonical name."""
 _UNITS = {
     "week": 604_800_000_000, "day": 86_400_000_000, "d": 86_400_000_000, "hour": 3_600_000_000, "hr": 3_600_000_000,
     "h": 3_600_000_000, "minute": 60_000_000, "min": 60_000_000, "second": 1_000_000, "sec": 1_000_000, "s": 1_000_000,
@@ -69,24 +68,24 @@ class Units(NamedTuple):
 
     unit: str
     microseconds: int
-    """In one unit."""
+    """Microseconds in one unit."""
     date: tuple[int, int, int]
-    """Year, month, day that is counted from."""
+    """Year, month, day of the reference time."""
     offset: int
-    """Microseconds from that day's midnight, in UTC, to the moment that is counted from."""
+    """Microseconds, in UTC, from that day's midnight to the reference time."""
     parts: int = 1
-    """How many of the unit make up `microseconds`: 1000 nanoseconds are one."""
+    """Number of units in `microseconds`: 1000 nanoseconds are one."""
 
     @classmethod
     def parse(cls, text: str) -> Units:
-        """Raises `ValueError` for what is no unit of time since a moment."""
+        """Parse units. Raises `ValueError` for a text that is not a unit of time since a reference time."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise ValueError(f"not a time unit: {text!r}; expected like 'days since 1970-01-01 00:00:00'")
         unit = found[1].lower()
         length = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
         if length is None:
-            raise ValueError(f"{found[1]!r} in {text!r} has no fixed length, or is no unit of time")
+            raise ValueError(f"{found[1]!r} in {text!r} has no fixed length, or is not a unit of time")
         hour, minute, second = (int(found[i] or 0) for i in (5, 6, 7))
         if hour > 23 or minute > 59 or second > 59:
             raise ValueError(f"there is no such time of day in {text!r}")
@@ -106,17 +105,17 @@ def _zone(text: str | None) -> int:
 
 
 def is_time(units: object) -> bool:
-    """Return whether a ``units`` attribute counts time since a moment."""
+    """Return whether a ``units`` attribute counts time since a reference time."""
     return isinstance(units, str) and re.match(r"\s*[A-Za-zµ]+\s+since\s", units) is not None
 
 
 def write(units: str, calendar: str | None = None, attributes: Mapping[str, JSON] | None = None) -> JSONObject:
-    """Return the attributes of an array of times: ``units``, and ``calendar`` where it is given; others stay.
+    """Make the attributes of an array of times: ``units``, and ``calendar`` if given; other attributes stay.
 
     >>> write("days since 2000-01-01", "noleap")
     {'units': 'days since 2000-01-01', 'calendar': 'noleap'}
 
-    Raises `ValueError` for units or a calendar that cannot be read again, and for a first day that the calendar lacks.
+    Raises `ValueError` for units or a calendar that cannot be read again, and for a reference day not in the calendar.
     """
     _first_day(Units.parse(units), calendar_of(calendar))
     own = {name: value for name, value in (attributes or {}).items() if name not in ("units", "calendar")}
@@ -124,17 +123,17 @@ def write(units: str, calendar: str | None = None, attributes: Mapping[str, JSON
 
 
 def calendar_of(name: str | None) -> str:
-    """Return the calendar meant by the attribute ``calendar``. Raises `ValueError` for an unknown one."""
+    """Return the canonical name of an attribute ``calendar``. Raises `ValueError` for an unknown calendar."""
     found = CALENDARS.get((name or "standard").lower())
     if found is None and str(name).lower() == "utc":
-        raise ValueError("the calendar 'utc' counts leap seconds, of which there is no list here; use cftime")
+        raise ValueError("the calendar 'utc' counts leap seconds, which needs a list of them; use cftime")
     if found is None:
         raise ValueError(f"unknown calendar {name!r}; known: {', '.join(CALENDARS)}")
     return found
 
 
 def decode(values: npt.ArrayLike, units: str, calendar: str | None = None) -> AnyArray:
-    """Dates (dtype `Dates`) of numbers in `units`. Raises `ValueError`; NaN is no date either."""
+    """Decode numbers in `units` to dates (dtype `Dates`). Raises `ValueError`, also for NaN."""
     days, rest = _moments(values, units, calendar)
     out = np.empty(days.shape, Dates)
     out["year"], out["month"], out["day"] = date_of(days, calendar_of(calendar))
@@ -150,14 +149,14 @@ def _moments(
     numbers = np.asarray(values)
     if numbers.dtype.kind == "f":
         if not np.isfinite(numbers).all():
-            raise ValueError("NaN and infinity are no times; mask missing values first")
+            raise ValueError("NaN and infinity are not times; mask missing values first")
         whole = np.floor(numbers / parsed.parts).astype(np.int64)
         fraction = np.rint((numbers / parsed.parts - whole) * parsed.microseconds).astype(np.int64)
     else:
         whole, part = np.divmod(_whole(numbers), parsed.parts)
         fraction = np.rint(part / parsed.parts).astype(np.int64)
     per_day = _DAY // parsed.microseconds if parsed.microseconds <= _DAY else 0
-    if per_day:  # days and the rest apart: microseconds alone would overflow after 292,000 years
+    if per_day:  # days and the remainder separately: microseconds alone would overflow after 292,000 years
         days, part = np.divmod(whole, per_day)
         rest = part * parsed.microseconds + fraction + parsed.offset
     else:
@@ -167,21 +166,21 @@ def _moments(
 
 
 def _whole(numbers: AnyArray) -> npt.NDArray[np.int64]:
-    """Integers as int64. Raises `ValueError` for what is larger, and for what is no number."""
+    """Convert integers to int64. Raises `ValueError` for larger integers, and for other types."""
     if numbers.dtype.kind not in "iu" or (numbers.dtype == np.uint64 and numbers.size and numbers.max() >= 1 << 63):
         raise ValueError(f"times are integers up to 2**63 or floats, got {numbers.dtype}")
     return numbers.astype(np.int64)
 
 
 def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) -> npt.NDArray[np.datetime64]:
-    """Numbers in `units` as ``datetime64[us]``; in nanoseconds as ``datetime64[ns]``, exactly.
+    """Decode numbers in `units` to ``datetime64[us]``; in nanoseconds to ``datetime64[ns]``, exactly.
 
-    Raises `ValueError` for calendars whose dates NumPy does not have, and for dates of the standard calendar before
-    1582-10-15, which NumPy would call by other names.
+    Raises `ValueError` for calendars that NumPy does not have, and for dates of the standard calendar before 1582-10-15,
+    which have other names in NumPy's calendar.
     """
     name = calendar_of(calendar)
     if name not in ("standard", "proleptic_gregorian"):
-        raise ValueError(f"dates of the calendar {name!r} are no NumPy dates; use decode")
+        raise ValueError(f"dates of the calendar {name!r} are not NumPy dates; use decode")
     days, rest = _moments(values, units, calendar)
     if name == "standard" and days.size and days.min() < _SWITCH:
         raise ValueError("dates before 1582-10-15 of the standard calendar are Julian; use decode")
@@ -196,7 +195,7 @@ def datetimes(values: npt.ArrayLike, units: str, calendar: str | None = None) ->
 
 
 def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> AnyArray:
-    """Numbers in `units` for dates: ``datetime64`` values, or the dtype `Dates`.
+    """Encode dates (``datetime64`` values, or the dtype `Dates`) as numbers in `units`.
 
     int64 where every date falls on a whole unit, else float64.
     """
@@ -205,13 +204,13 @@ def encode(dates: npt.ArrayLike, units: str, calendar: str | None = None) -> Any
     given = np.asarray(dates)
     if given.dtype.kind == "M":
         if np.isnat(given).any():
-            raise ValueError("NaT is no time; store the missing value for it")
+            raise ValueError("NaT is not a time; store the missing value for it")
         moments = given.astype("datetime64[us]").astype(np.int64)
         days, rest = np.divmod(moments, _DAY)
         if name not in ("standard", "proleptic_gregorian") or (
             name == "standard" and days.size and days.min() < _SWITCH
         ):
-            raise ValueError(f"NumPy dates have other names than those of the calendar {name!r}; use the dtype Dates")
+            raise ValueError(f"NumPy dates are not dates of the calendar {name!r}; use the dtype Dates")
     else:
         days, rest = _existing_day(given["year"], given["month"], given["day"], name), given["microsecond"]
     rest = rest - parsed.offset
@@ -237,7 +236,7 @@ def _first_day(units: Units, calendar: str) -> _Ints:
 
 
 def _existing_day(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
-    """`day_of`, for dates that the calendar has. Raises `ValueError` naming the first that it has not."""
+    """Return `day_of` for dates in the calendar. Raises `ValueError` naming the first date that is not in it."""
     wrong = np.asarray((month < 1) | (month > 12) | (day < 1) | (day > 31))
     days = day_of(year, np.clip(month, 1, 12), day, calendar)
     for stated, real in zip((year, month, day), date_of(days, calendar), strict=True):
@@ -250,7 +249,7 @@ def _existing_day(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints
 
 
 def day_of(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
-    """Days from 1970-01-01 of the calendar (for Julian and Gregorian dates: from the same day)."""
+    """Count days from 1970-01-01 of the calendar (for Julian and Gregorian dates: from the same day)."""
     if calendar == "360_day":
         return np.asarray((year - 1970) * 360 + (month - 1) * 30 + day - 1)
     if calendar in ("noleap", "all_leap"):
@@ -264,7 +263,7 @@ def day_of(year: _Ints, month: _Ints, day: _Ints, calendar: str) -> _Ints:
 
 
 def date_of(days: _Ints, calendar: str) -> tuple[_Ints, _Ints, _Ints]:
-    """Return the inverse of `day_of`: year, month, day."""
+    """Convert days to year, month, day: the inverse of `day_of`."""
     if calendar == "360_day":
         year, rest = np.divmod(days, 360)
         month, day = np.divmod(rest, 30)
@@ -282,7 +281,7 @@ def date_of(days: _Ints, calendar: str) -> tuple[_Ints, _Ints, _Ints]:
 
 
 def _civil_day(year: _Ints, month: _Ints, day: _Ints, *, gregorian: bool) -> _Ints:
-    """Years begin in March, so that the day that may be missing is the last one."""
+    """Count days of a year that begins in March, so that the leap day is the last one."""
     year = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days = year * 365 + year // 4 + day_of_year
@@ -307,6 +306,6 @@ def _civil_date(days: _Ints, *, gregorian: bool) -> tuple[_Ints, _Ints, _Ints]:
 
 
 def as_text(dates: AnyArray) -> Sequence[str]:
-    """Dates of the dtype `Dates` as ISO text."""
+    """Format dates of the dtype `Dates` as ISO text."""
     return [f"{y:04d}-{m:02d}-{d:02d}T{u // 3_600_000_000:02d}:{u // 60_000_000 % 60:02d}:{u // 1_000_000 % 60:02d}"
             for y, m, d, u in dates.reshape(-1).tolist()]  # fmt: skip

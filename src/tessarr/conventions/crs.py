@@ -1,4 +1,4 @@
-"""Coordinate reference systems of arrays: the CF way and the GDAL way, read together.
+"""Coordinate reference systems of arrays: read the CF form and the GDAL form together.
 
     CF    array {"grid_mapping": "crs"}, sibling array "crs" {"crs_wkt": "PROJCRS[…]", "grid_mapping_name": "…", …}
     GDAL  array {"_CRS": {"url": "http://www.opengis.net/def/crs/EPSG/0/26711", "wkt": "PROJCRS[…]", "projjson": {…}}}
@@ -8,10 +8,10 @@
 >>> found.best, [(item.way, item.form) for item in found.all]
 (Reference(way='gdal', form='url', value='http://x/EPSG/0/4326'), [('gdal', 'url'), ('gdal', 'wkt')])
 
-Of GDAL's forms url counts, then wkt, then projjson. Where both ways are present both are reported, and whether they
-disagree: exactly where pyproj is installed (`tessarr.conventions.pyproj`), else only for equal forms and authority codes.
-CF's extended form (``"crs: x y geo: lat lon"``) names a system for each set of coordinates: `read_grid_mapping`.
-Text is passed through as it stands: WKT1, WKT2:2015 and WKT2:2019 alike. The framework's ``proj:`` is read too, last.
+Of GDAL's forms url takes precedence, then wkt, then projjson. Where both CF and GDAL are present, both are reported, and
+whether they disagree: exactly where pyproj is installed (`tessarr.conventions.pyproj`), else only for equal forms and
+authority codes. CF's extended form (``"crs: x y geo: lat lon"``) names a system for each set of coordinates:
+`read_grid_mapping`. WKT1, WKT2:2015 and WKT2:2019 are passed through unchanged. The framework's ``proj:`` is read last.
 
 Source: CF 1.11, section 5.6; GDAL, "Zarr" driver, "SRS encoding"; OGC 21-050r1.
 """
@@ -49,13 +49,13 @@ class Reference(NamedTuple):
 
     way: Literal["gdal", "cf", "proj"]
     form: Form
-    """url, wkt, projjson, code; cf: the grid mapping's own parameters, without WKT."""
+    """url, wkt, projjson, code; cf: the parameters of the grid mapping, without WKT."""
     value: Any
     """The text, or for projjson and cf an object."""
 
     @property
     def code(self) -> str | None:
-        """Authority and identifier (``EPSG:4326``) where the statement has one."""
+        """Authority and identifier (``EPSG:4326``), if the statement has one."""
         if self.form == "code":
             return str(self.value).upper()
         if self.form == "url":
@@ -71,14 +71,14 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CRS:
-    """Everything that is said of an array's coordinate reference system."""
+    """All statements about an array's coordinate reference system."""
 
     all: tuple[Reference, ...]
     """GDAL's first, in GDAL's order of precedence, then CF's, then the framework's."""
 
     @property
     def best(self) -> Reference:
-        """The statement that counts."""
+        """The statement with the highest precedence."""
         return self.all[0]
 
     @property
@@ -89,12 +89,12 @@ class CRS:
             return False
         stated = codes - {None}
         if len(stated) > len({str(code).partition(":")[0] for code in stated}):
-            return True  # two codes of one authority
+            return True  # two different codes of one authority
         told = _contradict_by_pyproj(self.all)
         return told if told is not None else len(stated) > 1 or self._texts_differ()
 
     def _texts_differ(self) -> bool:
-        """Return whether two statements of one form, that have no code to tell them apart by, are not the same."""
+        """Return whether two statements of one form, without codes to compare, have different texts."""
         for form in ("wkt", "projjson"):
             values = [_bare(reference.value) for reference in self.all if reference.form == form]
             if any(value != values[0] for value in values):
@@ -107,9 +107,7 @@ def _bare(value: object) -> Any:
 
 
 def _contradict_by_pyproj(references: tuple[Reference, ...]) -> bool | None:
-    """Return whether pyproj finds two statements different; ``None`` where it is not installed or cannot read all of
-    them.
-    """
+    """Return whether two statements differ for pyproj; ``None`` where it is not installed or cannot read them all."""
     from tessarr.conventions import pyproj
     from tessarr.errors import MissingDependencyError
 
@@ -120,7 +118,7 @@ def _contradict_by_pyproj(references: tuple[Reference, ...]) -> bool | None:
 
 
 def read(path: str, hierarchy: Hierarchy) -> CRS | None:
-    """Return the coordinate reference system of the array at `path`; ``None`` when nothing says it."""
+    """Read the coordinate reference system of the array at `path`; ``None`` without any statement."""
     node = hierarchy[path]
     found = [*_gdal(node), *_cf(path, hierarchy), *_framework(path, hierarchy)]
     return CRS(tuple(found)) if found else None
@@ -138,15 +136,15 @@ def _gdal(node: Node) -> Iterator[Reference]:
 
 
 class GridMapping(NamedTuple):
-    """A grid mapping variable, and the coordinates that it is for."""
+    """A grid mapping variable, and its coordinates."""
 
     name: str
     coordinates: tuple[str, ...] = ()
-    """In CF's extended form; () in the short one, where it is for all."""
+    """The coordinates in CF's extended form; () in the short form, which covers all."""
 
 
 def read_grid_mapping(text: object) -> tuple[GridMapping, ...]:
-    """Return what the attribute ``grid_mapping`` says, in CF's short form or the extended one; () when it says nothing.
+    """Parse the attribute ``grid_mapping``, in CF's short or extended form; () for an invalid one.
 
     >>> read_grid_mapping("crs"), read_grid_mapping("utm: x y geo: lat lon")[1]
     ((GridMapping(name='crs', coordinates=()),), GridMapping(name='geo', coordinates=('lat', 'lon')))
@@ -164,10 +162,9 @@ def read_grid_mapping(text: object) -> tuple[GridMapping, ...]:
 
 
 def write_grid_mapping(mappings: Sequence[GridMapping]) -> str:
-    """Return the attribute ``grid_mapping``: the short form for one variable without coordinates, else the extended
-    one.
+    """Make the attribute ``grid_mapping``: the short form for one variable without coordinates, else the extended form.
 
-    Raises `ValueError` without any, and for several of which one has no coordinates.
+    Raises `ValueError` without mappings, and for several mappings one of which has no coordinates.
     """
     if not mappings or (len(mappings) > 1 and not all(mapping.coordinates for mapping in mappings)):
         raise ValueError(f"several grid mappings need the coordinates of each, got {list(mappings)}")
@@ -177,7 +174,7 @@ def write_grid_mapping(mappings: Sequence[GridMapping]) -> str:
 
 
 def grid_mapping(path: str, hierarchy: Hierarchy) -> str | None:
-    """Return the path of the grid mapping variable of an array; ``None`` when it names none or it is not there.
+    """Return the path of the grid mapping variable of an array; ``None`` when it names none or the variable is missing.
 
     Of several (CF's extended form) the one whose coordinates are dimensions of the array, else the first.
     """
@@ -213,7 +210,7 @@ def _framework(path: str, hierarchy: Hierarchy) -> Iterator[Reference]:
 def write_gdal(
     *, wkt: str | None = None, projjson: Mapping[str, JSON] | None = None, url: str | None = None
 ) -> JSONObject:
-    """Return the attribute ``_CRS`` of an array; text is kept as given. Raises `ValueError` without any."""
+    """Make the attribute ``_CRS`` of an array; text is stored unchanged. Raises `ValueError` without any form."""
     given: dict[str, JSON] = {"wkt": wkt, "projjson": projjson, "url": url}
     stated = {name: value for name, value in given.items() if value}
     if not stated:
@@ -222,9 +219,9 @@ def write_gdal(
 
 
 def write_cf(name: str, wkt: str, parameters: Mapping[str, JSON] | None = None) -> tuple[JSONObject, JSONObject]:
-    """Return the CF way: attributes of the array, and attributes of the grid mapping variable called `name`.
+    """Make CF's attributes of the array, and those of the grid mapping variable called `name`.
 
-    `parameters` are the grid mapping's own (``grid_mapping_name`` and so on), which CF wants besides the WKT.
+    `parameters` are those of the grid mapping (``grid_mapping_name`` and so on), which CF requires besides the WKT.
     """
     return {"grid_mapping": name}, {**(parameters or {}), "crs_wkt": wkt}
 
@@ -249,7 +246,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 
 
 def _known_to_disagree(crs: CRS, hierarchy: Hierarchy) -> bool:
-    """`CRS.disagree`, asked once of what many arrays of a hierarchy say alike: pyproj takes milliseconds."""
+    """Return `CRS.disagree`, cached for arrays with equal statements: pyproj takes milliseconds."""
     if len(crs.all) < 2 or not isinstance(hierarchy, Tree):
         return crs.disagree
     key = (NAME, json.dumps([item[1:] for item in crs.all], sort_keys=True, default=str))

@@ -1,4 +1,4 @@
-"""The ``zarr_conventions`` framework: a node says which conventions it follows, each identified by a uuid.
+"""The ``zarr_conventions`` framework: a node lists the conventions it follows, each identified by a uuid.
 
     {"zarr_conventions": [{"uuid": "689b58e2-cf7b-45e0-9fff-9cfc0883d6b4", "name": "spatial", "description": "…"}]}
 
@@ -6,10 +6,10 @@
 >>> entries[0]["uuid"], identify(entries[0]), uses({"zarr_conventions": entries}, SPATIAL)
 ('689b58e2-cf7b-45e0-9fff-9cfc0883d6b4', 'spatial', True)
 
-Identity is by uuid, else by schema_url, else by spec_url, never by name. Files of 2025 carry other URLs (tags that were
-never published, older owners) for the same uuids; they are read. What is written carries the uuid and a description, and
-URLs only where the published schema and the published tag agree on them. Works in v2 ``.zattrs`` too. ZEP 4, which came
-before, listed plain strings.
+Identity is by uuid, else by schema_url, else by spec_url, never by name. Files of 2025 have other URLs (tags that were
+never published, older owners) for the same uuids; they are read. Written entries have the uuid and a description, and URLs
+only where the published schema and the published tag agree on them. Works in v2 ``.zattrs`` too. The earlier ZEP 4 listed
+plain strings.
 
 Source: zarr-conventions-spec (mid-2026).
 """
@@ -50,13 +50,13 @@ _URL = re.compile(r"zarr-(?:conventions|experimental)/(?:geo-)?([A-Za-z0-9]+)/")
 
 
 def entries(attributes: Attributes) -> list[Mapping[str, Any]]:
-    """Return the entries of a node, those that are objects."""
+    """Return the entries of a node that are objects."""
     value = attributes.get(KEY)
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def identify(entry: Mapping[str, JSON]) -> str | None:
-    """Return the name of the known convention that an entry means; ``None`` for others.
+    """Return the name of the known convention of an entry; ``None`` for others.
 
     >>> identify({"schema_url": "https://raw.githubusercontent.com/zarr-experimental/geo-proj/refs/tags/v1/schema.json"})
     'proj'
@@ -74,7 +74,7 @@ def identify(entry: Mapping[str, JSON]) -> str | None:
 
 
 def uses(attributes: Attributes, uuid: str) -> bool:
-    """Return whether a node follows the convention with this uuid, whichever way it says so."""
+    """Return whether a node follows the convention with this uuid, in any form of entry."""
     name = KNOWN.get(uuid, (None,))[0]
     return any(
         entry.get("uuid") == uuid or ("uuid" not in entry and name is not None and identify(entry) == name)
@@ -83,7 +83,7 @@ def uses(attributes: Attributes, uuid: str) -> bool:
 
 
 def write(attributes: Attributes, *uuids: str) -> JSONObject:
-    """Return the attributes with entries for these conventions, which are not repeated; others stay."""
+    """Make the attributes with entries for these conventions, without duplicates; other attributes stay."""
     kept = list(attributes.get(KEY, []))
     for uuid in uuids:
         if not uses({KEY: kept}, uuid):
@@ -102,7 +102,7 @@ def _entry(uuid: str) -> JSONObject:
             "name": name,
             "description": description,
         }
-    if uuid == PROJ:  # its schema wants the name "proj:", its tag the name "proj"
+    if uuid == PROJ:  # its schema requires the name "proj:", its tag the name "proj"
         return {"uuid": uuid, "description": description}
     return {"uuid": uuid, "name": name, "description": description}
 
@@ -129,7 +129,7 @@ def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
             elif not isinstance(item, str):
                 yield Problem(NAME, (*loc, name), f"must be a string, got {item!r}", "ZC-ENTRY")
         if isinstance(entry.get("uuid"), str) and not _UUID.fullmatch(entry["uuid"]):
-            yield Problem(NAME, (*loc, "uuid"), "is no lower-case uuid", "ZC-IDENTITY")
+            yield Problem(NAME, (*loc, "uuid"), "is not a lower-case uuid", "ZC-IDENTITY")
 
 
 CONVENTION = Convention(NAME, _detect, _check, spec_url="https://github.com/zarr-conventions/zarr-conventions-spec")

@@ -1,4 +1,4 @@
-"""multiscales of the ``zarr_conventions`` framework: the levels of a group and how each follows from another.
+"""multiscales of the ``zarr_conventions`` framework: the levels of a group and their relation to each other.
 
     {"zarr_conventions": [{"uuid": "d35379db-…"}], "multiscales": {"layout": [
         {"asset": "r10m", "transform": {"scale": [1.0, 1.0], "translation": [0.0, 0.0]}},
@@ -8,7 +8,7 @@
 >>> [level.asset for level in read(attributes)], attributes["multiscales"]["layout"][0]
 (['0', '1'], {'asset': '0'})
 
-Groups only. ``scale`` and ``translation`` lead from the level it derives from to this one. Members with a prefix
+Groups only. ``scale`` and ``translation`` map from the level of ``derived_from`` to this one. Members with a prefix
 (``spatial:shape``, ``spatial:transform``) belong to other conventions and are kept in `extra`.
 
 Source: zarr-conventions/multiscales v0.1.
@@ -37,7 +37,7 @@ class Level:
     asset: str
     """Path of the array or group, relative to the group that holds the layout."""
     derived_from: str | None = None
-    """The asset it was made from."""
+    """The asset from which it was made."""
     scale: tuple[float, ...] | None = None
     """Per axis, relative to `derived_from`."""
     translation: tuple[float, ...] | None = None
@@ -47,7 +47,7 @@ class Level:
 
 
 def read(attributes: Attributes) -> tuple[Level, ...]:
-    """Return the levels of a group in their order; () when the attributes hold no layout."""
+    """Read the levels of a group in their order; () without a layout."""
     value = attributes.get(KEY)
     layout = value.get("layout") if isinstance(value, Mapping) else None
     if not isinstance(layout, list | tuple):
@@ -74,9 +74,9 @@ def _level(item: Mapping[str, Any], default: Any) -> Level:
 def write(
     levels: Sequence[Level], attributes: Attributes | None = None, *, resampling_method: str | None = None
 ) -> JSONObject:
-    """Return the attributes of a group with these levels; those given stay.
+    """Make the attributes of a group with these levels; attributes passed stay.
 
-    Raises `ValueError` for an asset that is no relative path, and for a derived level without a scale.
+    Raises `ValueError` for an asset that is not a relative path, and for a derived level without a scale.
     """
     layout: list[JSON] = []
     for level in levels:
@@ -141,7 +141,7 @@ def _check_level(
     if "derived_from" in item:
         if item["derived_from"] not in assets:
             yield Problem(
-                NAME, (*loc, "derived_from"), f"{item['derived_from']!r} is no asset of the layout", "LEVEL-DERIVED"
+                NAME, (*loc, "derived_from"), f"{item['derived_from']!r} is not an asset of the layout", "LEVEL-DERIVED"
             )
         if not isinstance(item.get("transform"), Mapping):
             yield Problem(

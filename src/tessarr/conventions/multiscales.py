@@ -5,7 +5,7 @@
 >>> read({"multiscales": [{"datasets": [{"path": "0"}, {"path": "1"}], "version": "0.1"}]})[0].paths
 ('0', '1')
 
-Three different things are called ``multiscales``: this list (OME-Zarr up to 0.4 is a superset of it), a list under
+Three structures are called ``multiscales``: this list (OME-Zarr up to 0.4 is a superset of it), a list under
 ``ome`` (0.5 and later, `tessarr.conventions.ome`), and an object with ``layout`` (`tessarr.conventions.layout`).
 
 Source: zarr-specs issue 50; the OGC community standard recommends it for pyramids.
@@ -29,17 +29,17 @@ class Multiscale:
     """One pyramid."""
 
     paths: tuple[str, ...]
-    """Of the levels, relative to the group, the highest resolution first."""
+    """Paths of the levels, relative to the group, the highest resolution first."""
     name: str | None = None
     type: str | None = None
-    """How levels were made: ``gaussian``, ``mean``, …"""
+    """Method by which levels were made: ``gaussian``, ``mean``, …"""
     version: str | None = "0.1"
     metadata: Mapping[str, JSON] = field(default_factory=dict)
-    """About the method: method, version, args, kwargs."""
+    """Description of the method: method, version, args, kwargs."""
 
 
 def read(attributes: Attributes) -> tuple[Multiscale, ...]:
-    """Return the pyramids of a group; () when it has none. Entries without ``datasets`` and ``path`` are not detected."""
+    """Read the pyramids of a group; () without pyramids. Entries without ``datasets`` and ``path`` are ignored."""
     found = []
     for entry in _entries(attributes):
         paths = _paths(entry)
@@ -58,9 +58,7 @@ def read(attributes: Attributes) -> tuple[Multiscale, ...]:
 
 
 def levels(attributes: Attributes, name: str | None = None) -> tuple[str, ...]:
-    """Return the paths of the levels, the highest resolution first: of the pyramid called `name`, else of the first
-    one.
-    """
+    """Return the paths of the levels, highest resolution first, of the pyramid called `name`, else of the first one."""
     found = read(attributes)
     chosen = next((item for item in found if name is not None and item.name == name), None)
     if chosen is None and (name is not None or not found):
@@ -75,7 +73,7 @@ def write(
     type: str | None = None,  # noqa: A002 - the convention's name
     metadata: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
-    """Return the attributes of a group with one pyramid of these levels."""
+    """Make the attributes of a group with one pyramid of these levels."""
     entry: JSONObject = {"datasets": [{"path": path} for path in paths], "version": "0.1"}
     if name is not None:
         entry["name"] = name
@@ -120,9 +118,9 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 def check_levels(
     convention: str, paths: Sequence[str], group: str, hierarchy: Hierarchy, loc: tuple[str | int, ...]
 ) -> Iterator[Problem]:
-    """Levels must be arrays that are there, of one rank, each no larger than the one before."""
+    """Check that levels are existing arrays, of one rank, each no larger than the one before."""
     if len(hierarchy) <= 1:
-        return  # the group alone is known
+        return  # only the group is known
     previous: Node | None = None
     for number, relative in enumerate(paths):
         place = join(group, relative)

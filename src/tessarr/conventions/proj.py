@@ -7,7 +7,7 @@ Proj(code='EPSG:4326', wkt2='GEOGCRS[...]', projjson=None)
 >>> write(code="EPSG:4326")["proj:code"]
 'EPSG:4326'
 
-At least one of ``proj:code``, ``proj:wkt2``, ``proj:projjson``; where they disagree wkt2 wins. A group's applies to the
+At least one of ``proj:code``, ``proj:wkt2``, ``proj:projjson``; where they disagree wkt2 wins. That of a group applies to the
 arrays directly in it (`inherited`). Before the split into proj and spatial, 2025 files also had ``proj:transform``,
 ``proj:bbox`` and ``proj:spatial_dimensions``; `tessarr.conventions.spatial` reads those.
 
@@ -37,12 +37,12 @@ class Proj(NamedTuple):
 
     @property
     def best(self) -> str | Mapping[str, JSON]:
-        """The spelling that counts: wkt2, then projjson, then the code."""
+        """The spelling with the highest precedence: wkt2, then projjson, then the code."""
         return self.wkt2 or self.projjson or self.code or ""
 
 
 def read(attributes: Attributes) -> Proj | None:
-    """Return what a node says itself; ``None`` when it says nothing."""
+    """Read a node's own statement; ``None`` without one."""
     code, wkt2, projjson = (attributes.get(f"proj:{name}") for name in Proj._fields)
     found = Proj(
         code if isinstance(code, str) else None,
@@ -53,7 +53,7 @@ def read(attributes: Attributes) -> Proj | None:
 
 
 def inherited(path: str, hierarchy: Hierarchy) -> Proj | None:
-    """Return what a node says, else what the group directly above it says."""
+    """Read a node's statement, else that of its parent group."""
     own = read(hierarchy[path].attributes)
     above = hierarchy.get(parent(path)) if path else None
     return own or (read(above.attributes) if above is not None and hierarchy[path].kind == "array" else None)
@@ -66,7 +66,7 @@ def write(
     wkt2: str | None = None,
     projjson: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
-    """Return the attributes that say so; those given stay. Raises `ValueError` without any, or for a malformed code."""
+    """Make the attributes; others passed stay. Raises `ValueError` without any spelling, or for a malformed code."""
     given: dict[str, JSON] = {"proj:code": code, "proj:wkt2": wkt2, "proj:projjson": projjson}
     given = {name: value for name, value in given.items() if value is not None}
     if not given:

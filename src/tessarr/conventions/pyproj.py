@@ -1,4 +1,4 @@
-"""Coordinate reference systems through pyproj (extra ``crs``): comparing them and writing them in other forms."""
+"""Compare coordinate reference systems with pyproj (extra ``crs``), and write them in other forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessarr.types import JSON
 
 
 def parse(value: Any) -> Any:
-    """Return a ``pyproj.CRS`` from WKT (1 or 2), PROJJSON, an authority code, an OGC URL, or CF parameters.
+    """Make a ``pyproj.CRS`` from WKT (1 or 2), PROJJSON, an authority code, an OGC URL, or CF parameters.
 
     Raises `ValueError` when pyproj cannot read it, `MissingDependencyError` when pyproj is not installed.
     """
@@ -30,15 +30,15 @@ def parse(value: Any) -> Any:
 
 
 def equivalent(values: Sequence[JSON]) -> bool:
-    """Return whether all values mean the same system. Raises as `parse`."""
+    """Return whether all values denote the same system. Raises as `parse`."""
     first, *others = (parse(value) for value in values)
     return all(first.equals(other, ignore_axis_order=True) for other in others)
 
 
 def contradict(values: Sequence[JSON]) -> bool:
-    """Return whether two of the values cannot mean one system. Raises as `parse`.
+    """Return whether two of the values cannot denote one system. Raises as `parse`.
 
-    The parameters of a CF grid mapping, which seldom say everything, contradict a system only where both say something.
+    The parameters of a CF grid mapping, which are seldom complete, contradict a system only in members that both have.
     """
     partial = [value for value in values if isinstance(value, dict) and "grid_mapping_name" in value]
     whole = [parse(value) for value in values if value not in partial]
@@ -49,7 +49,7 @@ def contradict(values: Sequence[JSON]) -> bool:
 
 
 def _differ(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> bool:
-    """Return whether two grid mappings have different names, or numbers that are not the same."""
+    """Return whether two grid mappings differ in name or in a number that both have."""
     names = [item.get("grid_mapping_name") for item in (one, other)]
     if None not in names and names[0] != names[1]:
         return True
@@ -63,7 +63,9 @@ def _differ(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> bool:
 
 
 def forms(value: object) -> dict[str, Any]:
-    """Return a system in every form that an array can hold: wkt (WKT2:2019), projjson, code and url where there is one."""
+    """Return a system in every form that an array can hold: wkt (WKT2:2019), projjson, and code and url if
+    available.
+    """
     crs = parse(value)
     authority = crs.to_authority()
     found: dict[str, JSON] = {"wkt": crs.to_wkt("WKT2_2019"), "projjson": crs.to_json_dict()}

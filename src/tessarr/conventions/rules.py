@@ -1,10 +1,10 @@
-"""The rules that conventions are checked by: how grave a breach is, what it means, and what to do about it.
+"""List the rules of the conventions: severity of a violation, meaning, and fix.
 
 >>> RULES["CF-TIME"].severity, RULES["CF-TIME"].fix
 ('error', "Write units like 'days since 1970-01-01 00:00:00'")
 
-error: what is stated cannot be used, or means something else than it says. warning: the text of the convention is broken,
-and readers may differ in what they make of it. info: worth knowing. `tessarr.tools.check` lists them under their ids.
+error: a statement cannot be used, or has another meaning than it says. warning: the convention is violated, and readers may
+differ in their interpretation. info: a remark. `tessarr.tools.check` lists the rules under their ids.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ class Rule(NamedTuple):
 
     severity: Severity
     meaning: str
-    """What is the matter, in a sentence."""
+    """The problem, in a sentence."""
     fix: str
-    """What a person can do about it."""
+    """What the user can do."""
 
 
 RULES: dict[str, Rule] = {
     "CONV": Rule(
         "warning",
         "the attributes break a convention that they follow",
-        "Correct the attribute, or remove what says that the convention is followed",
+        "Correct the attribute, or remove the statement that the convention is followed",
     ),
     # dimensions
     "XARRAY-NAMES": Rule(
@@ -39,33 +39,33 @@ RULES: dict[str, Rule] = {
     "XARRAY-DIFFER": Rule(
         "warning",
         "_ARRAY_DIMENSIONS and dimension_names differ",
-        "Remove _ARRAY_DIMENSIONS; in Zarr v3 dimension_names counts",
+        "Remove _ARRAY_DIMENSIONS; in Zarr v3 dimension_names takes precedence",
     ),
     "XARRAY-TWICE": Rule(
         "warning",
         "a dimension occurs twice in an array",
-        "Rename one of the two: nothing can be selected by a name that occurs twice",
+        "Rename one of the two: a name that occurs twice cannot be used for selection",
     ),
     "XARRAY-LENGTH": Rule(
         "warning",
         "a dimension has two lengths in one group",
-        "Rename the dimension of one array, or move that array to a group of its own",
+        "Rename the dimension of one array, or move that array to a separate group",
     ),
     # CF
     "CF-VERSION": Rule(
         "warning", "a group that follows CF does not say its version", 'Write "Conventions": "CF-1.11" (the version meant)'
     ),
-    "CF-TYPE": Rule("warning", "a CF attribute is of the wrong type", "Write it as CF's Appendix A wants it"),
+    "CF-TYPE": Rule("warning", "a CF attribute is of the wrong type", "Write it as CF's Appendix A requires"),
     "CF-PACKING": Rule(
         "error",
-        "scale_factor, add_offset or a limit is no number",
-        "Write it as a number, which the stored values are reckoned with",
+        "scale_factor, add_offset or a limit is not a number",
+        "Write it as a number",
     ),
     "CF-TIME": Rule("error", "a unit of time cannot be read", "Write units like 'days since 1970-01-01 00:00:00'"),
     "CF-CALENDAR": Rule(
         "error", "the calendar is unknown", "Write one of CF's calendars, such as 'standard' or 'noleap'"
     ),
-    "CF-AXIS": Rule("warning", "axis is none of X, Y, Z, T", "Write X, Y, Z or T, or remove axis"),
+    "CF-AXIS": Rule("warning", "axis is not one of X, Y, Z, T", "Write X, Y, Z or T, or remove axis"),
     "CF-RANGE": Rule(
         "warning",
         "valid_range stands beside valid_min or valid_max",
@@ -77,7 +77,7 @@ RULES: dict[str, Rule] = {
         "List as many flag_values or flag_masks as there are words in flag_meanings",
     ),
     "CF-REFERENCE": Rule(
-        "warning", "an array that is named is not there", "Create the array, correct its name, or remove the attribute"
+        "warning", "an array that an attribute names is missing", "Create the array, correct its name, or remove the attribute"
     ),
     # coordinate reference systems
     "CRS-FORM": Rule(
@@ -96,7 +96,7 @@ RULES: dict[str, Rule] = {
     ),
     "LEVEL-VERSION": Rule("info", "a pyramid has no version", 'Add "version": "0.1"'),
     "LEVEL-MISSING": Rule(
-        "error", "a level is not there", "Create the level, or take it from the list; `tessarr pyramid` builds levels"
+        "error", "a level is missing", "Create the level, or remove it from the list; `tessarr pyramid` builds levels"
     ),
     "LEVEL-RANK": Rule(
         "error", "levels differ in their number of dimensions", "Rebuild the levels with `tessarr pyramid`"
@@ -106,13 +106,13 @@ RULES: dict[str, Rule] = {
     ),
     "LEVEL-DERIVED": Rule(
         "error",
-        "a level does not say how it follows from another",
+        "a level does not say how it derives from another",
         "Name an asset of the layout in derived_from, and give the transform from it",
     ),
     # the zarr_conventions framework
     "ZC-ENTRY": Rule(
         "warning",
-        "an entry of zarr_conventions has not the form it must have",
+        "an entry of zarr_conventions is malformed",
         'Write objects of uuid, schema_url, spec_url, name, description: {"uuid": "…", "name": "…"}',
     ),
     "ZC-IDENTITY": Rule(
@@ -124,7 +124,7 @@ RULES: dict[str, Rule] = {
         "Add its entry; the write functions of tessarr.conventions do",
     ),
     "ZC-VALUE": Rule(
-        "warning", "an attribute is not what its convention says", "Correct the attribute as the convention's text says"
+        "warning", "an attribute violates its convention", "Correct the attribute as the convention's text says"
     ),
     "PROJ-FORM": Rule(
         "error",
@@ -133,7 +133,7 @@ RULES: dict[str, Rule] = {
     ),
     "SPATIAL-FORM": Rule(
         "error",
-        "a member of spatial: has not the form it must have",
+        "a member of spatial: is malformed",
         "Write spatial:transform as 6 numbers, bbox as 4, shape as 2, and dimensions as two names",
     ),
     "SPATIAL-DIMENSIONS": Rule(
@@ -142,7 +142,7 @@ RULES: dict[str, Rule] = {
         "Name the array's y and x dimension, as in its dimension_names",
     ),
     "SPATIAL-SHAPE": Rule(
-        "error", "spatial:shape is not the shape of the array", "Write the lengths that the array has, or remove it"
+        "error", "spatial:shape is not the shape of the array", "Write the lengths of the array, or remove it"
     ),
     "NZ-NAMES": Rule(
         "warning",
@@ -152,14 +152,14 @@ RULES: dict[str, Rule] = {
     # OME-Zarr
     "OME-VERSION": Rule(
         "error",
-        "the version of OME-Zarr is missing, or stands in the wrong place",
+        "the version of OME-Zarr is missing or misplaced",
         "0.4: Zarr v2, attributes as they are, a version in each object; from 0.5 on: Zarr v3, under ome, one version",
     ),
     "OME-UNKNOWN": Rule(
-        "info", "the version of OME-Zarr is none that is checked", "Check it with a tool for that version"
+        "info", "the version of OME-Zarr is not checked", "Check it with a tool for that version"
     ),
     "OME-FORM": Rule(
-        "error", "OME-Zarr metadata has not the form it must have", "Correct the member as the specification has it"
+        "error", "OME-Zarr metadata is malformed", "Correct the member as the specification says"
     ),
     "OME-AXES": Rule(
         "error",
@@ -191,7 +191,7 @@ RULES: dict[str, Rule] = {
         "error", "a plate or well is not what OME-Zarr allows", "Correct rows, columns, wells and their indexes"
     ),
     "OME-MISSING": Rule(
-        "error", "a group that OME-Zarr metadata names is not there", "Create the group, or take it from the list"
+        "error", "a group that OME-Zarr metadata names is missing", "Create the group, or remove it from the list"
     ),
     # AnnData and NCZarr
     "ANNDATA-KIND": Rule(
@@ -199,7 +199,7 @@ RULES: dict[str, Rule] = {
     ),
     "ANNDATA-VERSION": Rule("warning", "an AnnData element has no encoding-version", "Add the encoding-version"),
     "ANNDATA-ATTRIBUTE": Rule(
-        "error", "an AnnData element lacks an attribute, or has a wrong one", "Write the attribute that its kind needs"
+        "error", "an AnnData element lacks an attribute, or has a wrong one", "Write the attribute that its kind requires"
     ),
     "ANNDATA-MEMBER": Rule(
         "error", "an AnnData element lacks a member", "Rewrite the element; without the member it cannot be read"
@@ -208,12 +208,12 @@ RULES: dict[str, Rule] = {
         "error", "the parts of an AnnData element do not fit together", "Rewrite the element from the data it was made of"
     ),
     "NCZARR-TYPES": Rule(
-        "info", "NCZarr notes the type of an attribute that is not there", "Remove the name from _nczarr_attr.types"
+        "info", "NCZarr records the type of a missing attribute", "Remove the name from _nczarr_attr.types"
     ),
     "NCZARR-DIMENSIONS": Rule(
         "error",
-        "the dimensions that NCZarr notes do not fit the array",
+        "the dimensions that NCZarr records do not fit the array",
         "Correct dimrefs in _nczarr_array, or dims in the group's _nczarr_group",
     ),
 }  # fmt: skip
-"""Rule id → rule, for the conventions that are built in."""
+"""Rule id → rule, for the built-in conventions."""

@@ -1,4 +1,4 @@
-"""spatial of the ``zarr_conventions`` framework: where the cells of an array lie.
+"""spatial of the ``zarr_conventions`` framework: the position of the cells of an array.
 
     {"zarr_conventions": [{"uuid": "689b58e2-…"}], "spatial:dimensions": ["y", "x"],
      "spatial:transform": [10.0, 0.0, 500000.0, 0.0, -10.0, 5000000.0], "spatial:shape": [1200, 1200],
@@ -32,7 +32,7 @@ _OLD = {"transform": "proj:transform", "bbox": "proj:bbox", "dimensions": "proj:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spatial:
-    """Where an array (or the arrays of a group) lies."""
+    """The position of an array (or of the arrays of a group)."""
 
     dimensions: tuple[str, str] | None = None
     """Names of the y and the x dimension."""
@@ -45,7 +45,7 @@ class Spatial:
     registration: Literal["pixel", "node"] = "pixel"
 
     def position(self, row: float, column: float) -> tuple[float, float]:
-        """x and y of the centre of a cell. Raises `ValueError` without a transform."""
+        """Return x and y of the centre of a cell. Raises `ValueError` without a transform."""
         if self.transform is None:
             raise ValueError("there is no spatial:transform")
         a, b, c, d, e, f = self.transform
@@ -55,7 +55,7 @@ class Spatial:
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
-        """The box that the cells cover: as stated, else from transform and shape; ``None`` when neither is known."""
+        """The bounding box of the cells: as stated, else from transform and shape; ``None`` when neither is known."""
         if self.bbox is not None:
             return self.bbox  # type: ignore[return-value]
         if self.transform is None or self.shape is None:
@@ -80,7 +80,7 @@ class Spatial:
 
 
 def read(attributes: Attributes) -> Spatial | None:
-    """Return what the attributes say; ``None`` when nothing. Malformed members are left out."""
+    """Read the attributes; ``None`` without any. Malformed members are left out."""
     values = {name: _value(attributes, name) for name in ("dimensions", "transform", "bbox", "shape", "registration")}
     if not any(value is not None for value in values.values()):
         return None
@@ -100,7 +100,7 @@ def _value(attributes: Attributes, name: str) -> Any:
 
 
 def write(spatial: Spatial, attributes: Attributes | None = None) -> JSONObject:
-    """Return the attributes that say so; those given stay."""
+    """Make the attributes; others passed stay."""
     result = framework.write(attributes or {}, framework.SPATIAL)
     for name in ("dimensions", "transform", "bbox", "shape"):
         value = getattr(spatial, name)
@@ -112,7 +112,7 @@ def write(spatial: Spatial, attributes: Attributes | None = None) -> JSONObject:
 
 
 def scaled(spatial: Spatial, factors: tuple[float, float], shape: tuple[int, int]) -> Spatial:
-    """Return the same place at a coarser resolution: cells `factors` (rows, columns) times as large, `shape` of them."""
+    """Return the same area at a coarser resolution: cells `factors` (rows, columns) times as large, `shape` of them."""
     transform = spatial.transform
     if transform is not None:
         a, b, c, d, e, f = transform
@@ -161,7 +161,7 @@ def _check(node: Node, _path: str, _hierarchy: Hierarchy) -> Iterator[Problem]:
             yield Problem(
                 NAME,
                 (key,),
-                f"{missing} are no dimensions of the array {list(node.dimension_names)}",
+                f"{missing} are not dimensions of the array {list(node.dimension_names)}",
                 "SPATIAL-DIMENSIONS",
             )
         else:

@@ -1,5 +1,4 @@
-"""xarray's practice, and NetCDF's names: which dimensions an array has, which arrays are coordinates, which value means
-"missing".
+"""xarray's practice, with NetCDF's names: dimensions and coordinates of an array, and its value for "missing".
 
     v2   ``.zattrs``     {"_ARRAY_DIMENSIONS": ["time", "lat", "lon"], "coordinates": "yc xc", "_FillValue": -999}
     v3   ``zarr.json``   "dimension_names": ["time", "lat", "lon"]; "_FillValue" of floats as Base64 of a float64,
@@ -10,9 +9,8 @@
 >>> write_fill(1.5, "f", 3), read_fill("AAAAAAAA+D8=", "f", 3)
 ('AAAAAAAA+D8=', 1.5)
 
-The attribute ``_FillValue`` masks values on reading; it is not the array's ``fill_value``, which is what chunks that are
-not stored hold. `DIMENSIONS` is xarray's name for netCDF dimensions; user-defined types of netCDF have no place here
-(`netcdf_type`).
+The attribute ``_FillValue`` masks values on reading; it is not the array's ``fill_value``, the value of missing chunks.
+`DIMENSIONS` is xarray's attribute for netCDF dimensions; user-defined types of netCDF are not supported (`netcdf_type`).
 
 Source: xarray, "Zarr Encoding Specification"; OGC 21-050r1, "NetCDF data model"; zarr-extensions pull request 24.
 """
@@ -35,7 +33,7 @@ DIMENSIONS = "_ARRAY_DIMENSIONS"
 def read_dimensions(
     attributes: Attributes, ndim: int, dimension_names: Sequence[str | None] | None = None
 ) -> tuple[str | None, ...] | None:
-    """Return the names of an array's dimensions; ``None`` when there are none, or what is there does not fit."""
+    """Read the names of an array's dimensions; ``None`` without names, or when they do not fit."""
     if dimension_names is not None:
         return tuple(dimension_names)
     names = attributes.get(DIMENSIONS)
@@ -47,31 +45,28 @@ def read_dimensions(
 def write_dimensions(
     names: Sequence[str | None], attributes: Attributes | None = None, *, zarr_format: int = 3
 ) -> tuple[JSONObject, tuple[str | None, ...] | None]:
-    """Return the attributes and ``dimension_names`` of an array with these dimensions.
+    """Make the attributes and ``dimension_names`` of an array with these dimensions.
 
-    Raises `ValueError` for a dimension without a name in v2, whose attribute has no word for it.
+    Raises `ValueError` for a dimension without a name in v2, whose attribute cannot express it.
     """
     own = {name: value for name, value in (attributes or {}).items() if name != DIMENSIONS}
     if zarr_format == 3:
         return own, tuple(names)
     if any(name is None for name in names):
-        raise ValueError(f"{DIMENSIONS} has no word for a dimension without a name: {list(names)}")
+        raise ValueError(f"{DIMENSIONS} cannot hold a dimension without a name: {list(names)}")
     return {**own, DIMENSIONS: list(names)}, None
 
 
 def read_coordinates(attributes: Attributes) -> tuple[str, ...]:
-    """Return the names of the coordinate arrays that an array (or a group, for all of them) names: CF's
-    ``coordinates``.
-    """
+    """Read the names of coordinate arrays of an array (or a group, for all its arrays): CF's ``coordinates``."""
     text = attributes.get("coordinates")
     return tuple(text.split()) if isinstance(text, str) else ()
 
 
 def write_coordinates(names: Sequence[str], attributes: Attributes | None = None) -> JSONObject:
-    """Return the attributes of an array (or a group, for all of them) that name its coordinates besides those of
-    dimensions.
+    """Make the attributes of an array (or a group, for all its arrays) that name coordinates other than dimensions.
 
-    Raises `ValueError` for a name that is empty or holds a space, which the attribute cannot say.
+    Raises `ValueError` for a name that is empty or holds a space, which the attribute cannot express.
     """
     if any(not name or name.split() != [name] for name in names):
         raise ValueError(f"names in 'coordinates' are separated by spaces, and cannot hold one: {list(names)}")
@@ -98,7 +93,7 @@ def coordinates(path: str, hierarchy: Hierarchy) -> dict[str, str]:
 
 
 def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
-    """Return the path of the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
+    """Find the array that an array at `path` calls `name`: beside it, or in the nearest group above."""
     if name.startswith("/"):
         place = name.strip("/")
         return place if place in hierarchy else None
@@ -113,14 +108,14 @@ def find(name: str, path: str, hierarchy: Hierarchy) -> str | None:
 
 
 def is_dimension_coordinate(path: str, node: Node) -> bool:
-    """Return whether a 1-d array is the coordinate of the dimension it is named after."""
+    """Return whether a 1-d array is the coordinate of the dimension after which it is named."""
     return node.ndim == 1 and read_dimensions(node.attributes, 1, node.dimension_names) == (path.rpartition("/")[2],)
 
 
 def sizes(group: str, hierarchy: Hierarchy) -> Mapping[str, int]:
     """Return the lengths of the dimensions of the arrays directly in a group; the first array to name one decides.
 
-    The levels of a pyramid do not count: they share the names of dimensions and not their lengths.
+    Levels of a pyramid are ignored: they share the names of dimensions, but not their lengths.
     """
     found: dict[str, int] = {}
     if isinstance(hierarchy, Tree):
@@ -137,7 +132,7 @@ def sizes(group: str, hierarchy: Hierarchy) -> Mapping[str, int]:
 
 
 def _levels(group: str, hierarchy: Hierarchy) -> set[str]:
-    """Return the paths of the arrays that the group lists as levels of a pyramid, in whichever convention."""
+    """Return the paths of the arrays that the group lists as levels of a pyramid, in any convention."""
     from tessarr.conventions import layout, multiscales, ome
 
     node = hierarchy.get(group)
@@ -150,9 +145,9 @@ def _levels(group: str, hierarchy: Hierarchy) -> set[str]:
 
 
 def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
-    """Return the value of the attribute ``_FillValue`` of an array whose NumPy kind is `kind` ("f", "i", "S", …).
+    """Parse the attribute ``_FillValue`` of an array whose NumPy kind is `kind` ("f", "i", "S", …).
 
-    Raises `ValueError` for what is no such value.
+    Raises `ValueError` for a malformed value.
     """
     if zarr_format == 3 and kind == "c" and isinstance(value, list | tuple) and len(value) == 2:
         real, imaginary = (read_fill(part, "f", 3) for part in value)
@@ -173,7 +168,7 @@ def read_fill(value: JSON, kind: str, zarr_format: int) -> Any:
 
 
 def write_fill(value: Any, kind: str, zarr_format: int) -> JSON:
-    """Return the attribute ``_FillValue`` for a value."""
+    """Make the attribute ``_FillValue`` for a value."""
     value = value.item() if hasattr(value, "item") else value
     if kind == "S" and isinstance(value, bytes):
         return base64.b64encode(value).decode() if zarr_format == 3 else value.decode("latin-1")
@@ -201,8 +196,8 @@ def netcdf_type(name: str) -> str:
     }  # fmt: skip
     if name not in known:
         raise UnsupportedOperationError(
-            f"the netCDF type {name!r} has no place in Zarr", expected=f"one of {', '.join(known)}",
-            hint="Store its parts as arrays of their own",
+            f"the netCDF type {name!r} has no counterpart in Zarr", expected=f"one of {', '.join(known)}",
+            hint="Store its parts as separate arrays",
         )  # fmt: skip
     return known[name]
 

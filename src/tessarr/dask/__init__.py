@@ -1,4 +1,4 @@
-"""tessarr for dask: arrays of dask over stored arrays, and stored arrays written by tasks, aligned to what is stored.
+"""tessarr for dask: dask arrays over stored arrays, and writes by tasks aligned to stored chunks.
 
 >>> import numpy as np, tessarr, tessarr.dask
 >>> z = tessarr.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(1, 2), shards=(2, 6))

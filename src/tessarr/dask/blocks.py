@@ -1,8 +1,8 @@
-"""From a stored array to one of dask, and back.
+"""Make dask arrays of stored arrays, and store dask arrays.
 
 A task that covers whole stored chunks (shards, where there are shards) replaces them without reading, and no other task
-touches them. So tasks are aligned to these, and nothing is locked beyond the store's own locks, which the seams at the edge
-of a region may meet.
+writes to them. So tasks are aligned to stored chunks, and only the store's own locks are held; tasks can contend for these
+only at the edge of a region.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inline_array: bool = False) -> Any:
     """Make a dask array that reads `z`, a block per task.
 
-    `chunks`: ``"shards"`` is what is stored as one value (shards, or else chunks); ``"chunks"`` what can be read alone
-    (the inner chunks of shards); ``"auto"`` or a size such as ``"64MiB"`` as many whole stored values as that holds;
-    anything else means what it means to `dask.array.from_array`. `name`: that of the dask array; by default it follows
-    from the place and the documents of `z` and from the blocks, so that it is the same in every process and session.
+    `chunks`: ``"shards"`` for stored values (shards, or else chunks); ``"chunks"`` for the smallest readable parts (the
+    inner chunks of shards); ``"auto"`` or a size such as ``"64MiB"`` for as many whole stored values as fit; any other
+    value as in `dask.array.from_array`. `name`: that of the dask array; the default is derived from the place and the
+    documents of `z` and from the blocks, so that it is the same in every process and session.
 
     >>> import tessarr, tessarr.dask
     >>> z = tessarr.zeros((100, 100), chunks=(10, 10), dtype="f8", store={})
@@ -40,14 +40,14 @@ def from_array(z: Array, chunks: Any = "shards", *, name: str | None = None, inl
         chunks=blocks,
         name=name or f"tessarr-{tokenize(z, blocks)}",
         lock=False,
-        fancy=False,  # lists among slices mean other things to NumPy than to dask
+        fancy=False,  # NumPy and dask differ in the meaning of lists among slices
         inline_array=inline_array,
         meta=da.empty((0,) * z.ndim, dtype=z.dtype)._meta,
     )
 
 
 def blocks_of(z: Array, chunks: ChunksLike) -> tuple[tuple[int, ...], ...]:
-    """Return the sizes of blocks along each axis that `chunks` means for `z`; see `from_array`."""
+    """Return the block sizes along each axis that `chunks` means for `z`; see `from_array`."""
     if chunks == "shards":
         return z.write_chunk_sizes
     if chunks == "chunks":
@@ -60,9 +60,9 @@ def blocks_of(z: Array, chunks: ChunksLike) -> tuple[tuple[int, ...], ...]:
 def aligned(
     blocks: Sequence[Sequence[int]], z: Array, region: Sequence[slice] | None = None
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the blocks next to `blocks` that begin and end where stored values of `z` do, or where the region does.
+    """Align `blocks` so that they begin and end at the edges of stored values of `z`, or of the region.
 
-    Each end that lies within a stored value moves to that value's end, so that blocks grow by less than one such value.
+    An end within a stored value moves to the end of that value, so blocks grow by less than one stored value.
 
     >>> import tessarr, tessarr.dask
     >>> z = tessarr.zeros((10,), chunks=(4,), dtype="f8", store={})
@@ -90,10 +90,10 @@ def _aligned_axis(sizes: Sequence[int], axis: Axis, start: int) -> tuple[int, ..
 def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **options: Any) -> Any:
     """Write `x` to `z`, or to `region` of it, by tasks that each write whole stored values (shards, or else chunks).
 
-    `x` is rechunked to such blocks first, and no lock is taken around the tasks: threads, processes and
-    `distributed` write side by side. `region`: slices of step 1, as many as axes; ``None`` for all of `z`. Where a region
-    begins or ends within a stored value, one task changes that value, under the store's lock, and what lies beside the
-    region stays. `options` are those of dask's own `store`, such as `scheduler`.
+    `x` is rechunked to such blocks first, and no lock is held around the tasks: threads, processes and
+    `distributed` write concurrently. `region`: slices of step 1, one per axis; ``None`` for all of `z`. Where a region
+    begins or ends within a stored value, one task updates that value, under the store's lock, and elements outside the
+    region stay. `options` are those of dask's `store`, such as `scheduler`.
 
     Returns ``None``, or with ``compute=False`` a delayed. Raises `ValueError` where the shapes differ.
 
@@ -114,7 +114,7 @@ def store(x: Any, z: Array, region: Any = None, *, compute: bool = True, **optio
 
 
 def _region(z: Array, region: object) -> tuple[slice, ...]:
-    """`region` as a slice with start and stop per axis."""
+    """Normalize `region` to a slice with start and stop per axis."""
     given = () if region is None else region if isinstance(region, tuple) else (region,)
     if len(given) > z.ndim or not all(isinstance(part, slice) for part in given):
         raise ValueError(f"a region is at most {z.ndim} slices, got {region!r}")

@@ -1,1 +1,1 @@
-"""Whole hierarchies at once: migrate, check, repair, compare, digest, pyramids; copy, convert, rechunk."""
+"""Tools for whole hierarchies: migrate, check, repair, compare, digest, pyramids; copy, convert, rechunk."""

@@ -1,10 +1,10 @@
-"""`convert`: NumPy, HDF5, NetCDF, TIFF and Zarr of any version to Zarr of any version.
+"""Convert NumPy, HDF5, NetCDF, TIFF and Zarr of any version to Zarr of any version.
 
 open    the source lists its arrays and groups (`tessarr.tools.sources`)
-plan    everything is decided and valid before anything is written (`copy_tree.plan_tree`)
+plan    everything is decided and validated before anything is written (`copy_tree.plan_tree`)
 write   in boxes of bounded size, to a place beside the destination (`staging.staged`)
-verify  both sides are read again and compared to the bit (`transfer.verify`)
-swap    the destination comes to be, complete
+verify  both sides are read again and compared bit for bit (`transfer.verify`)
+swap    the complete result is renamed to the destination
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tessarr.types import JSONObject, Progress, ZarrFormat
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What a conversion did, or, in a dry run, would do."""
+    """Describe what a conversion did, or, in a dry run, would do."""
 
     source: str
     kind: str
@@ -42,7 +42,7 @@ class Report:
     seconds: float
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the report as a JSON object."""
         return {
             "source": self.source,
             "kind": self.kind,
@@ -69,17 +69,17 @@ def convert(
 ) -> Report:  # fmt: skip
     """Convert a file or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
 
-    - `source`: a path or URL, or what `tessarr.open` takes. `kind` names its format where it cannot be seen.
+    - `source`: a path or URL, or what `tessarr.open` accepts. `kind` names its format where detection fails.
     - `dest`: a path (``….zip`` makes a zip file), a URL or a store; `path`: the node in it, by default the root.
     - `zarr_format`: 1, 2, 3, or "keep" for that of a Zarr source.
     - `chunks`, `shards`: see `tessarr.tools.copy_tree.Layout`. `filters`, `compressors`: as in `tessarr.create_array`;
-      `codecs`: the whole v3 chain. "keep" is as in the source, where the source and the format can say it.
-    - `include`, `exclude`: patterns of paths; one that matches a group matches all below it. `rename`: old name or
+      `codecs`: the whole v3 chain. "keep" is as in the source, where the format can express it.
+    - `include`, `exclude`: patterns of paths; a pattern that matches a group matches all below it. `rename`: old name or
       path → new name.
-    - `verify`: read everything back and compare it to the bit. `jobs`: boxes in work at once.
+    - `verify`: read everything back and compare it bit for bit. `jobs`: number of boxes in work at once.
 
-    Raises `BaseZarrError` when something is at `dest` and not `overwrite`, when an array has no form in the format, and
-    when what was read back differs; `MissingDependencyError` when a format's package is not installed.
+    Raises `BaseZarrError` when something is at `dest` and not `overwrite`, when the format cannot hold an array, and
+    when the values read back differ; `MissingDependencyError` when a format's package is not installed.
 
     >>> import numpy, tempfile, tessarr
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +111,7 @@ def convert(
 
 
 def _finish(plan: TreePlan, store: Store, path: str, consolidate: bool) -> int | None:
-    """Consolidate where asked; the bytes stored, where the store can tell."""
+    """Consolidate if requested; return the bytes stored, if the store can list."""
     if consolidate and isinstance(plan.nodes[0].source, SourceGroup):
         consolidate_metadata(store, path=path or None)
     return store.getsize_prefix(prefix_of(path)) if store.supports_listing else None

@@ -1,7 +1,7 @@
-"""From the description of a tree to nodes in a store: what each array will be, and writing them all.
+"""Plan the nodes of a source tree in a store, and write them.
 
 Everything is decided before anything is written: names, data types, chunks, codecs and fill values of every node are
-valid for the format asked for, or `plan_tree` raises.
+valid for the requested format, or `plan_tree` raises.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ Layout: TypeAlias = "str | int | Sequence[int] | Mapping[str, int] | None"
 lengths by dimension name; -1 is a whole axis. ``None``: no shards."""
 
 _SMALL_CHUNK, _FEW_CHUNKS = 64 << 10, 16
-"""Chunks of a source smaller than this are not kept, unless there are only a few of them: each would be one file."""
+"""Smaller chunks of a source are not kept, unless there are only a few of them: each would be one file."""
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 
 
 @dataclass(slots=True, kw_only=True)
 class Choices:
-    """What a user chose for all arrays; "keep" is as in the source where the format can say it, else automatic."""
+    """Hold a user's choices for all arrays; "keep" is as in the source where the format can express it, else
+    automatic.
+    """
 
     zarr_format: ZarrFormat | None = 3
-    """``None``: that of each node of a Zarr source, 3 for other sources."""
+    """``None``: the format of each node of a Zarr source, 3 for other sources."""
     chunks: Layout = "keep"
     shards: Layout = "keep"
     filters: Any = "keep"
@@ -58,21 +60,21 @@ class Choices:
 
     @property
     def decided(self) -> bool:
-        """Whether anything is asked of arrays that some may not be able to give."""
+        """Whether the choices include requests that some arrays may not be able to satisfy."""
         kept = (self.chunks, self.shards, self.filters, self.compressors)
         return self.codecs is not None or not all(choice is None or _is_keep(choice) for choice in kept)
 
 
 @dataclass(slots=True)
 class Planned:
-    """One node that is to be written."""
+    """Describe one node that is to be written."""
 
     path: str
     metadata: ArrayMetadata | GroupMetadata
     source: SourceArray | SourceGroup
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the node as a JSON object."""
         if not isinstance(self.metadata, ArrayMetadata) or not isinstance(self.source, SourceArray):
             return {"path": f"/{self.path}", "kind": "group"}
         document: dict[str, Any] = dict(self.metadata.to_dict())
@@ -95,7 +97,7 @@ class Planned:
 
 @dataclass(slots=True)
 class TreePlan:
-    """All nodes that are to be written, parents before children, and what should be known of them."""
+    """List all nodes that are to be written, parents before children, with notices for the user."""
 
     nodes: list[Planned]
     notices: list[str]
@@ -107,7 +109,7 @@ class TreePlan:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all values, estimated where they vary."""
+        """Bytes of all values, estimated for elements of varying size."""
         return sum(node.source.nbytes for node in self.nodes if isinstance(node.source, SourceArray))
 
 
@@ -115,9 +117,9 @@ class TreePlan:
 
 
 def plan_tree(source: Source, choices: Choices) -> TreePlan:
-    """Return what writing `source` with these choices will write.
+    """Plan what writing `source` with these choices will write.
 
-    Raises `BaseZarrError` when something has no form in the format, listing all of it, or when a choice fits nothing.
+    Raises `BaseZarrError` listing every array that the format cannot hold, or when a choice fits no array.
     """
     _check_lengths("chunks", choices.chunks)
     _check_lengths("shards", choices.shards)
@@ -157,7 +159,7 @@ def plan_tree(source: Source, choices: Choices) -> TreePlan:
 
 
 def _wanted(path: str, choices: Choices) -> bool:
-    """Return whether the patterns let a node through; a pattern that matches a group matches all below it."""
+    """Return whether the patterns select a node; a pattern that matches a group matches all below it."""
     parts = path.strip("/").split("/")
     lines = ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
 
@@ -168,7 +170,7 @@ def _wanted(path: str, choices: Choices) -> bool:
 
 
 def _selected(source: Source, choices: Choices) -> list[SourceArray | SourceGroup]:
-    """Return the nodes that the patterns let through, and the groups above them."""
+    """Return the nodes that the patterns select, and the groups above them."""
     if not choices.include and not choices.exclude:
         return list(source.nodes)
     wanted = [node.path for node in source.nodes if node.path and _wanted(node.path, choices)]
@@ -177,7 +179,7 @@ def _selected(source: Source, choices: Choices) -> list[SourceArray | SourceGrou
 
 
 def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices, notices: list[str]) -> str:
-    """Return the path of a node in the target: renamed as asked, or where the format does not allow its name."""
+    """Choose the path of a node in the target: renamed as requested, or where the format does not allow its name."""
     if path in names:
         return names[path]
     parent, _, name = path.rpartition("/")
@@ -186,7 +188,7 @@ def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices
     new = choices.rename.get(path, choices.rename.get(name, name))
     try:
         if new.startswith("__"):
-            raise NodeNameError(f"node name {new!r} is not made: names that begin with '__' are reserved (Zarr v3)")
+            raise NodeNameError(f"node name {new!r} is not allowed: names that begin with '__' are reserved (Zarr v3)")
         check_node_name(new, 3)  # so that v2 data can become v3 data
         check_node_name(new, number)
     except NodeNameError as error:
@@ -196,7 +198,7 @@ def _path(path: str, number: ZarrFormat, names: dict[str, str], choices: Choices
     whole = f"{names[parent]}/{new}".lstrip("/")
     if whole in names.values():
         raise BaseZarrError(
-            "two nodes would have one name", path=f"/{whole}", hint="Choose another name with rename (--rename)"
+            "two nodes would have the same name", path=f"/{whole}", hint="Choose another name with rename (--rename)"
         )
     names[path] = whole
     return whole
@@ -209,7 +211,7 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         attributes |= {} if spelled is None else {"_FillValue": spelled}
     if node.dimension_names is not None:
         attributes.pop(_DIMENSIONS, None)
-        if number != 3:  # also [] of an array without dimensions, which xarray wants to see
+        if number != 3:  # also [] of an array without dimensions, which xarray requires
             attributes[_DIMENSIONS] = [name or f"dim_{axis}" for axis, name in enumerate(node.dimension_names)]
             if None in node.dimension_names:
                 notices.append(
@@ -217,7 +219,7 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
                 )
     fill = node.fill_value
     if fill is UNSET:
-        # v2 software takes a fill value for "missing": without one there must be null, not 0.
+        # v2 software interprets a fill value as "missing": an array without one needs null, not 0.
         fill = DEFAULT if number == 3 else None
     chunks = _chunks(node, choices)
     arguments: dict[str, object] = {
@@ -243,12 +245,12 @@ def _array_metadata(node: SourceArray, number: ZarrFormat, choices: Choices, not
         if not node.keep:
             raise
         made = _valid(**arguments, **given)
-        notices.append(f"/{node.path}: Zarr v{number} cannot say the codecs of the source; automatic ones are used")
+        notices.append(f"/{node.path}: Zarr v{number} cannot express the codecs of the source; automatic ones are used")
         return made
 
 
 def _valid(**arguments: Any) -> ArrayMetadata:
-    """Metadata that can be written down: not all that is valid in itself has words in v1."""
+    """Make metadata that the format can express: v1 cannot express all valid metadata."""
     metadata = new_array_metadata(**arguments)
     metadata.documents()
     return metadata
@@ -259,7 +261,7 @@ def _is_keep(value: object) -> bool:
 
 
 def _kept_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
-    """Codec arguments as in a Zarr source."""
+    """Make codec arguments as in a Zarr source."""
     keep = node.keep
     if not keep:
         return {}
@@ -278,17 +280,17 @@ def _kept_codecs(node: SourceArray, number: ZarrFormat) -> dict[str, Any]:
     filters = [codec for codec in keep["filters"] if getattr(codec, "codec_id", None) not in OBJECT_CODECS]
     if number == 3:
         return {"filters": filters or None, "compressors": list(keep["compressors"]) or None}
-    # The order of axes within chunks is a matter of layout, which need not be kept.
+    # The order of axes within chunks is only layout, which need not be kept.
     filters = [codec for codec in filters if codec.name != "transpose"]
     return {"filters": _v2_words(filters, node), "compressors": _v2_words(keep["compressors"], node)}
 
 
 def _v2_words(codecs: Any, node: SourceArray) -> Any:
-    """Codecs in the words of v1 and v2. Raises `MetadataValidationError` for one that v2 has no word for."""
+    """Convert codecs to v1 and v2. Raises `MetadataValidationError` for a codec that v2 lacks."""
     if codecs is None or isinstance(codecs, str):
         return codecs
     data_type = from_numpy(node.dtype)
-    spec = ChunkSpec((1,), data_type, data_type.default_fill())  # for what a codec takes from the type of elements
+    spec = ChunkSpec((1,), data_type, data_type.default_fill())  # for codec options that depend on the type of elements
     words: list[JSONObject] = []
     problems: list[Problem] = []
     for codec in codecs if isinstance(codecs, list | tuple) else [codecs]:
@@ -298,7 +300,7 @@ def _v2_words(codecs: Any, node: SourceArray) -> Any:
             numcodec = hasattr(codec, "get_config")
             words += [dict(codec.get_config())] if numcodec else _config(codec_from(codec).fit(spec), problems)
     if problems:
-        raise MetadataValidationError("Zarr v2 cannot say these codecs", problems)
+        raise MetadataValidationError("Zarr v2 cannot express these codecs", problems)
     return words or None
 
 
@@ -376,7 +378,7 @@ def _named(layout: Mapping[str, int], node: SourceArray) -> bool:
 
 
 def _check_choices(planned: list[Planned], choices: Choices) -> None:
-    """Return a chunk or shard shape that no array could take is a mistake."""
+    """Refuse a chunk or shard shape that fits no array: it is a mistake."""
     arrays = [node.source for node in planned if isinstance(node.source, SourceArray)]
     known = {name for array in arrays for name in array.dimension_names or () if name}
     for what, layout in (("chunks", choices.chunks), ("shards", choices.shards)):
@@ -413,7 +415,7 @@ def write_tree(
 ) -> None:
     """Write every node of a plan at and below `path`; with `verified` read all values back and compare them.
 
-    Raises `BaseZarrError` when something that was read back differs.
+    Raises `BaseZarrError` when values read back differ.
     """
     tell = progress or _silent
     prefix = prefix_of(path)

@@ -1,4 +1,4 @@
-"""Comparing two hierarchies: their structure, and on request their values."""
+"""Compare the structure, and on request the values, of two hierarchies."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tessarr.types import AnyArray, JSONObject, Progress
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """An array whose values are not the same in two hierarchies."""
+    """Describe an array whose values differ between two hierarchies."""
 
     path: str
     count: int
-    """Elements that differ."""
+    """Number of elements that differ."""
     size: int
-    """Elements of the array."""
+    """Number of elements of the array."""
     first: tuple[int, ...] | None
-    """Index of the first one in C order; ``None`` when the arrays could not be compared."""
+    """Index of the first different element in C order; ``None`` when the arrays could not be compared."""
     message: str
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the difference as a JSON object."""
         first = None if self.first is None else list(self.first)
         return {"path": self.path, "count": self.count, "size": self.size, "first": first, "message": self.message}
 
@@ -44,7 +44,7 @@ class ValueDifference:
 
 @dataclass(slots=True)
 class Diff:
-    """What is different between two hierarchies."""
+    """List the differences between two hierarchies."""
 
     a: str
     b: str
@@ -54,11 +54,11 @@ class Diff:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing is different."""
+        """Whether there is no difference."""
         return not self.structure and not self.values
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the differences as a JSON object."""
         return {
             "a": self.a,
             "b": self.b,
@@ -84,13 +84,13 @@ def diff(
     path_b: str = "",
     progress: Progress | None = None,
 ) -> Diff:
-    """Return every difference between two hierarchies (stores, paths, URLs, or opened arrays and groups).
+    """List every difference between two hierarchies (stores, paths, URLs, or opened arrays and groups).
 
-    Hierarchies of different formats are compared in the words of v3. `ignore` names document members that do not count,
-    as in `tessarr.model.equal` ("codecs", "chunks", "attributes", …). With `data` the values of every array that both
-    have are compared bit for bit, block by block.
+    Hierarchies of different formats are compared after conversion to v3. `ignore` names document members to ignore, as in
+    `tessarr.model.equal` ("codecs", "chunks", "attributes", …). With `data` the values of every array that both have are
+    compared bit for bit, block by block.
 
-    Raises `NodeNotFoundError`, and `MetadataValidationError` when a v2 hierarchy has no words in v3.
+    Raises `NodeNotFoundError`, and `MetadataValidationError` when v3 cannot express a v2 hierarchy.
     """
     place_a, path_a, _ = locate(a, path_a, "r")
     place_b, path_b, _ = locate(b, path_b, "r")
@@ -141,7 +141,7 @@ def _values(a: object, b: object, path: str) -> ValueDifference | None:
 
 
 def equal_elements(a: AnyArray, b: AnyArray) -> npt.NDArray[np.bool_]:
-    """Return where two arrays of one shape hold the same bits (text: the same text), as booleans.
+    """Compare two arrays of one shape element by element, bit for bit (text: the same text); returns booleans.
 
     >>> equal_elements(np.array([0.0, np.nan, 1]), np.array([-0.0, np.nan, 1]))
     array([False,  True,  True])

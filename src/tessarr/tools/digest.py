@@ -1,11 +1,11 @@
-"""Digests of arrays and hierarchies that depend on structure and values, not on how they are stored.
+"""Compute digests of arrays and hierarchies from structure and values, independent of their storage.
 
 Two copies have equal digests when their nodes, attributes, shapes, data types, dimension names, fill values and values
-are the same bit for bit, whatever the Zarr format, the chunks, the codecs, the byte order and the store. So a copy can be
-compared with a digest kept elsewhere, without the original.
+are the same bit for bit; Zarr format, chunks, codecs, byte order and store do not matter. So a copy can be compared with a
+saved digest, without the original.
 
     array    SHA-256 over its description and the digests of its blocks, in C order
-    block    at most 4 Mi elements, cut by a rule that knows the shape only: leading axes first. Digest of the elements
+    block    at most 4 Mi elements, cut by a rule that depends on the shape only: leading axes first. Digest of the elements
              as little-endian bytes in C order; text as UTF-8, each with its length before it; other objects as JSON
     group    SHA-256 over its attributes and the names and digests of its members, sorted
 """
@@ -31,43 +31,43 @@ from tessarr.metadata.array import ArrayMetadata
 from tessarr.types import JSONObject, Progress, Shape
 
 BLOCK_ELEMENTS = 1 << 22
-"""Part of the digest's definition: another number gives other digests."""
+"""Elements per block. Part of the digest's definition: another number gives other digests."""
 _VERSION = "tessarr-digest-1"
 
 
 @dataclass(slots=True)
 class Digest:
-    """The digests of a hierarchy."""
+    """Hold the digests of a hierarchy."""
 
     nodes: dict[str, str] = field(default_factory=dict)
-    """Path (from the node that was digested, which is "") → hexadecimal SHA-256."""
+    """Path (from the digested node, which is "") → hexadecimal SHA-256."""
 
     @property
     def root(self) -> str:
-        """The digest of the whole."""
+        """The digest of the whole hierarchy."""
         return self.nodes[""]
 
     def differing(self, other: Digest) -> list[str]:
-        """Paths whose digests differ or that only one has, sorted; groups only when they differ in themselves or below."""
+        """List the paths whose digests differ or that only one has, sorted; groups also when a node below differs."""
         paths = sorted(self.nodes.keys() | other.nodes.keys())
         return [path for path in paths if self.nodes.get(path) != other.nodes.get(path)]
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the digests as a JSON object."""
         return {"digest": _VERSION, "nodes": dict(self.nodes)}
 
     @classmethod
     def from_json(cls, obj: Mapping[str, Any]) -> Digest:
-        """From what `to_json` gave. Raises `MetadataValidationError` for digests made by another rule."""
+        """Parse the result of `to_json`. Raises `MetadataValidationError` for digests made by another rule."""
         if obj.get("digest") != _VERSION:
             raise MetadataValidationError("unknown kind of digest", expected=_VERSION, got=obj.get("digest"))
         return cls(dict(obj["nodes"]))
 
 
 def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
-    """Return the digests of an opened array or group and everything below it.
+    """Compute the digests of an opened array or group and everything below it.
 
-    Without `attributes` only structure and values count. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.
+    Without `attributes` only structure and values are digested. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.
     """
     from tessarr.core.array import Array
 
@@ -120,7 +120,7 @@ def _array(array: Any, attributes: bool, pool: Jobs) -> str:
 
 
 def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]:
-    """Return what of an array's metadata counts: not its format, chunks, codecs, byte order."""
+    """Return the digested part of an array's metadata: without format, chunks, codecs, byte order."""
     data_type = metadata.data_type.with_byteorder("<")
     fill = metadata.fill_value if metadata.fill_value is not None else metadata.data_type.default_fill()
     own = dict(metadata.attributes) if attributes else {}
@@ -137,7 +137,7 @@ def describe(metadata: ArrayMetadata, attributes: bool = True) -> dict[str, Any]
 
 
 def _type_name(data_type: DataType) -> str:
-    """Return the name, with the size in bytes or the unit of time."""
+    """Return the name of the data type, with the size in bytes or the unit of time."""
     if data_type.dtype.kind in "mM":
         unit, count = np.datetime_data(data_type.dtype)
         return f"{data_type.name}[{count}{unit}]"
@@ -145,7 +145,7 @@ def _type_name(data_type: DataType) -> str:
 
 
 def blocks(shape: Shape) -> Iterator[Box]:
-    """Yield the boxes that an array of `shape` is cut into, in C order.
+    """Yield the boxes into which an array of `shape` is cut, in C order.
 
     >>> [tuple((part.start, part.stop) for part in box) for box in blocks((3, 1 << 22))]
     [((0, 1), (0, 4194304)), ((1, 2), (0, 4194304)), ((2, 3), (0, 4194304))]
@@ -162,7 +162,7 @@ def blocks(shape: Shape) -> Iterator[Box]:
 
 
 def block_digest(values: npt.ArrayLike) -> bytes:
-    """SHA-256 of one block's elements."""
+    """Compute SHA-256 of one block's elements."""
     array = np.asarray(values)
     if array.dtype.kind in "OT":
         sha = hashlib.sha256()

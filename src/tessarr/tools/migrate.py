@@ -1,8 +1,8 @@
-"""Moving a hierarchy to another format by its metadata alone; no chunk is touched.
+"""Migrate a hierarchy to another format by its metadata alone; chunks stay unchanged.
 
-    plan  every node is converted in memory, and read both ways where asked: what stands in the way is listed, all of it
-    write the new documents, deepest first and the root's last; if anything fails, those written are removed again
-    end   the old documents stay, unless `remove_old`; `undo` removes the new ones again
+    plan  convert every node in memory, and on request read its chunks both ways; list all blockers
+    write the new documents, deepest first and the root's last; after an error, remove the written ones again
+    end   keep the old documents, unless `remove_old`; `undo` removes the new ones again
 
 Source: UPG-01 to UPG-10 of the requirements; `tessarr.model.conversion` holds the rules.
 """
@@ -40,7 +40,7 @@ _SAMPLES = 8
 
 @dataclass(slots=True)
 class Step:
-    """What happens to one node."""
+    """Describe what happens to one node."""
 
     path: str
     kind: Literal["array", "group"]
@@ -50,14 +50,14 @@ class Step:
     old_keys: tuple[str, ...]
     """Full keys of the old documents."""
     notes: list[NodeProblem] = field(default_factory=list)
-    """What the new documents say differently."""
+    """Differences of the new documents."""
     blockers: list[NodeProblem] = field(default_factory=list)
     """Why the node cannot be migrated."""
     metadata: tuple[Any, Any] = (None, None)
     """The node's metadata before and after."""
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the step as a JSON object."""
         return {
             "path": self.path,
             "kind": self.kind,
@@ -70,31 +70,31 @@ class Step:
 
 @dataclass(slots=True)
 class Migration:
-    """A migration: the plan, and what was done of it."""
+    """Hold the plan of a migration, and what was carried out."""
 
     store: str
     path: str
     to_format: ZarrFormat
     steps: list[Step]
     written: list[str] = field(default_factory=list)
-    """Full keys of the documents that were written."""
+    """Full keys of the written documents."""
     removed: list[str] = field(default_factory=list)
-    """Full keys of the old documents that were removed."""
+    """Full keys of the removed old documents."""
     verified_chunks: int = 0
-    """Chunks that were read both ways and found equal."""
+    """Number of chunks that were read both ways and found equal."""
 
     @property
     def blockers(self) -> list[NodeProblem]:
-        """Everything that stands in the way, of all nodes."""
+        """The blockers of all nodes."""
         return [blocker for step in self.steps for blocker in step.blockers]
 
     @property
     def notes(self) -> list[NodeProblem]:
-        """What the new documents say differently, of all nodes."""
+        """The differences of the new documents, of all nodes."""
         return [note for step in self.steps for note in step.notes]
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the migration as a JSON object."""
         return {
             "store": self.store,
             "path": self.path,
@@ -130,13 +130,13 @@ def migrate(
 ) -> Migration:
     """Describe the hierarchy at `path` in another Zarr format, beside its present description.
 
-    v1 → v2 or v3, v2 → v3, and v3 → v2 where v2 has the words. With `verify` chunks of every array are read both ways
+    v1 → v2 or v3, v2 → v3, and v3 → v2 where v2 can express it. With `verify` chunks of every array are read both ways
     and compared before anything is written ("sample": up to 8 per array, spread over it; "all": every one). Groups that
     were consolidated are consolidated in the new format. `remove_old` removes the old documents at the end.
-    `overwrite` allows documents of the new format to be there already, and replaces them. `dry_run` only plans.
+    `overwrite` replaces existing documents of the new format. `dry_run` only plans.
 
-    A migration that was stopped (killed) is finished by repeating it, or taken back by `undo`: until the root's new
-    document is written, which comes last, the hierarchy is read as before.
+    Repeat a migration that was stopped (killed) to finish it, or revert it by `undo`: until the root's new document is
+    written, which comes last, the hierarchy is read as before.
 
     Raises `MetadataValidationError` listing every blocker of every node, before anything is written (a dry run returns
     them); `NodeNotFoundError` when there is nothing to migrate.
@@ -217,7 +217,7 @@ def _plan(store: Store, path: str, to_format: ZarrFormat, keep_dimensions: bool,
 
 
 def _holds(entry: Entry, documents: dict[str, JSONObject], to_format: ZarrFormat) -> bool:
-    """Return whether the node has nothing of the new format but (some of) `documents`, byte for byte."""
+    """Return whether the node's documents of the new format are (some of) `documents`, byte for byte."""
     new = formats.dumps(documents)
     there = {name for name in (*formats.KEYS[to_format].all, consolidated.V2_KEY) if name in entry.values}
     there -= {consolidated.V2_KEY} if to_format == 3 else set()
@@ -225,11 +225,11 @@ def _holds(entry: Entry, documents: dict[str, JSONObject], to_format: ZarrFormat
 
 
 def _refuse_mixing(store: Store, plan: Migration) -> None:
-    """Without its old documents a part of a hierarchy would be of another format than the groups above it (ZOM-24)."""
+    """Refuse to remove old documents of a part of a hierarchy: its groups above would have another format (ZOM-24)."""
     step = plan.steps[0]
     above = [entry for entry in read_entries(store, list(ancestors(step.path))) if entry.formats]
     if any(plan.to_format not in entry.formats for entry in above):
-        message = f"the groups above are Zarr v{step.from_format}, and would lose it with its old documents"
+        message = f"the groups above are Zarr v{step.from_format}, and would lose the node with its old documents"
         step.blockers.append(NodeProblem(step.path, (), "value", f"{message}; migrate the whole hierarchy"))
 
 
@@ -276,7 +276,7 @@ def _converted(node: Any, found: ZarrFormat, to_format: ZarrFormat, keep_dimensi
 
 
 def _consolidate(steps: list[Step], to_format: ZarrFormat) -> None:
-    """Return where the old group was consolidated the new one is."""
+    """Consolidate the new groups whose old documents were consolidated."""
     by_path = {step.path: step for step in steps}
     for step in steps:
         if step.kind != "group" or step.blockers or not _was_consolidated(step):
@@ -331,9 +331,7 @@ def _opened(store: Store, path: str, metadata: ArrayMetadata) -> Any:
 
 
 def _boxes(metadata: ArrayMetadata, verify: Verify) -> Iterator[Box]:
-    """Yield the boxes of chunks to compare: all, or some spread evenly over the grid with the first and last among
-    them.
-    """
+    """Yield the boxes of chunks to compare: all, or a sample spread evenly over the grid, first and last included."""
     axes = metadata.chunk_grid.axes(metadata.shape)
     counts = [axis.nchunks for axis in axes]
     if 0 in counts:
@@ -357,7 +355,7 @@ def _unravel(rank: int, counts: list[int]) -> tuple[int, ...]:
 
 
 def _write(store: Store, plan: Migration, progress: Progress | None) -> None:
-    """Write the documents, deepest first; put back what was there if anything fails."""
+    """Write the documents, deepest first; restore the old ones after an error."""
     steps = sorted(plan.steps, key=lambda step: -len(step.path.split("/")) if step.path else 1)
 
     def documents() -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""A picture of a plane of numbers as a PNG file, with nothing but zlib.
+"""Write a plane of numbers as a PNG file, with only zlib.
 
 >>> import numpy as np
 >>> picture = png(colours(np.array([[0.0, 1.0], [np.nan, 2.0]])))
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tessarr.types import AnyArray
 
-# Viridis at ten evenly spaced places; between them the eye sees no difference from straight lines.
+# Viridis at ten evenly spaced points; linear interpolation between them is visually identical.
 _VIRIDIS = np.array(
     [
         [68, 1, 84],
@@ -35,16 +35,16 @@ _VIRIDIS = np.array(
     dtype=np.float64,
 )
 _SMALLEST_SIDE = 480
-"""Pixels; smaller planes are enlarged by a whole number."""
+"""Smallest side in pixels; smaller planes are enlarged by a whole number."""
 
 
 def colours(
     values: AnyArray, *, limits: tuple[float, float] | None = None, missing: object = None
 ) -> npt.NDArray[np.uint8]:
-    """Return a plane of numbers as red, green, blue and opacity: shape ``(*values.shape, 4)``.
+    """Map a plane of numbers to red, green, blue and opacity: shape ``(*values.shape, 4)``.
 
     `limits` are the values of the first and the last colour; by default the 2nd and 98th percentile, so that a few
-    extreme values do not take all the contrast. NaN, and values equal to `missing`, are transparent.
+    extreme values do not dominate the contrast. NaN, and values equal to `missing`, are transparent.
     """
     if values.ndim != 2:
         raise ValueError(f"a picture needs two dimensions, got shape {values.shape}")
@@ -64,13 +64,13 @@ def colours(
 
 
 def enlarged(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return each pixel as a square, so that the shorter side has some hundred pixels."""
+    """Repeat each pixel as a square, so that the shorter side has some hundred pixels."""
     factor = max(1, -(-_SMALLEST_SIDE // max(1, min(pixels.shape[:2]))))
     return pixels.repeat(factor, axis=0).repeat(factor, axis=1)
 
 
 def png(pixels: npt.NDArray[np.uint8]) -> bytes:
-    """`pixels`, shape ``(height, width, 4)``, as a PNG file."""
+    """Encode `pixels`, shape ``(height, width, 4)``, as a PNG file."""
     height, width = pixels.shape[:2]
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits; red, green, blue, opacity
     # Filter 2 ("up"): a row as its difference from the one above, which for enlarged pixels is mostly zero.

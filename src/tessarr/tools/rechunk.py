@@ -1,4 +1,4 @@
-"""Store arrays with other chunks."""
+"""Rewrite arrays with other chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rechunk(
 ) -> Report:
     """Rewrite an array, or every array of a hierarchy, with other chunks; all else is kept, and the result is verified.
 
-    `source` and `dest` are what `tessarr.open` takes; they may be one place with `overwrite`, since the new data takes its
-    place only when it is complete.
+    `source` and `dest` are what `tessarr.open` accepts; they may be equal with `overwrite`, since the new data replaces the
+    old only when it is complete.
     """
     return convert(source, dest, chunks=chunks, shards=shards, zarr_format="keep", overwrite=overwrite, jobs=jobs)

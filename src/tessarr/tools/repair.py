@@ -1,7 +1,7 @@
-"""Mending what a check reported as repairable: nothing else, said before it is done, and what is replaced is kept.
+"""Repair what a check reported as repairable: nothing else, announced first, with a backup of replaced values.
 
 Every value that is changed or removed is first copied to ``__tessarr_repair/<number>/<its key>`` in the same store (a
-name that no node can have), from where `restore` brings it back.
+name that no node can have), from where `restore` copies it back.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ BACKUP = "__tessarr_repair"
 
 @dataclass(slots=True)
 class Step:
-    """One action and what became of it."""
+    """Describe one action and its outcome."""
 
     action: Action
     rules: tuple[str, ...]
-    """The findings it answers."""
+    """Rules of the findings that the action repairs."""
     outcome: Literal["planned", "done", "not needed", "failed"] = "planned"
     message: str = ""
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the step as a JSON object."""
         return {
             "action": self.action.to_json(),
             "rules": list(self.rules),
@@ -52,20 +52,20 @@ class Step:
 
 @dataclass(slots=True)
 class Repair:
-    """What a repair does, or did."""
+    """Describe what a repair does, or did."""
 
     store: str
     steps: list[Step] = field(default_factory=list)
     backup: str | None = None
-    """Where replaced values are kept: a prefix in the store."""
+    """Prefix in the store under which replaced values are kept."""
 
     @property
     def ok(self) -> bool:
-        """Nothing failed."""
+        """Whether no step failed."""
         return all(step.outcome != "failed" for step in self.steps)
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the repair as a JSON object."""
         return {"store": self.store, "backup": self.backup, "steps": [step.to_json() for step in self.steps]}
 
     def __str__(self) -> str:
@@ -81,9 +81,9 @@ def repair(
     rules: tuple[str, ...] = (),
     give_up_data: bool = False,
 ) -> Repair:
-    """Do what `report` says can be repaired; with `dry_run` (the default) only say it.
+    """Carry out the repairs in `report`; with `dry_run` (the default) only list them.
 
-    `store` defaults to the one the report names. `rules` limits the repair to findings of these rules. `give_up_data`
+    `store` defaults to the one named in the report. `rules` limits the repair to findings of these rules. `give_up_data`
     also moves damaged chunks away, so that the rest of the array can be read; their values become the fill value.
     A step that fails is reported and does not stop the others; documents are read again before they are changed.
     """
@@ -104,7 +104,7 @@ def repair(
 
 
 def _follow(store: Store, keys: Iterable[str]) -> None:
-    """Keep consolidated metadata in step with documents that were changed or removed."""
+    """Update consolidated metadata for documents that were changed or removed."""
     from tessarr.core.stored.consolidated import follow_changes
 
     paths = [
@@ -115,7 +115,7 @@ def _follow(store: Store, keys: Iterable[str]) -> None:
 
 
 _SEQUENCE = ("leftovers", "create_group", "rewrite", "separator", "delete", "quarantine", "end_appends", "consolidate")
-"""Consolidating comes last, when the documents are right."""
+"""Order of actions. Consolidating comes last, when the documents are correct."""
 
 
 def _steps(report: Report, rules: tuple[str, ...], give_up_data: bool) -> list[Step]:
@@ -131,7 +131,7 @@ def _steps(report: Report, rules: tuple[str, ...], give_up_data: bool) -> list[S
 
 
 class _Keeper:
-    """Keeps values before they are replaced, once each."""
+    """Copy values before they are replaced, once each."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -172,7 +172,7 @@ def _do(store: Store, action: Action, keeper: _Keeper) -> bool:
         from tessarr.core.array_parts.append_reserved import end_abandoned
         from tessarr.core.open import open_array
 
-        # Nothing is kept: to bring an old shape back would take rows away that others published since.
+        # No backup: restoring an old shape would remove rows that other writers published since.
         return end_abandoned(open_array(store, path=action.key.rpartition("/")[0] or None, mode="r+"))
     old = store.get(action.key)
     if old is None or _mended(action, old) is None:
@@ -223,7 +223,7 @@ def _create_group(store: Store, action: Action) -> bool:
 
 
 def restore(store: StoreLike, backup: str) -> list[str]:
-    """Bring back what a repair replaced: the values under the prefix `backup`. Returns their keys."""
+    """Copy back what a repair replaced: the values under the prefix `backup`. Returns their keys."""
     place, _, _ = locate(store, "", "r+")
     backup = backup.rstrip("/") + "/"
     keys = sorted(key[len(backup) :] for key in place.list_prefix(backup))

@@ -1,8 +1,8 @@
-"""A place for new data that becomes its real place only when the data is complete.
+"""Stage new data, and move it to its destination only when it is complete.
 
 On a file system the data is written beside its destination, under a hidden name, and renamed; elsewhere it is written
-to a free path, or beside the node it replaces and moved at the end. When anything fails, what was written is removed.
-A process that is killed leaves the hidden ``.NAME.*.partial`` behind, and the old data untouched.
+to a free path, or beside the node it replaces and moved at the end. After an error the written data is removed.
+A process that is killed leaves the hidden ``.NAME.*.partial`` behind, and the old data unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def staged(
 ) -> Iterator[tuple[Store, str]]:
     """Yield a store and a path in it to write new nodes to; leaving without an error puts them at `path` of `dest`.
 
-    Raises `BaseZarrError` when something is at the destination and not `overwrite`, or when what is there is no Zarr.
+    Raises `BaseZarrError` when something is at the destination and not `overwrite`, or when it is not Zarr data.
     """
     path = normalize_path(path)
     local = local_path(dest)
@@ -47,14 +47,14 @@ def staged(
             yield store, at
         return
     raise UnsupportedOperationError(
-        "what was written cannot be taken back from this store if something fails",
+        "this store cannot remove written data if something fails",
         store=store.url,
-        hint="Write to a new place of its own, then copy it",
+        hint="Write to a new place, then copy it",
     )
 
 
 def local_path(dest: Any) -> str | None:
-    """Return the path on this machine that `dest` means; ``None`` for URLs and open stores."""
+    """Return the local path of `dest`; ``None`` for URLs and open stores."""
     if isinstance(dest, os.PathLike):
         return str(os.fspath(dest))
     if not isinstance(dest, str):
@@ -67,7 +67,7 @@ def local_path(dest: Any) -> str | None:
 def check_free(
     dest: Any, path: str = "", *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Raise what `staged` would raise about the destination, before any work is done."""
+    """Raise the errors of `staged` about the destination, before any work is done."""
     local = local_path(dest)
     if local is not None and not path:
         _check_local(os.path.abspath(local), overwrite)
@@ -90,12 +90,12 @@ def _check_local(final: str, overwrite: bool) -> None:
         open_node(final, mode="r").close()
     except (NodeNotFoundError, StoreError) as error:
         raise BaseZarrError(
-            "what is at the destination is no Zarr data and is not replaced",
+            "the destination holds data that is not Zarr, which is not replaced",
             store=final,
             hint="Choose another destination",
         ) from error
     except TessarrError:
-        return  # Zarr data that is broken may be replaced
+        return  # damaged Zarr data may be replaced
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def _beside(path: str, overwrite: bool) -> Iterator[Store]:
 
 
 def _make_folders(folder: str) -> list[str]:
-    """Create a folder and those above it; returns the ones that were missing, the topmost first."""
+    """Create a folder and those above it; return the ones that were missing, the topmost first."""
     missing = []
     while not os.path.isdir(folder):
         missing.append(folder)
@@ -145,7 +145,7 @@ def _new_store(partial: str, *, zipped: bool) -> Store:
 
 
 def _swap(partial: str, final: str) -> None:
-    """Put `partial` at `final`; what was there is removed last, and put back if the rename fails."""
+    """Rename `partial` to `final`; the old data is removed last, and restored if the rename fails."""
     if not os.path.lexists(final):
         os.rename(partial, final)
         return
@@ -168,7 +168,7 @@ def _remove(path: str) -> None:
 
 
 def _check_node(store: Store, path: str, overwrite: bool) -> bool:
-    """Return whether a node is at `path`, where one may be."""
+    """Return whether there is a node at `path`, where `overwrite` allows it."""
     present = read_entries(store, [path])[0].kind is not None
     if present and not overwrite:
         raise BaseZarrError(
@@ -190,7 +190,7 @@ def _within(store: Store, path: str, overwrite: bool) -> Iterator[str]:
             hint="Write to a path in it, or to an empty place",
         )
     at = f"{path}-{secrets.token_hex(4)}.partial" if present else path
-    # The groups above that do not exist yet are made on the way, and go again when something fails.
+    # Missing groups above are created, and removed again after an error.
     above = read_entries(store, [*ancestors(at)])
     first = next((entry.path for entry in above if entry.kind is None), at)
     try:

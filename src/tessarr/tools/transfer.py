@@ -1,7 +1,7 @@
-"""Values from one chunking to another, in bounded memory, and whether they arrived.
+"""Copy values from one chunking to another in bounded memory, and verify the copy.
 
-`transfer` moves an array in boxes. A box is made of whole stored chunks of the target, so that nothing is written twice;
-where memory allows it is also made of whole chunks of the source, so that nothing is read twice.
+`transfer` copies an array in boxes. A box consists of whole stored chunks of the target, so that no chunk is written twice;
+where memory allows, also of whole chunks of the source, so that no chunk is read twice.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tessarr.indexing.boxes import Box, boxes_of_chunks
 from tessarr.types import AnyArray, Shape
 
 PIECE_NBYTES = 64 << 20
-"""About so much is held in memory at once, or one stored chunk of the target where that is more."""
+"""Approximate limit on the bytes held in memory at once; one stored chunk of the target may be larger."""
 
 Read: TypeAlias = Callable[[Box], AnyArray]
 Done: TypeAlias = Callable[[int], None]
-"""Called with the number of elements that are done."""
+"""Called with the number of finished elements."""
 
 
 def boxes(array: Array, read: Shape | None, nbytes: int) -> Iterator[Box]:
-    """Boxes that tile `array`, for reading from chunks of shape `read` (``None``: from anywhere)."""
+    """Tile `array` by boxes, for reading from chunks of shape `read` (``None``: any part can be read)."""
     return boxes_of_chunks(array._metadata.chunk_grid.axes(array.shape), array.itemsize, nbytes, read)
 
 
@@ -41,7 +41,9 @@ def transfer(
     parallel: bool = True,
     done: Done | None = None,
 ) -> None:
-    """Write what `read` gives into `target`, `jobs` boxes at a time; with ``parallel=False`` reads wait for each other."""
+    """Write the results of `read` into `target`, `jobs` boxes at a time; with ``parallel=False`` reads are
+    serialized.
+    """
     turn = _turn(parallel)
 
     def move(box: Box) -> int:
@@ -75,7 +77,7 @@ def verify(
                 store=target._store.url,
                 path=target.name,
                 got=f"a difference in [{', '.join(f'{part.start}:{part.stop}' for part in box)}]",
-                hint="A lossy codec changes values by intent: verify=False (--no-verify) then skips this comparison",
+                hint="A lossy codec changes values: skip this comparison with verify=False (--no-verify)",
             )
         return int(stored.size)
 
@@ -87,7 +89,7 @@ def _turn(parallel: bool) -> AbstractContextManager[Any]:
 
 
 def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done | None) -> None:
-    """Run `work` on every box, at most `jobs` at once; the first error ends it."""
+    """Run `work` on every box, at most `jobs` at once; stop at the first error."""
     with Jobs(jobs) as pool:
         for size in pool.map(work, over):
             if done is not None:
@@ -95,9 +97,7 @@ def _each(work: Callable[[Box], int], over: Iterator[Box], jobs: int, done: Done
 
 
 def values_in(array: Array, box: Box) -> AnyArray:
-    """Return the values of a box as an array of the array's dtype. NumPy would make another one of what a 0-d array
-    gives.
-    """
+    """Return the values of a box in the array's dtype, which NumPy would change for the element of a 0-d array."""
     value = array[box or ...]
     if isinstance(value, np.ndarray) and value.shape == tuple(part.stop - part.start for part in box):
         return value
@@ -107,7 +107,7 @@ def values_in(array: Array, box: Box) -> AnyArray:
 
 
 def identical(a: AnyArray, b: AnyArray) -> bool:
-    """Return whether two arrays hold the same values to the bit; byte order and the padding of records do not count.
+    """Return whether two arrays hold the same bits; byte order and the padding of records are ignored.
 
     >>> import numpy as np
     >>> identical(np.array([0.0]), np.array([-0.0])), identical(np.array([np.nan], ">f4"), np.array([np.nan], "<f4"))
@@ -131,7 +131,7 @@ def _native(a: AnyArray) -> AnyArray:
 
 
 def same_value(x: object, y: object) -> bool:
-    """Return whether two elements of object arrays are the same; rows (arrays) to the bit."""
+    """Return whether two elements of object arrays are equal; rows (arrays) bit for bit."""
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
         return identical(x, y)
     return x == y or (x != x and y != y)  # only NaN differs from itself

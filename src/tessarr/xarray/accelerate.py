@@ -1,8 +1,8 @@
-"""Reading through tessarr what was opened with zarr-python: datasets of the engine ``zarr``, of titiler, icechunk and others.
+"""Read datasets through tessarr that were opened with zarr-python: by the engine ``zarr``, titiler, icechunk and others.
 
-xarray keeps a stored array in a nest of objects: lazily indexed data around decoding steps around a wrapper of a
-`zarr.Array`. A copy of that nest with a tessarr array at its heart gives the same values. An array of dask holds such a nest
-in its graph; there it is exchanged under the same key, so that chunks and names stay.
+xarray wraps a stored array in nested objects: lazily indexed data around decoding steps around a wrapper of a `zarr.Array`.
+A copy of these with a tessarr array inside gives the same values. The graph of a dask array contains such nested objects;
+they are replaced under the same key, so that chunks and names stay.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ FAST = "reads through tessarr"
 
 
 class Outcome(NamedTuple):
-    """What became of the data of one variable."""
+    """The new data of a variable, and a description of it."""
 
     data: Any
     why: str
 
 
 class _Accelerate:
-    """Callable, with `explain` beside it."""
+    """Make `accelerate` callable, with `explain` as a method."""
 
     def __call__(self, obj: object) -> Any:
         """Make a copy of a dataset, data array or tree whose values are read through tessarr where that is possible.
 
-        What the engine ``zarr`` opened is exchanged, also under an array of dask, which keeps its chunks and names. All
-        else is left alone: loaded values, other engines, arrays that tessarr cannot open. `accelerate.explain` says which.
+        Arrays opened by the engine ``zarr`` are replaced, also inside a dask array, which keeps its chunks and names. All
+        other data stays: loaded values, other engines, arrays that tessarr cannot open. `accelerate.explain` says which.
 
         >>> import numpy as np, xarray as xr, tessarr.xarray
         >>> tessarr.xarray.accelerate.explain(xr.Dataset({"a": ("x", np.arange(3))}))
@@ -67,7 +67,7 @@ accelerate = _Accelerate()
 
 
 def _exchanged(ds: Any) -> Any:
-    """Return the dataset with every variable exchanged that can be."""
+    """Replace the arrays of every variable of the dataset for which that is possible."""
     new = {}
     for name, variable in ds.variables.items():
         outcome = _outcome(variable._data)
@@ -84,7 +84,7 @@ def _outcome(data: object) -> Outcome:
 
 
 def _nest(data: Any) -> Outcome:
-    """Return a nest of lazily indexed data with the array at its heart exchanged."""
+    """Copy nested lazily indexed data with the array inside replaced."""
     if isinstance(data, LazyArray):
         return Outcome(data, FAST)
     if isinstance(data, ZarrArrayWrapper):
@@ -102,7 +102,7 @@ def _nest(data: Any) -> Outcome:
 
 
 def _adopted(wrapper: Any) -> Outcome:
-    """Return a wrapper of zarr-python's array as one of tessarr's."""
+    """Convert a wrapper of zarr-python's array to one of tessarr's."""
     from tessarr.errors import TessarrError
 
     array = wrapper._array
@@ -116,7 +116,7 @@ def _adopted(wrapper: Any) -> Outcome:
 
 
 def _as_tessarr(theirs: Any) -> Array:
-    """Return the stored array that an array of zarr-python is."""
+    """Open the stored array of a zarr-python array with tessarr."""
     from tessarr.core.open import open_array
 
     store = theirs.store_path.store
@@ -126,7 +126,7 @@ def _as_tessarr(theirs: Any) -> Array:
 
 
 def _outcome_of_dask(data: Any) -> Outcome:
-    """Return an array of dask, with stored arrays exchanged where its graph holds them as values of keys."""
+    """Copy a dask array with the stored arrays replaced that its graph holds as values of keys."""
     from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
     graph = data.dask
@@ -150,7 +150,7 @@ def _outcome_of_dask(data: Any) -> Outcome:
 
 
 def _exchanged_task(task: Any, whys: list[str]) -> Any:
-    """Return a task of a graph that is a stored array, exchanged; any other as it is."""
+    """Replace a task of a graph that is a stored array; return other tasks unchanged."""
     value = getattr(task, "value", task)
     if type(value).__module__.partition(".")[0] != "xarray" or isinstance(task, Mapping):
         return task

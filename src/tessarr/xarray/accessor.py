@@ -8,13 +8,13 @@ import xarray
 
 
 class TessarrAccessor:
-    """What tessarr can do with an object of xarray. Reached as ``ds.tessarr`` after ``import tessarr.xarray``."""
+    """Offer tessarr's functions on an object of xarray, as ``ds.tessarr`` after ``import tessarr.xarray``."""
 
     def __init__(self, obj: Any) -> None:
         self._obj = obj
 
     def to_zarr(self, *args: Any, **kwargs: Any) -> Any:
-        """Write the object with `tessarr.xarray.to_zarr`, whose other arguments this takes."""
+        """Write the object with `tessarr.xarray.to_zarr`, whose other arguments this method takes."""
         from tessarr.xarray.write import to_zarr
 
         return to_zarr(self._obj, *args, **kwargs)
@@ -32,7 +32,7 @@ class TessarrAccessor:
         return accelerate.explain(self._obj)
 
 
-# xarray warns of a name that is registered twice, which reloading this module would do.
+# xarray warns of a name that is registered twice, as on reloading this module.
 for _kind, _register in (
     (xarray.Dataset, xarray.register_dataset_accessor),
     (xarray.DataArray, xarray.register_dataarray_accessor),

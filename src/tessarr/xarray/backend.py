@@ -1,4 +1,4 @@
-"""The engine ``"tessarr"`` of xarray, which finds it as an entry point of the group ``xarray.backends``."""
+"""The engine ``"tessarr"`` of xarray, found through the entry point group ``xarray.backends``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessarr.xarray.data_store import TessarrStore
 
 
 class TessarrBackendEntrypoint(BackendEntrypoint):
-    """Opens Zarr v1, v2 and v3 with tessarr, from any place that tessarr takes: paths, URLs, pipelines, stores."""
+    """Open Zarr v1, v2 and v3 with tessarr, from any place that tessarr accepts: paths, URLs, pipelines, stores."""
 
     description = "Open Zarr data (v1, v2 and v3) with tessarr"
     url = "https://docs.xarray.dev/en/stable/internals/how-to-add-new-backend.html"
@@ -164,10 +164,10 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
 
 
 def open_dataset(place: Any, **options: Any) -> xarray.Dataset:
-    """Open the dataset at `place`: `xarray.open_dataset` with the engine ``tessarr``, whose options this takes."""
+    """Open the dataset at `place`: `xarray.open_dataset` with the engine ``tessarr`` and its options."""
     return xarray.open_dataset(place, engine=TessarrBackendEntrypoint, **options)
 
 
 def open_datatree(place: StoreLike, **options: object) -> xarray.DataTree:
-    """Open the tree of datasets at `place`: `xarray.open_datatree` with the engine ``tessarr``."""
+    """Open the tree of datasets at `place`: `xarray.open_datatree` with the engine ``tessarr`` and its options."""
     return xarray.open_datatree(place, engine=TessarrBackendEntrypoint, **options)

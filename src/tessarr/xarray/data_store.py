@@ -1,9 +1,9 @@
-"""xarray's store of a Zarr group, over tessarr.
+"""Implement xarray's store of a Zarr group with tessarr.
 
-`TessarrStore` is `xarray.backends.ZarrStore` with every use of the module ``zarr`` replaced: opening, telling arrays from
-groups, reading variables, creating arrays and consolidating. What xarray decides about encodings, regions and appending
-stays xarray's. It relies on names of `xarray.backends.zarr` that are not public, as all writers beside xarray's own must;
-`tests/xarray` runs with the oldest and the newest supported release.
+`TessarrStore` is `xarray.backends.ZarrStore` with every use of the module ``zarr`` replaced: opening, distinguishing arrays
+from groups, reading variables, creating arrays and consolidating. Decisions about encodings, regions and appending remain
+in xarray's code. The class relies on private names of `xarray.backends.zarr`, as every other writer must; `tests/xarray`
+runs with the oldest and the newest supported release.
 
 Source: xarray 2025.6 to 2026.9, `xarray/backends/zarr.py`.
 """
@@ -42,15 +42,13 @@ _STORE_OPTIONS = (
 
 
 class TessarrStore(ZarrStore):
-    """Reads and writes the variables of one Zarr group. Made by `open_group` and `open_store`."""
+    """Read and write the variables of one Zarr group. Made by `open_group` and `open_store`."""
 
     __slots__ = ("_batch", "_dropped", "warns_of_shared")
 
     @classmethod
     def open_group(cls, store: Any, mode: str = "r", group: str | None = None, **options: Any) -> Self:
-        """Return the group `group` of `store`, any place that tessarr takes; the options are those of xarray's
-        `ZarrStore`.
-        """
+        """Open the group `group` of `store`, any place that tessarr accepts; options as for xarray's `ZarrStore`."""
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
         return cls._over(opened, mode, owned, options)
 
@@ -58,7 +56,7 @@ class TessarrStore(ZarrStore):
     def open_store(
         cls, store: StoreLike, mode: str = "r", group: str | None = None, **options: object
     ) -> dict[str, Self]:
-        """`open_group` for the group and each one below, by path."""
+        """Open the group and each one below with `open_group`, by path."""
         parent = group or "/"
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
         return {
@@ -83,17 +81,17 @@ class TessarrStore(ZarrStore):
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def drop(self, names: str | Iterable[str] | None) -> None:
-        """Leave variables out of what is read together at opening, because the caller drops them."""
+        """Exclude variables from the batched read at opening, because the caller drops them."""
         self._dropped = frozenset([names] if isinstance(names, str) else names or ())
 
     def arrays(self) -> tuple[tuple[str, Array], ...]:
-        """Names and arrays."""
+        """Return names and arrays."""
         from tessarr.core.array import Array
 
         return tuple((name, node) for name, node in self.members.items() if isinstance(node, Array))
 
     def array_keys(self) -> tuple[str, ...]:
-        """Names of the arrays."""
+        """Return the names of the arrays."""
         return tuple(name for name, _ in self.arrays())
 
     def get_variables(self) -> Any:
@@ -104,10 +102,10 @@ class TessarrStore(ZarrStore):
         try:
             return super().get_variables()
         finally:
-            self._batch = None  # the variables have it; the store is pickled with the dataset
+            self._batch = None  # the variables hold the batch; the store is pickled with the dataset
 
     def open_store_variable(self, name: str) -> Any:
-        """Return the array `name` as a variable whose values are read when they are used."""
+        """Return the array `name` as a variable whose values are read on use."""
         array = self.members[name]
         dimensions, attributes = dimensions_and_attributes(array)
         data = LazyArray(array, name, self._batch)
@@ -146,7 +144,7 @@ class TessarrStore(ZarrStore):
         writer: Any = None,
         unlimited_dims: Any = None,
     ) -> None:
-        """Encode `variables` and `attributes`, create what is missing, and hand the values to `writer`."""
+        """Encode `variables` and `attributes`, create what is missing, and pass the values to `writer`."""
         there = self.array_keys()
         existing = set() if self._mode == "w" else {name for name in variables if _encode_variable_name(name) in there}
         self._check_allowed(variables, there)
@@ -171,7 +169,7 @@ class TessarrStore(ZarrStore):
         consolidate_metadata(self.zarr_group.store, zarr_format=self.zarr_group.zarr_format)
 
     def _check_allowed(self, variables: Mapping[object, object], there: tuple[str, ...]) -> None:
-        """Raise `ValueError` for what the mode, or `append_dim`, does not allow."""
+        """Raise `ValueError` for variables that the mode, or `append_dim`, does not allow."""
         missing = [name for name in variables if name not in there]
         if self._mode == "r+" and missing:
             raise ValueError(
@@ -186,7 +184,7 @@ class TessarrStore(ZarrStore):
                 )
 
     def _encoded_as_stored(self, variables: Mapping[Any, Any]) -> dict[Any, Any]:
-        """`variables`, which are stored already, with exactly the encoding that their stored values have."""
+        """Encode `variables`, which are already stored, with exactly the encoding of their stored values."""
         if not variables:
             return {}
         stored = {name: self.open_store_variable(name) for name in variables}
@@ -237,7 +235,7 @@ def _place_options(options: Mapping[str, object]) -> dict[str, Any]:
 
 
 def is_dimension_named(name: str, array: Array) -> bool:
-    """Return whether an array is the coordinate of the dimension it is named after."""
+    """Return whether an array is the coordinate of the dimension after which it is named."""
     return array.ndim == 1 and dimensions_and_attributes(array)[0] == (name,)
 
 

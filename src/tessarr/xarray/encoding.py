@@ -1,6 +1,6 @@
-"""What xarray keeps of an array beside its values, to write it alike again: its dimensions, chunks and codecs.
+"""Convert between an array's properties and xarray's encoding: dimensions, chunks and codecs.
 
-Codecs of v3 are kept as their JSON, which tessarr's writer takes and zarr-python's too; those of v2 as numcodecs codecs.
+Codecs of v3 are held as JSON, which tessarr's writer and zarr-python's both accept; those of v2 as numcodecs codecs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the names of an array's dimensions, and its attributes without those that only say these names.
+    """Return the names of an array's dimensions, and its attributes without those that state these names.
 
-    They are v3's ``dimension_names``, or else the attribute ``_ARRAY_DIMENSIONS``, or else what NCZarr notes. Raises
-    `KeyError` for an array that has none of them.
+    Names come from v3's ``dimension_names``, or else the attribute ``_ARRAY_DIMENSIONS``, or else NCZarr's. Raises
+    `KeyError` for an array without names.
     """
     attributes = dict(array.attrs.asdict())
     metadata = array._metadata
@@ -47,9 +47,7 @@ def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, 
 
 
 def encoding_of(array: Array, dimensions: Sequence[object]) -> dict[str, Any]:
-    """Return the encoding of the variable that `array` is. Sizes of chunks are one number per axis where they are all
-    alike.
-    """
+    """Return the encoding of the variable of `array`. Chunk sizes are one number per axis where all are equal."""
     chunks = _sizes(array, sharded=False)
     encoding: dict[str, Any] = {
         "chunks": chunks,
@@ -83,9 +81,9 @@ def _compact(sizes: tuple[int, ...]) -> Any:
 def creation_keywords(
     dtype: DTypeLike, fill_value: object, encoding: Mapping[str, object], write_empty: bool | None, zarr_format: int
 ) -> dict[str, Any]:
-    """Return the keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
+    """Make the keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
 
-    A `fill_value` of ``None`` is v2's null, by which no value reads as missing, and in v3 the default of the data type.
+    A `fill_value` of ``None`` is null in v2, where no value is then missing, and in v3 the default of the data type.
 
     Raises `ValueError` when the encoding and `write_empty` disagree about chunks that hold nothing but the fill value.
     """

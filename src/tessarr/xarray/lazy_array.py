@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tessarr.core.array import Array
 
 MOST_BYTES = 64 << 20
-"""Coordinates that together hold more than this many decoded bytes are not read ahead: the smaller ones are."""
+"""Limit on the decoded bytes of coordinates that are read ahead; the smallest ones come first."""
 
 
 class CoordinateBatch:
-    """The coordinates of a group's dimensions. The first read of one reads all, in one round of requests.
+    """Read the coordinates of a group's dimensions together, in one batch, on the first read of one.
 
-    xarray loads these when it makes its indexes, one after another; of a remote store each would wait for its own round
-    trip. A coordinate that cannot be read raises only for who asks for that one.
+    xarray loads these one after another when it makes its indexes; with a remote store each would wait for a round trip.
+    An error of one coordinate is raised only when that one is read.
     """
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
@@ -38,7 +38,7 @@ class CoordinateBatch:
                 self._waiting[name] = array
 
     def values(self, name: str) -> AnyArray | None:
-        """Return all values of the coordinate `name`, in the array's own dtype; ``None`` when it has to be read alone."""
+        """Return all values of the coordinate `name`, in the array's dtype; ``None`` when it is not in the batch."""
         from tessarr.core.array_parts.read_many import read_many
         from tessarr.errors import TessarrError
 
@@ -48,13 +48,13 @@ class CoordinateBatch:
                 try:
                     read = read_many((array, Ellipsis) for array in waiting.values())
                 except TessarrError:
-                    read = []  # who asks for the one at fault will meet the error
+                    read = []  # reading the faulty one raises the error
                 self._values.update(zip(waiting, read, strict=False))
             return self._values.get(name)
 
 
 class LazyArray(BackendArray):
-    """The values of `array`, read when they are indexed; of a coordinate, from its `batch`."""
+    """Read the values of `array` when they are indexed; those of a coordinate from its `batch`."""
 
     __slots__ = ("_array", "_batch", "_name", "dtype", "shape")
 
@@ -82,7 +82,7 @@ class LazyArray(BackendArray):
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         held = None if self._batch is None else self._batch.values(self._name)
         if held is not None:
-            return self._result(held[key.tuple])  # of one dimension, where all kinds of indexers mean the same
+            return self._result(held[key.tuple])  # 1-d, where all kinds of indexers are equivalent
         array = self._array
         read: Callable[[Any], Any] = array.__getitem__
         if isinstance(key, indexing.VectorizedIndexer):
@@ -93,7 +93,7 @@ class LazyArray(BackendArray):
         return self._result(adapted(key, self.shape, indexing.IndexingSupport.VECTORIZED, read))
 
     async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
-        """Read asynchronously what ``self[key]`` is."""
+        """Read ``self[key]`` asynchronously."""
         array = self._array
         read: Callable[[Any], Awaitable[Any]] = array.read_async
         if isinstance(key, indexing.VectorizedIndexer):

@@ -1,4 +1,4 @@
-"""From what xarray's users give for a place to the group they mean."""
+"""Open the group that a place of xarray's users means."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def open_place(
     storage_options: Mapping[str, Any] | None,
     zarr_format: int | None,
 ) -> tuple[Group, bool]:
-    """Return the group `group` of `place`, and whether its store was opened here, and is to be closed with it.
+    """Open the group `group` of `place`; return it, and whether its store was opened here and must be closed with it.
 
     `consolidated`: ``None`` uses consolidated metadata of the root where there is some, and warns where there is none;
     ``True`` requires it; ``False`` ignores it. `mode` is xarray's, whose ``a-`` is ``a`` here.
 
-    Raises `GroupNotFoundError` (a `FileNotFoundError`), `ValueError` for consolidated metadata that is not there.
+    Raises `GroupNotFoundError` (a `FileNotFoundError`), `ValueError` for missing consolidated metadata.
     """
     from tessarr.core.group import Group
     from tessarr.core.open import open_group
@@ -54,12 +54,12 @@ def open_place(
         warn(NOT_CONSOLIDATED, ZarrRuntimeWarning, through=THROUGH)
     found = root[path] if path else root
     if not isinstance(found, Group):
-        raise ValueError(f"{found.name} is an array, and no group that could be a dataset")
+        raise ValueError(f"{found.name} is an array, not a group that could be a dataset")
     return found, owned
 
 
 def groups_below(root: Group, parent: str) -> Iterator[tuple[str, Group]]:
-    """``(path, group)`` of `root`, which is called `parent`, and of every group below, parents first."""
+    """Yield ``(path, group)`` of `root`, whose path is `parent`, and of every group below, parents first."""
     from tessarr.core.group import Group
 
     prefix = parent.rstrip("/")

@@ -1,6 +1,6 @@
-"""Writing datasets, data arrays and trees with tessarr.
+"""Write datasets, data arrays and trees with tessarr.
 
-xarray has no entry point for writers, so this is a function beside its methods, with their arguments.
+xarray has no entry point for writers, so `to_zarr` is a function with the arguments of xarray's methods.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def to_zarr(
     write_inherited_coords: bool = False,
     chunkmanager_store_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Write a dataset, data array or tree to `store`, any place that tessarr takes.
+    """Write a dataset, data array or tree to `store`, any place that tessarr accepts.
 
-    The arguments are those of xarray's ``to_zarr``. One means more: `safe_chunks`, which is about tasks of dask that write
-    the same stored chunk or shard. ``True`` writes all the same where the store's locks keep the tasks apart, with a
-    warning that says what it costs, and refuses where they cannot; ``"refuse"`` refuses always, as xarray does; ``False``
-    does not look. With ``compute=False`` the metadata is written now, and the values when the result is computed.
+    The arguments are those of xarray's ``to_zarr``. One has more values: `safe_chunks`, for dask tasks that write the same
+    stored chunk or shard. ``True`` writes nevertheless where the store's locks exclude concurrent updates, with a warning
+    about the cost, and refuses otherwise; ``"refuse"`` always refuses, as xarray does; ``False`` does not check. With
+    ``compute=False`` the metadata is written now, and the values when the result is computed.
 
-    Returns the store, or with ``compute=False`` something to compute. Raises what xarray's ``to_zarr`` raises, and
+    Returns the store, or with ``compute=False`` a delayed object. Raises what xarray's ``to_zarr`` raises, and
     tessarr's errors of stores.
 
     >>> import tempfile, xarray as xr
@@ -77,7 +77,7 @@ def to_zarr(
 
 
 def _as_dataset(obj: xarray.Dataset | xarray.DataArray) -> xarray.Dataset:
-    """Return a data array as a dataset: under its name, or the one that xarray reserves for arrays without a name."""
+    """Convert a data array to a dataset: under its name, or the one that xarray reserves for arrays without a name."""
     if isinstance(obj, xarray.Dataset):
         return obj
     if obj.name is None:
@@ -92,7 +92,7 @@ def _as_dataset(obj: xarray.Dataset | xarray.DataArray) -> xarray.Dataset:
 def _tree_nodes(
     tree: xarray.DataTree, encoding: Mapping[str, Any], inherited: bool
 ) -> dict[str, tuple[xarray.Dataset, Mapping[Any, Any]]]:
-    """Path below the root → dataset and encoding."""
+    """Map the path below the root to dataset and encoding."""
     unknown = set(encoding) - set(tree.groups)
     if unknown:
         raise ValueError(f"unexpected encoding group name(s) provided: {unknown}")
@@ -108,7 +108,7 @@ def _tree_nodes(
 def _open_for_writing(
     place: Any, mode: Any, group: str | None, store_kwargs: Mapping[str, object] | None, options: dict[str, object]
 ) -> TessarrStore:
-    """Return the store in the mode that the other arguments call for."""
+    """Open the store in the mode that the other arguments require."""
     mode = _choose_default_mode(mode=mode, append_dim=options["append_dim"], region=options["write_region"])
     consolidated = options.pop("consolidated")
     safe = options.pop("safe_chunks")
@@ -122,7 +122,7 @@ def _open_for_writing(
         **options,
     )
     if safe is True and locks_hold(opened.zarr_group.store, store_kwargs):
-        opened._safe_chunks = False  # `LockingWriter` says what it costs
+        opened._safe_chunks = False  # `LockingWriter` warns of the cost
         opened.warns_of_shared = True
     return opened
 

@@ -1,8 +1,8 @@
-"""Who writes what: chunks of dask against stored chunks, and the locks that keep tasks apart.
+"""Compare dask's chunks with stored chunks, and decide whether locks make concurrent tasks safe.
 
 A task that writes a part of a stored chunk (of a shard, where there are shards) reads it, changes it and writes it again,
 under the lock of its key or as a compare-and-swap (`Store.update`). So tasks that share stored chunks lose nothing where
-those locks reach all of them; what it costs is that such chunks are read and written once per task.
+those locks cover all of them; the cost is that each task reads and writes the shared chunks again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LockingWriter(ArrayWriter):
-    """xarray's collector of values to write. `warns`: say what tasks that share stored chunks cost."""
+    """Collect the values that xarray writes. `warns`: warn of the cost of tasks that share stored chunks."""
 
     __slots__ = ("warns",)
 
@@ -35,7 +35,7 @@ class LockingWriter(ArrayWriter):
         self.warns = warns
 
     def add(self, source: object, target: Array, region: object = None) -> None:
-        """Write `source` into `region` of `target`; what is chunked, in `sync`."""
+        """Write `source` into `region` of `target`; chunked sources are written in `sync`."""
         chunks = getattr(source, "chunks", None)
         if self.warns and chunks:
             shared, stored = shared_chunks(chunks, target, region)
@@ -57,9 +57,7 @@ def _warn_of_shared(target: Array, shared: int, stored: int) -> None:
 
 
 def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: object = None) -> tuple[int, int]:
-    """Return how many stored chunks (shards) of `region` more than one block of `chunks` reaches into, and how many
-    there are.
-    """
+    """Count the stored chunks (shards) of `region` that more than one block of `chunks` overlaps, and all of them."""
     alone, stored = 1, 1
     selections = region if isinstance(region, tuple) else (slice(None),) * target.ndim
     for sizes, axis, selection in zip(chunks, target._bound.axes, selections, strict=True):
@@ -78,7 +76,7 @@ def shared_chunks(chunks: Sequence[Sequence[int]], target: Array, region: object
 
 
 def locks_hold(store: Store, store_kwargs: Mapping[str, object] | None = None) -> bool:
-    """Return whether no task that writes to `store` can undo another's write.
+    """Return whether no task that writes to `store` can overwrite another's update.
 
     Either the store's locks reach every process (or its updates compare and swap), or dask runs all tasks in this process.
     """
@@ -100,7 +98,7 @@ def _in_this_process(scheduler: object) -> bool:
 
 
 def _private(name: str) -> Callable[..., Any]:
-    """Return a function of xarray's writers, which were in `xarray.backends.api` until 2025.9."""
+    """Return a private function of xarray's writers, in `xarray.backends.api` until 2025.9."""
     try:
         from xarray.backends import writers as home
     except ImportError:
@@ -109,23 +107,23 @@ def _private(name: str) -> Callable[..., Any]:
 
 
 def dump(dataset: object, store: StoreLike, writer: LockingWriter, *, encoding: Mapping[object, object]) -> None:
-    """Encode a dataset, and hand it to `store`."""
+    """Encode a dataset, and pass it to `store`."""
     _private("dump_to_store")(dataset, store, writer, encoding=encoding)
 
 
 def validate_names(dataset: object) -> None:
-    """Raise for names of variables that are no non-empty strings."""
+    """Raise for variables whose names are not non-empty strings."""
     _private("_validate_dataset_names")(dataset)
 
 
 def when_written(written: object, store: StoreLike) -> Any:
-    """Return a delayed that closes `store` when the delayed `written` is done."""
+    """Return a delayed object that closes `store` after the delayed `written`."""
     import dask
 
     return dask.delayed(_closed)(store, written)
 
 
 def _closed(store: Any, written: Any) -> Any:
-    """Close `store`, and pass on what dask computed before, which is what makes it wait."""
+    """Close `store`; `written` is dask's result, on which this call has to wait."""
     store.close()
     return written

@@ -1,4 +1,4 @@
-"""``tessarr cat``: the values of an array, or of a part of it."""
+"""``tessarr cat``: print the values of an array, or of a part of it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tessarr.errors import ArrayNotFoundError, BoundsCheckError, UnsupportedOper
 from tessarr.types import AnyArray
 
 Axis: TypeAlias = "int | range | list[int]"
-"""What is selected of one axis: one index (the axis vanishes), a range, or a list of indices."""
+"""The selection along one axis: one index (which drops the axis), a range, or a list of indices."""
 
 _EDGE = 3
 _SUMMARY = 1000
-"""More elements than this are shown by their edges, as NumPy does; only those are read."""
+"""Larger selections are summarized by their edges, as in NumPy; only the edges are read."""
 _PIECE_NBYTES = 16 << 20
 
 
@@ -30,8 +30,8 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "cat",
-        summary="the values of an array, or of a part of it",
-        text="Print values. A large array is shown by its edges, and only those are read; --all shows everything.",
+        summary="print the values of an array, or of a part of it",
+        text="Print values. A large array is summarized by its edges, and only those are read; --all prints every value.",
         examples="""
 tessarr cat data.zarr temperature
 tessarr cat data.zarr temperature --slice "0, :10, ::-1"
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         hint = (
             f"Name one of its arrays: {', '.join(names[:8])}"
             if names
-            else "It holds no array directly; see: tessarr tree"
+            else "It has no array as direct member; see: tessarr tree"
         )
         raise ArrayNotFoundError("a group has no values", store=node._store.url, path=node.name, hint=hint)
     axes = parse_selection(arguments.slice, node.shape)
@@ -84,9 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def parse_selection(text: str, shape: tuple[int, ...]) -> list[Axis]:
-    """From ``"0, :10, ..."`` to one `Axis` per dimension.
+    """Parse ``"0, :10, ..."`` to one `Axis` per dimension.
 
-    Raises `ValueError` for what is no selection, `BoundsCheckError` for an index outside the array.
+    Raises `ValueError` for an invalid selection, `BoundsCheckError` for an index outside the array.
 
     >>> parse_selection("-1, ::2", (4, 5, 6))
     [3, range(0, 5, 2), range(0, 6)]
@@ -104,7 +104,7 @@ def parse_selection(text: str, shape: tuple[int, ...]) -> list[Axis]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """At the commas that are not in brackets."""
+    """Split at the commas that are not in brackets."""
     depth, item = 0, ""
     for character in text:
         depth += (character == "[") - (character == "]")
@@ -140,7 +140,7 @@ def _index(index: int, length: int, dimension: int) -> int:
 
 
 def read(array: Array, axes: list[Axis], fields: list[str]) -> AnyArray:
-    """Return the selected values; axes with one index vanish."""
+    """Read the selected values; axes with one index are dropped."""
     if not axes:
         return _fields(np.asarray(array[()]), fields)
     selection = tuple(_as_selection(axis) for axis in axes)
@@ -170,10 +170,10 @@ def _lengths(axes: list[Axis]) -> list[int]:
 
 
 def shown(array: Array, axes: list[Axis], fields: list[str], *, everything: bool = False) -> str:
-    """Return the values as NumPy prints them; of many only the edges are read, unless `everything`."""
+    """Format the values as NumPy prints them; of many values only the edges are read, unless `everything`."""
     summary = not everything and prod(_lengths(axes)) > _SUMMARY
     if summary:
-        # One index between the edges makes NumPy write its dots there; its value is not shown.
+        # One index between the edges makes NumPy print its dots there; its value is not shown.
         axes = [
             [*axis[: _EDGE + 1], *axis[-_EDGE:]] if not isinstance(axis, int) and len(axis) > 2 * _EDGE else axis
             for axis in axes
@@ -185,7 +185,7 @@ def shown(array: Array, axes: list[Axis], fields: list[str], *, everything: bool
 
 
 def _pieces(array: Array, axes: list[Axis], fields: list[str]) -> Iterator[AnyArray]:
-    """Yield the selected values in bounded pieces along the first axis that is left."""
+    """Yield the selected values in bounded pieces along the first remaining axis."""
     first = next((d for d, axis in enumerate(axes) if not isinstance(axis, int)), None)
     if first is None:
         yield read(array, axes, fields)

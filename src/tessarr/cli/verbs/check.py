@@ -1,4 +1,4 @@
-"""``tessarr check``: what is wrong with stored data."""
+"""``tessarr check``: find problems in stored data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "check",
-        summary="what is wrong with stored data",
-        text="Check metadata against the specifications, consolidated metadata against the truth, and stored chunks.\n"
+        summary="find problems in stored data",
+        text="Check metadata against the specifications, consolidated metadata against the documents, and stored chunks.\n"
         "The exit code is 1 when there are errors or warnings.",
         examples="""
 tessarr check data.zarr
@@ -31,14 +31,14 @@ tessarr check huge.zarr --data --resume check.journal
     )
     add_place(verb)
     add_level(verb)
-    verb.add_argument("--jobs", type=int, metavar="N", help="chunks looked at at once (default: 4)")
-    verb.add_argument("--resume", metavar="FILE", help="remember in FILE what is done, and go on from there")
+    verb.add_argument("--jobs", type=int, metavar="N", help="chunks checked concurrently (default: 4)")
+    verb.add_argument("--resume", metavar="FILE", help="record finished arrays in FILE, and resume from it")
     verb.add_argument("--no-conventions", action="store_true", help="do not check attributes against conventions")
     verb.set_defaults(run=run)
 
 
 def add_level(verb: Any) -> None:
-    """Add the option that says how far to look."""
+    """Add the option for the thoroughness of the check."""
     verb.add_argument(
         "--data",
         "--level",
@@ -47,8 +47,8 @@ def add_level(verb: Any) -> None:
         const="decode",
         choices=LEVELS,
         default="size",
-        help="how far to look: metadata only; also which keys there are; also the size of every chunk (default); "
-        "also decode everything (also without a word)",
+        help="what to check: metadata only; also the stored keys; also the size of every chunk (default); "
+        "also decode every chunk (also with --data alone)",
     )
 
 

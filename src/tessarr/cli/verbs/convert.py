@@ -1,4 +1,4 @@
-"""``tessarr convert``: other formats, and Zarr of any version, to Zarr of any version."""
+"""``tessarr convert``: convert other formats, and Zarr of any version, to Zarr of any version."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "convert",
-        summary="NumPy, HDF5, NetCDF, TIFF or Zarr to Zarr",
+        summary="convert NumPy, HDF5, NetCDF, TIFF or Zarr to Zarr",
         text="Convert .npy, .npz, HDF5, NetCDF, TIFF (with the extra 'tessarr[convert]') or Zarr of any version to Zarr\n"
-        "of any version. Attributes, dimension names and groups are kept, packed data stays packed. The result is read\n"
-        "back and compared bit by bit, and takes its place only when it is complete.",
+        "of any version. Attributes, dimension names and groups are kept; packed data stays packed. The result is read\n"
+        "back and compared bit by bit, and moved to DEST only when it is complete.",
         examples="""
 tessarr convert air.nc air.zarr
 tessarr convert air.nc air.zarr --chunks time=100,lat=50 --shards time=1000 --compressor zstd:5
@@ -33,9 +33,9 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
 """,
     )
     verb.add_argument("source", metavar="SOURCE", help="a file, a Zarr directory, a zip file or a URL")
-    verb.add_argument("dest", metavar="DEST", help="where to: a directory, a name ending in .zip, or a URL")
+    verb.add_argument("dest", metavar="DEST", help="the destination: a directory, a name ending in .zip, or a URL")
     verb.add_argument("--path", default="", metavar="PATH", help="the node in DEST to write to (default: its root)")
-    verb.add_argument("--from", dest="kind", choices=KINDS, help="the format of SOURCE, where it cannot be seen")
+    verb.add_argument("--from", dest="kind", choices=KINDS, help="the format of SOURCE, if detection fails")
     verb.add_argument(
         "--format", choices=("1", "2", "3", "keep"), default="3", help="the Zarr version to write (default: 3)"
     )
@@ -49,14 +49,16 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
     verb.add_argument(
         "--rename", action="append", default=[], metavar="OLD=NEW", help="another name for a node (may be repeated)"
     )
-    verb.add_argument("--overwrite", action="store_true", help="replace what is at DEST, once the new data is complete")
+    verb.add_argument(
+        "--overwrite", action="store_true", help="replace existing data at DEST, once the new data is complete"
+    )
     verb.add_argument("--dry-run", action="store_true", help="print what would be written")
     verb.add_argument(
         "--no-verify", dest="verify", action="store_false", help="do not read the result back to compare it"
     )
     verb.add_argument("--verify", dest="verify", action="store_true", default=True, help=argparse.SUPPRESS)
     verb.add_argument("--consolidate", action="store_true", help="write consolidated metadata too")
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces processed concurrently (default: 1)")
     verb.add_argument(
         "--storage",
         metavar="NAME=VALUE",
@@ -75,7 +77,7 @@ tessarr convert big.zarr s3://bucket/big.zarr --jobs 8
 
 
 def _add_layout(verb: argparse.ArgumentParser) -> None:
-    """Return how arrays are stored."""
+    """Add the options for how arrays are stored."""
     layout = 'lengths ("100,50"), by name ("time=100,lat=-1"), "auto", "keep" or a size ("8MB"); -1 is a whole axis'
     verb.add_argument("--chunks", default="keep", metavar="LAYOUT", help=layout)
     verb.add_argument("--shards", default="keep", metavar="LAYOUT", help='as for --chunks, or "none"; v3 only')
@@ -95,7 +97,7 @@ def _add_layout(verb: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convert, and print what was done."""
+    """Convert, and print the result."""
     compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
     place, inner = split_place(arguments.source)
     source: Any = place
@@ -153,7 +155,7 @@ def _print(report: Report) -> None:
     if report.nbytes_stored is not None:
         ratio = report.plan.nbytes / report.nbytes_stored if report.nbytes_stored else 0
         stored = f", stored in {human(report.nbytes_stored)} (ratio {ratio:.2f})"
-    verified = "read back and equal to the bit" if report.verified else "not verified"
+    verified = "read back and equal bit for bit" if report.verified else "not verified"
     print(f"{report.dest}: Zarr v{report.zarr_format}, {told}{stored}; {verified}; {report.seconds:.1f} s")
 
 
@@ -171,11 +173,11 @@ def _what(node: Mapping[str, Any]) -> str:
     return text + (f", shards {lengths(node['shards'])}" if node["shards"] else "")
 
 
-# -- what stands in options ----------------------------------------------------------------------------------------------
+# -- values of options ---------------------------------------------------------------------------------------------------
 
 
 def parse_layout(text: str) -> str | tuple[int, ...] | dict[str, int] | None:
-    """Chunks or shards as they are written in an option.
+    """Parse an option for chunks or shards.
 
     >>> parse_layout("100, 50"), parse_layout("time=10,lat=-1"), parse_layout("auto"), parse_layout("none")
     ((100, 50), {'time': 10, 'lat': -1}, 'auto', None)
@@ -194,13 +196,13 @@ def parse_layout(text: str) -> str | tuple[int, ...] | dict[str, int] | None:
             return tuple(map(int, parts))
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{text!r} is no layout; write lengths (100,50) or lengths by name (time=100,lat=50)"
+            f"{text!r} is not a layout; write lengths (100,50) or lengths by name (time=100,lat=50)"
         ) from error
     return text
 
 
 def parse_codec(text: str) -> dict[str, Any] | str | None:
-    """Return a codec as it is written in an option: short, or JSON; ``None`` for "none".
+    """Parse an option for a codec: short, or JSON; ``None`` for "none".
 
     >>> parse_codec("zstd:5")
     {'name': 'zstd', 'configuration': {'level': 5, 'checksum': False}}
@@ -225,15 +227,17 @@ def parse_codec(text: str) -> dict[str, Any] | str | None:
             level = {"configuration": {"level": int(options[0])}} if options else {}
             return {"name": f"numcodecs.{name}", **level}
     except ValueError as error:
-        raise ValueError(f"{text!r} is no codec: a level is a number, as in {name}:5") from error
+        raise ValueError(f"{text!r} is not a codec: a level is a number, as in {name}:5") from error
     if options:
-        raise ValueError(f"{text!r} is no codec; write zstd:5, gzip:6, blosc:lz4:5:shuffle, or the JSON of the codec")
+        raise ValueError(
+            f"{text!r} is not a codec; write zstd:5, gzip:6, blosc:lz4:5:shuffle, or the JSON of the codec"
+        )
     return f"numcodecs.{name}" if name in ("lz4", "lzma") else name
 
 
 def _blosc(options: Sequence[str]) -> dict[str, Any]:
     cname, level, shuffle = [*options, *("lz4", "5", "shuffle")[len(options) :]]
-    # No typesize: it is that of the array.
+    # Without typesize: that of the array is used.
     return {
         "name": "blosc",
         "configuration": {"cname": cname, "clevel": int(level), "shuffle": shuffle, "blocksize": 0},
@@ -244,7 +248,7 @@ def _json(text: str, option: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{option} is no JSON: {error}") from error
+        raise ValueError(f"{option} is not valid JSON: {error}") from error
 
 
 def _renames(given: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``tessarr diff``: how two hierarchies differ."""
+"""``tessarr diff``: compare two hierarchies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "diff",
-        summary="how two hierarchies differ",
+        summary="compare two hierarchies",
         text="Compare two arrays or hierarchies, of any versions: their structure, and with --data their values.\n"
         "The exit code is 1 when they differ.",
         examples="""
@@ -31,19 +31,19 @@ tessarr diff copy.zarr a.json --digest
 """,
     )
     verb.add_argument("a", metavar="A", help="a directory, a zip file or a URL")
-    verb.add_argument("b", metavar="B", nargs="?", help="another; with --digest also a file of digests that was kept")
+    verb.add_argument("b", metavar="B", nargs="?", help="another; with --digest also a saved file of digests")
     verb.add_argument("--data", action="store_true", help="compare values too, bit by bit")
     verb.add_argument(
         "--digest",
         action="store_true",
-        help="compare by digests of structure and values, whatever the layout; without B, print them",
+        help="compare by digests of structure and values, which ignore the layout; without B, print them",
     )
     verb.add_argument(
         "--ignore",
         action="append",
         default=[],
         metavar="MEMBER",
-        help="what does not count, such as codecs (may be repeated)",
+        help="a part to ignore, such as codecs (may be repeated)",
     )
     add_storage(verb)
     verb.set_defaults(run=run)
@@ -72,7 +72,9 @@ def _digests(arguments: argparse.Namespace) -> int:
     """Print digests, or the paths at which they differ."""
     unknown = sorted({*arguments.ignore} - {"attributes"})
     if unknown:
-        raise ValueError(f"a digest ignores the layout anyway, and besides that only attributes; got {unknown[0]!r}")
+        raise ValueError(
+            f"a digest always ignores the layout, and can besides ignore only attributes; got {unknown[0]!r}"
+        )
     a = _digest(arguments.a, arguments)
     if arguments.b is None:
         if arguments.json:

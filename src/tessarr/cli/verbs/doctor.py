@@ -1,4 +1,4 @@
-"""``tessarr doctor``: what this installation can do, and what is wrong with it."""
+"""``tessarr doctor``: show the abilities of this installation, and its problems."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OPTIONAL = {
     "pyarrow": ("pyarrow", "reference"),
     "xarray": ("xarray", "xarray"),
 }
-"""Distribution → the module it gives, and the extra of tessarr that brings it."""
+"""Distribution → its module, and the extra of tessarr that installs it."""
 
 _LITTLE = {"endian": "little"}
 _SAMPLES: dict[str, dict[str, Any]] = {
@@ -89,9 +89,9 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "doctor",
-        summary="what this installation can do",
-        text="Versions, engines, codecs (each is tried), threads, caches, settings and optional packages, and what is\n"
-        "wrong with them. The exit code is 1 when something is.",
+        summary="show what this installation can do",
+        text="Show versions, engines, codecs (each is tried), threads, caches, settings and optional packages, and their\n"
+        "problems. The exit code is 1 when there are problems.",
         examples="""
 tessarr doctor
 tessarr doctor --json
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """Everything that the verb tells, as plain values; ``problems`` is a list of sentences."""
+    """Collect the report as plain values; ``problems`` is a list of sentences."""
     problems: list[str] = []
     needing: list[str] = []
     packages = _packages(problems, needing)
@@ -157,7 +157,7 @@ def _installed(name: str, module: str, problems: list[str], needing: list[str]) 
     free = not _gil()
     try:
         import_module(module)
-    except Exception as error:  # what another package raises on import is not ours to foresee
+    except Exception as error:  # another package may raise any error on import
         problems.append(
             f"the package {name} {found} is installed and cannot be imported: {type(error).__name__}: {error}"
         )
@@ -167,7 +167,7 @@ def _installed(name: str, module: str, problems: list[str], needing: list[str]) 
 
 
 def _gil() -> bool:
-    """Return whether the interpreter's lock is on; free-threaded Python switches it on for a package that needs it."""
+    """Return whether the GIL is enabled; free-threaded Python enables it for a package that needs it."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
@@ -179,7 +179,9 @@ def _engine(problems: list[str]) -> dict[str, Any]:
     except NOT_LOADED as error:
         native, reason = False, f"the native engine is off: {why_not_loaded(error)}"
         if why_not_loaded(error) != NOT_BUILT:
-            problems.append(f"the native engine is there and cannot be loaded: {error}; build tessarr for this Python")
+            problems.append(
+                f"the native engine is installed and cannot be loaded: {error}; build tessarr for this Python"
+            )
         elif wanted == "native":
             problems.append("the setting engine is 'native', and the native engine is not built")
     if wanted not in ("auto", "native", "reference"):
@@ -202,7 +204,7 @@ def _threads(needing: list[str]) -> dict[str, Any]:
 
 
 def _cache() -> dict[str, Any]:
-    """Return the native engine's cache of decoded chunks."""
+    """Describe the native engine's cache of decoded chunks."""
     return {"nbytes": chunk_cache_info().capacity}
 
 
@@ -216,7 +218,7 @@ def _codecs(problems: list[str]) -> dict[str, Any]:
             found[name] = {"state": "ok", "engine": _try(name), "reason": None}
         except MissingDependencyError as error:
             found[name] = {"state": "missing", "engine": None, "reason": str(error)}
-        except Exception as error:  # a codec of another package may raise anything; that is what is to be found out
+        except Exception as error:  # a codec of another package may raise any error; it is reported
             if isinstance(error, TessarrError) and not _is_builtin(name):
                 reason = f"not tried: {error}"
                 found[name] = {"state": "registered", "engine": None, "reason": reason}
@@ -231,9 +233,10 @@ def _is_builtin(name: str) -> bool:
 
 
 def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
-    """Arguments of `tessarr.create_array` for a small array with a codec, and its values; ``None`` for what is refused.
+    """Make arguments of `tessarr.create_array` for a small array with a codec, and its values; ``None`` for a refused
+    codec.
 
-    It has 12 elements, or 2, `times` over.
+    The array has 12 elements, or 2, repeated `times` times.
 
     Raises `TessarrError` when the codec cannot be made: a package or an option is missing.
     """
@@ -255,7 +258,7 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
     elif name in _BOOLEAN:
         values = values % 2 == 0
     elif name in _IMAGE:
-        values = np.full((8, 8), 128, "uint8")  # what a lossy codec keeps exactly
+        values = np.full((8, 8), 128, "uint8")  # values that a lossy codec keeps exactly
     values = np.concatenate([values] * times)
     place = (
         "filters"
@@ -269,7 +272,7 @@ def sample(name: str, times: int = 1) -> tuple[dict[str, Any], Any] | None:
 
 
 def _try(name: str) -> str:
-    """Store and read a small array with a codec; the engine that served it in a local directory."""
+    """Store and read a small array with a codec; return the engine that served it in a local directory."""
     import tempfile
     import warnings
 
@@ -282,12 +285,12 @@ def _try(name: str) -> str:
         array[...] = values
         stored = np.asarray(tessarr.open_array(folder, mode="r")[...])
         if stored.tolist() != values.tolist():
-            raise ValueError("what it decodes is not what it encoded")
+            raise ValueError("decoding does not give the encoded values")
         return array.engine.name
 
 
 def _settings(problems: list[str]) -> dict[str, Any]:
-    """Return what differs from the defaults, and what the environment says."""
+    """Return the settings that differ from the defaults, and those from the environment."""
     changed = {name: config.get(name) for name in _names(DEFAULTS) if config.get(name, None) != _default(name)}
     variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
     for name in variables:
@@ -308,7 +311,7 @@ def _names(tree: Mapping[str, object], above: str = "") -> Iterator[str]:
 
 
 def _lock(threads: dict[str, Any]) -> str:
-    """Return what of free threading there is."""
+    """Describe the state of free threading."""
     if not threads["free_threaded"]:
         return ""
     needing = ", ".join(threads["gil_needed_by"])

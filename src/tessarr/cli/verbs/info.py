@@ -1,4 +1,4 @@
-"""``tessarr info``: what an array or a group is."""
+"""``tessarr info``: describe an array or a group."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "info",
-        summary="what an array or group is",
-        text="Format, shape, data type, chunks, codecs, attributes, stored size and engine of an array;\n"
+        summary="describe an array or group",
+        text="Show format, shape, data type, chunks, codecs, attributes, stored size and engine of an array;\n"
         "counts and sizes of a group.",
         examples="""
 tessarr info data.zarr
@@ -30,7 +30,7 @@ tessarr info s3://bucket/data.zarr --storage skip_signature=true --no-sizes
     )
     add_place(verb)
     verb.add_argument(
-        "--no-sizes", action="store_true", help="do not list what is stored (which takes long for large remote data)"
+        "--no-sizes", action="store_true", help="do not list stored keys (which takes long for large remote data)"
     )
     verb.set_defaults(run=run)
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
-    """Everything about an array, as plain values; what is stored only with `sizes`."""
+    """Describe an array, as plain values; stored sizes only with `sizes`."""
     metadata = array._metadata
     document = metadata.to_dict()
     regular = metadata.chunk_grid.chunk_shape is not None
@@ -98,7 +98,7 @@ def _stored(array: Array, sizes: bool) -> dict[str, Any]:
 
 
 def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
-    """Everything about a group, as plain values; what is below it only with `sizes`."""
+    """Describe a group, as plain values; the nodes below only with `sizes`."""
     described: dict[str, object] = {
         "kind": "group",
         "store": group._store.url,
@@ -177,7 +177,7 @@ def _attribute_rows(attributes: dict[str, object]) -> list[tuple[str, str]]:
 
 
 def _flat(codecs: list[Any]) -> list[Any]:
-    """Return a list of codecs with the codecs of a sharding codec after it."""
+    """Flatten a list of codecs, with the codecs of a sharding codec after it."""
     flat = []
     for codec in codecs:
         inner = codec.get("configuration", {}).get("codecs") if codec["name"] == "sharding_indexed" else None
@@ -186,7 +186,7 @@ def _flat(codecs: list[Any]) -> list[Any]:
 
 
 def _codec(config: Any) -> str:
-    """Return a codec on one line."""
+    """Format a codec on one line."""
     if not config:
         return "none"
     name = config.get("name", config.get("id"))

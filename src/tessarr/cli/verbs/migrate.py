@@ -1,4 +1,4 @@
-"""``tessarr migrate``: another Zarr version by metadata alone."""
+"""``tessarr migrate``: describe data in another Zarr version by metadata alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "migrate",
-        summary="to another Zarr version without copying chunks",
-        text="Describe data in another Zarr version, beside its present description; no chunk is touched.\n"
-        "The exit code of a dry run is 1 when something stands in the way.",
+        summary="convert metadata to another Zarr version without copying chunks",
+        text="Describe data in another Zarr version, beside its present description; no chunk is read or written.\n"
+        "The exit code of a dry run is 1 when there are blockers.",
         examples="""
 tessarr migrate data.zarr --dry-run
 tessarr migrate data.zarr --to 3 --verify all
@@ -27,9 +27,7 @@ tessarr migrate data.zarr --undo 3
     )
     add_place(verb)
     verb.add_argument("--to", type=int, choices=(2, 3), default=3, help="the version (default: 3)")
-    verb.add_argument(
-        "--dry-run", action="store_true", help="only say what would be written, and what stands in the way"
-    )
+    verb.add_argument("--dry-run", action="store_true", help="only show what would be written, and the blockers")
     verb.add_argument(
         "--verify",
         choices=("sample", "all", "none"),
@@ -37,7 +35,7 @@ tessarr migrate data.zarr --undo 3
         help="chunks read both ways before anything is written",
     )
     verb.add_argument("--remove-old", action="store_true", help="remove the old documents at the end")
-    verb.add_argument("--overwrite", action="store_true", help="replace documents of the new version that are there")
+    verb.add_argument("--overwrite", action="store_true", help="replace existing documents of the new version")
     verb.add_argument(
         "--undo", type=int, choices=(2, 3), metavar="VERSION", help="remove the documents of that version again"
     )
@@ -45,7 +43,7 @@ tessarr migrate data.zarr --undo 3
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Migrate, and print what was done."""
+    """Migrate, and print the result."""
     store, path = open_store(arguments.place, arguments.path, storage=arguments.storage, writable=not arguments.dry_run)
     if arguments.undo:
         removed = undo(store, path=path, zarr_format=arguments.undo)

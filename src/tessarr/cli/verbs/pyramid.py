@@ -1,4 +1,4 @@
-"""``tessarr pyramid``: lower resolutions of an array, beside it."""
+"""``tessarr pyramid``: build lower resolutions of an array, beside it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "pyramid",
-        summary="lower resolutions of an array, for viewers",
+        summary="build lower resolutions of an array, for viewers",
         text="Build the levels of a multiscale pyramid beside an array, and describe them in the group's attributes.\n"
-        "A run that was stopped goes on where it was when it is started again with the same options.",
+        "Repeat the command with the same options to resume a stopped run.",
         examples="""
 tessarr pyramid image.zarr 0 --convention ome-0.5 --scale 0.5,0.5
 tessarr pyramid image.zarr 0 --levels 3 --method gaussian
@@ -33,26 +33,24 @@ tessarr pyramid dem.zarr elevation --missing -9999 --json
     verb.add_argument("place", metavar="PLACE", help="a directory or a URL")
     verb.add_argument("path", metavar="ARRAY", help="the array in it; its levels are made in the same group")
     add_storage(verb)
-    verb.add_argument(
-        "--levels", type=int, metavar="N", help="levels besides the array (default: until they are small)"
-    )
+    verb.add_argument("--levels", type=int, metavar="N", help="number of new levels (default: until they are small)")
     verb.add_argument("--factors", default="2", metavar="FACTORS", help='"2", per axis "1,2,2", or by name "y=2,x=2"')
     verb.add_argument(
-        "--method", choices=get_args(Method), help="how elements become one (default: mean; mode for labels)"
+        "--method", choices=get_args(Method), help="how blocks are reduced (default: mean; mode for labels)"
     )
     verb.add_argument("--labels", action="store_true", help="the values are labels, which are never mixed")
-    verb.add_argument("--missing", type=float, metavar="VALUE", help="a value that does not count")
+    verb.add_argument("--missing", type=float, metavar="VALUE", help="a value to ignore")
     verb.add_argument(
         "--convention", choices=get_args(Describing), default="multiscales-0.1", help="how the levels are described"
     )
     verb.add_argument(
         "--min-size", type=int, default=MIN_SIZE, metavar="N", help=f"stop when no axis is longer (default: {MIN_SIZE})"
     )
-    verb.add_argument("--name", metavar="NAME", help="of the pyramid, in the description")
+    verb.add_argument("--name", metavar="NAME", help="name of the pyramid, in the description")
     verb.add_argument("--scale", metavar="SIZES", help='OME-Zarr: physical size of an element per axis, "1,0.5,0.5"')
     verb.add_argument("--fresh", action="store_true", help="start over instead of resuming a stopped run")
-    verb.add_argument("--overwrite", action="store_true", help="replace levels that are there")
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces in work at once (default: 1)")
+    verb.add_argument("--overwrite", action="store_true", help="replace existing levels")
+    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="pieces processed concurrently (default: 1)")
     verb.set_defaults(run=run)
 
 
@@ -60,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Build the levels and print them."""
     factors: Any = parse_layout(arguments.factors)
     if isinstance(factors, str) or factors is None:
-        note(f"error: {arguments.factors!r} are no factors; write 2, 1,2,2 or y=2,x=2")
+        note(f"error: {arguments.factors!r} are not factors; write 2, 1,2,2 or y=2,x=2")
         return ERROR
     store, path = open_store(arguments.place, storage=arguments.storage, writable=True)
     whole = join(path, arguments.path.strip("/"))
@@ -95,10 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(text: str | None) -> list[float] | None:
-    """Numbers with commas between. Raises `ValueError`."""
+    """Parse numbers separated by commas. Raises `ValueError`."""
     return None if text is None else [float(part) for part in text.split(",")]
 
 
 def _number(value: float | None) -> float | int | None:
-    """Return a whole number as one: it is compared with integers too large for floats."""
+    """Convert a whole number to an integer: integers may be too large for exact floats."""
     return int(value) if value is not None and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""``tessarr repair``: put right what a check found, and can be put right."""
+"""``tessarr repair``: repair problems that a check found."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "repair",
-        summary="put right what a check found",
-        text="Say what can be repaired, and with --apply do it. What is replaced is kept in the store.\n"
-        "The exit code is 1 when something is left to repair, or a repair failed.",
+        summary="repair problems that a check found",
+        text="List the possible repairs, and with --apply carry them out. Replaced values are kept in the store.\n"
+        "The exit code is 1 when problems remain, or a repair failed.",
         examples="""
 tessarr repair data.zarr
 tessarr repair data.zarr --apply
@@ -28,7 +28,7 @@ tessarr repair data.zarr --undo __tessarr_repair/1
 """,
     )
     add_place(verb)
-    verb.add_argument("--apply", action="store_true", help="do it; without this it is only said")
+    verb.add_argument("--apply", action="store_true", help="carry out the repairs; without this they are only listed")
     verb.add_argument(
         "--rule", action="append", default=[], metavar="RULE", help="only findings of this rule (may be repeated)"
     )
@@ -36,14 +36,12 @@ tessarr repair data.zarr --undo __tessarr_repair/1
     verb.add_argument(
         "--give-up-data", action="store_true", help="also move damaged chunks away; their values become the fill value"
     )
-    verb.add_argument(
-        "--undo", metavar="BACKUP", help="bring back what a repair replaced, from where it said that it is kept"
-    )
+    verb.add_argument("--undo", metavar="BACKUP", help="restore the values that a repair replaced, from its backup")
     verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is, or was, done."""
+    """Print the planned or finished repairs."""
     unknown = [rule for rule in arguments.rule if rule not in RULES]
     if unknown:
         raise ValueError(f"unknown rule {', '.join(unknown)}; there is {', '.join(RULES)}")
@@ -56,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json({"restored": keys})
         else:
-            print("\n".join([f"{len(keys)} values are back", *(f"  {key}" for key in keys)]))
+            print("\n".join([f"{len(keys)} values are restored", *(f"  {key}" for key in keys)]))
         return OK if keys else PROBLEMS
     with bar(nbytes=False) as progress:
         level = None if arguments.level == "documents" else arguments.level
@@ -70,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(result)
         if result.steps and not arguments.apply:
-            print("nothing was changed; repeat with --apply to do it")
+            print("nothing was changed; repeat with --apply to carry out the repairs")
         elif not result.steps:
             print(
                 "nothing to repair"

@@ -1,4 +1,4 @@
-"""``tessarr tree``: what is in a group."""
+"""``tessarr tree``: draw the members of a group."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def add(verbs: object) -> None:
     verb = add_verb(
         verbs,
         "tree",
-        summary="what is in a group",
-        text="A drawing of a hierarchy: groups, arrays, their dimensions and data types.",
+        summary="draw the members of a group",
+        text="Draw a hierarchy: groups, arrays, their dimensions and data types.",
         examples="""
 tessarr tree data.zarr
 tessarr tree data.zarr group --level 1
@@ -33,7 +33,7 @@ tessarr tree data.zarr --json
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the drawing."""
+    """Print the tree."""
     node = open_node(arguments.place, arguments.path, storage=arguments.storage)
     if arguments.json:
         print_json(branch(node, arguments.level, arguments.sizes))
@@ -68,13 +68,13 @@ def _label(node: Array | Group, sizes: bool) -> str:
 
 
 def _type_name(array: Array) -> str:
-    """Return the v3 name, or NumPy's where it says more (the lengths of strings, the units of times)."""
+    """Return the v3 name, or NumPy's where it is more specific (the lengths of strings, the units of times)."""
     name = array._metadata.data_type.name
     return name if "." not in name and "_" not in name else str(array.dtype)
 
 
 def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, Any]:
-    """Return a node and what is below it, as plain values."""
+    """Return a node and the nodes below it, as plain values."""
     if isinstance(node, Array):
         names = node.dimension_names
         described: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""OME-Zarr: images and pyramids (`images`), plates and wells (`plates`), and whether groups are what it says (`check`)."""
+"""OME-Zarr: images and pyramids (`images`), plates and wells (`plates`), and checks of groups (`check`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attributes of an OME-Zarr image, of labels, and of the group that lists them."""
+"""Make the attributes of an OME-Zarr image, of labels, and of the group that lists labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(
     metadata: Mapping[str, JSON] | None = None,
     omero: Mapping[str, JSON] | None = None,
 ) -> JSONObject:
-    """Return the attributes of the group of an image; those given stay.
+    """Make the attributes of the group of an image; attributes passed stay.
 
     0.4 belongs to Zarr v2 with "/" as dimension separator, 0.5 to Zarr v3, where the arrays' ``dimension_names`` must be
     the axes'. Raises `ValueError` for axes or levels that the specification does not allow.
@@ -58,10 +58,10 @@ def _dataset(level: Level, ndim: int) -> JSONObject:
 
 def _refuse(axes: Sequence[Axis], levels: Sequence[Level], version: str) -> None:
     if version not in ("0.4", "0.5"):
-        raise ValueError(f"OME-Zarr 0.4 and 0.5 are written, not {version}")
+        raise ValueError(f"only OME-Zarr 0.4 and 0.5 can be written, not {version}")
     wrong = [message for _, message in axis_problems(_stated(axes))]
     if not levels:
-        wrong.append("there must be a level")
+        wrong.append("at least one level is required")
     for level in levels:
         for values in (level.scale, level.translation):
             if values is not None and len(values) != len(axes):
@@ -73,7 +73,7 @@ def _refuse(axes: Sequence[Axis], levels: Sequence[Level], version: str) -> None
 def write_labels(
     paths: Sequence[str], attributes: Attributes | None = None, *, version: Literal["0.4", "0.5"] = "0.5"
 ) -> JSONObject:
-    """Return the attributes of a group ``labels``, which lists its label images; others stay."""
+    """Make the attributes of a group ``labels``, which lists its label images; other attributes stay."""
     if version == "0.4":
         return {**(attributes or {}), "labels": list(paths)}
     inner = (attributes or {}).get(KEY)
@@ -88,7 +88,7 @@ def write_label(
     colors: Mapping[int, Sequence[int]] | None = None,
     source: str = "../../",
 ) -> JSONObject:
-    """Return the attributes that mark an image as a label image: `colors` are label value → RGBA."""
+    """Make the attributes that mark an image as a label image: `colors` are label value → RGBA."""
     label: JSONObject = {"version": "0.4"} if version == "0.4" else {}
     if colors:
         label["colors"] = [{"label-value": value, "rgba": list(rgba)} for value, rgba in colors.items()]

@@ -1,7 +1,7 @@
-"""Whether a group is what OME-Zarr says of images, labels, plates and wells.
+"""Check a group against OME-Zarr's rules for images, labels, plates and wells.
 
-The published JSON Schemas cover one document; here are their rules in sentences, and those between nodes: levels exist,
-have the axes' rank and names, and shrink; wells and fields are where a plate says.
+The published JSON Schemas cover one document; this module has their rules with messages, and the rules between nodes: levels
+exist, have the axes' rank and names, and shrink; wells and fields are where a plate says.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Loc = tuple[str | int, ...]
 
 
 def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Everything that is wrong with the group at `path`."""
+    """Yield the problems of the group at `path`."""
     version, inner = content(node.attributes)
     base: _Loc = (KEY,) if isinstance(node.attributes.get(KEY), Mapping) else ()
     if version is None:
@@ -38,7 +38,7 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         yield Problem(NAME, (*base, "version"), "0.4 stands in the attributes themselves, not under ome", "OME-VERSION")
     if base and node.zarr_format != 3:
         yield Problem(NAME, base, "belongs to Zarr v3", "OME-VERSION")
-    if not base and version == "0.5":  # the release candidate's own examples have 0.6 without ome
+    if not base and version == "0.5":  # examples of the release candidate have 0.6 without ome
         yield Problem(NAME, (), f"{version} stands under ome, with one version for all", "OME-VERSION")
     if version not in ("0.4", "0.5") and not version.startswith("0.6"):
         yield Problem(
@@ -66,7 +66,7 @@ def check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 
 
 def _versions(inner: Mapping[str, JSON], base: _Loc) -> Iterator[Problem]:
-    """0.4: each object has a version of its own, and all the same."""
+    """Check that, in 0.4, each object has a version, and all versions are equal."""
     listed = inner.get("multiscales")
     named: list[tuple[_Loc, JSON]] = [((name,), inner.get(name)) for name in ("image-label", "plate", "well")]
     named += [(("multiscales", n), item) for n, item in enumerate(items(listed))]
@@ -88,12 +88,12 @@ def _scene(value: object, loc: _Loc) -> Iterator[Problem]:
 
 
 def _series(inner: Mapping[str, JSON], base: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Yield a bioformats2raw layout: 3 at the root, and in its group OME the paths of the images from the root."""
+    """Check a bioformats2raw layout: 3 at the root, and in its group OME the paths of the images from the root."""
     name = "bioformats2raw.layout"
     if name in inner and not (numbers([inner[name]]) and inner[name] == 3):
         yield Problem(NAME, (*base, name), f"must be 3, got {inner[name]!r}", "OME-FORM")
     beside = hierarchy.get(join(path, "OME")) if name in inner and not base else None
-    if beside is not None and "series" in beside.attributes:  # 0.4 has nothing there that says what it is
+    if beside is not None and "series" in beside.attributes:  # 0.4 has no mark of the layout there
         yield from _series({"series": beside.attributes["series"]}, ("OME",), join(path, "OME"), hierarchy)
     listed = inner.get("series")
     if "series" not in inner:
@@ -108,7 +108,7 @@ def _series(inner: Mapping[str, JSON], base: _Loc, path: str, hierarchy: Hierarc
 
 
 def _systems(value: object, loc: _Loc, found: list[Problem]) -> list[Mapping[str, Any]]:
-    """0.6: named systems of axes."""
+    """Check 0.6's named systems of axes, and return them."""
     listed = [item for _, item in _objects(value, loc, found)]
     for number, system in enumerate(listed):
         if not isinstance(system.get("name"), str) or not system["name"]:
@@ -124,7 +124,7 @@ def _systems(value: object, loc: _Loc, found: list[Problem]) -> list[Mapping[str
 
 
 def _objects(value: object, loc: _Loc, found: list[Problem]) -> list[tuple[int, Mapping[str, Any]]]:
-    """Return the members of a list that has at least one and holds objects."""
+    """Check a list of at least one object, and return its members with their positions."""
     if not isinstance(value, list | tuple) or not value:
         found.append(Problem(NAME, loc, f"must be a list of at least one object, got {value!r}", "OME-FORM"))
         return []
@@ -158,7 +158,7 @@ def _images(value: object, version: str, loc: _Loc, path: str, hierarchy: Hierar
 
 
 def axis_problems(axes: object, version: float = 0.5) -> list[tuple[_Loc, str]]:
-    """Return what is wrong with a list of axes (place within it, message); up to 0.5 two to five, in a fixed order."""
+    """List the problems of axes (place within the list, message); up to 0.5 two to five axes, in a fixed order."""
     if not isinstance(axes, list | tuple) or not all(isinstance(axis, Mapping) for axis in axes):
         return [((), f"must be a list of objects, got {axes!r}")]
     found: list[tuple[_Loc, str]] = []
@@ -223,13 +223,13 @@ def _datasets(
             message = f"the array has {node.ndim} dimensions, there are {ndim} axes"
             found.append(Problem(NAME, (*loc, "datasets", number, "path"), message, "LEVEL-RANK"))
         if node is not None and version == "0.4" and node.separator == "." and node.ndim > 1:
-            message = 'the indices in keys of its chunks are separated by ".", where "/" is wanted'
+            message = 'the indices in its chunk keys are separated by ".", "/" is required'
             found.append(Problem(NAME, (*loc, "datasets", number, "path"), message, "OME-SEPARATOR"))
     return found
 
 
 def _steps(steps: object, loc: _Loc, ndim: int | None) -> list[Problem]:
-    """Up to 0.5: one scale, then at most one translation."""
+    """Check that, up to 0.5, there is one scale, then at most one translation."""
     found: list[Problem] = []
     listed = _objects(steps, loc, found)
     types = [str(step.get("type")) for _, step in listed]
@@ -246,7 +246,7 @@ def _steps(steps: object, loc: _Loc, ndim: int | None) -> list[Problem]:
 
 
 def _names(entry: Mapping[str, JSON], axes: Any, loc: _Loc, path: str, hierarchy: Hierarchy) -> list[Problem]:
-    """0.5: the dimension names of every level are the axes'."""
+    """Check that, in 0.5, the dimension names of every level are those of the axes."""
     wanted = [axis.get("name") for axis in axes if isinstance(axis, Mapping)]
     found = []
     datasets = entry.get("datasets")
@@ -310,7 +310,7 @@ def _label(value: object, loc: _Loc) -> Iterator[Problem]:
 
 
 def _label_types(value: object, loc: _Loc, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Yield the values of labels are integers."""
+    """Check that the values of labels are integers."""
     for number, entry in enumerate(items(value)):
         datasets = entry.get("datasets") if isinstance(entry, Mapping) else None
         for position, item in enumerate(items(datasets)):
@@ -391,7 +391,7 @@ def _plate_well(
         number = item.get(index)
         if type(number) is not int or not 0 <= number < len(names[kind]):
             found.append(Problem(NAME, (*loc, index), f"must be an index of {kind}, got {number!r}", "OME-PLATE"))
-        elif names[kind][number] != name and not version.startswith("0.6"):  # whose own suite has it otherwise
+        elif names[kind][number] != name and not version.startswith("0.6"):  # its test suite differs
             found.append(Problem(NAME, (*loc, index), f"says {names[kind][number]!r}, the path {name!r}", "OME-PLATE"))
     if len(hierarchy) > 1 and join(path, place) not in hierarchy:
         found.append(Problem(NAME, (*loc, "path"), f"no group at /{join(path, place)}", "OME-MISSING"))

@@ -2,7 +2,7 @@
 
     0.4   v2 ``.zattrs``       {"multiscales": [{"version": "0.4", "axes": […], "datasets": […]}], "omero": {…}}
     0.5   v3 attributes.ome    {"ome": {"version": "0.5", "multiscales": [{"axes": […], "datasets": […]}]}}
-    0.6   v3 attributes.ome    axes move into ``coordinateSystems``; transformations say ``input`` and ``output``
+    0.6   v3 attributes.ome    axes move into ``coordinateSystems``; transformations have ``input`` and ``output``
 
 >>> from tessarr.conventions.ome.attributes import write
 >>> axes = [Axis("y", "space", "micrometer"), Axis("x", "space", "micrometer")]
@@ -11,9 +11,9 @@
 >>> image.version, image.name, [level.scale for level in image.levels], image.axes[0].unit
 ('0.5', 'cells', [(0.5, 0.5), (1.0, 1.0)], 'micrometer')
 
-`read` brings all three to one form: axes, and per level the scale and translation to physical units (those of the image
-applied to those of the level). Of 0.6 it understands identity, scale, translation and sequences of them, as readers
-must; a level whose transformation is of another kind has no scale, and its JSON in `Level.transformations`.
+`read` converts all three to one form: axes, and per level the scale and translation to physical units (those of the image
+applied to those of the level). Of 0.6 it supports identity, scale, translation and sequences of them, as readers must; a
+level with another kind of transformation has no scale, and its JSON is in `Level.transformations`.
 
 Source: NGFF 0.4, 0.5 (RFC-2), 0.6rc0 (RFC-5), https://ngff.openmicroscopy.org.
 """
@@ -29,7 +29,7 @@ from tessarr.types import JSON
 NAME = "OME-Zarr"
 KEY = "ome"
 _BARE = ("multiscales", "plate", "well", "image-label", "labels", "omero", "bioformats2raw.layout")
-"""Members of 0.4 that stand in the attributes themselves."""
+"""Members of 0.4 in the attributes themselves."""
 
 
 class Axis(NamedTuple):
@@ -37,7 +37,7 @@ class Axis(NamedTuple):
 
     name: str
     type: str | None = None
-    """space, time, channel, or something else."""
+    """space, time, channel, or another type."""
     unit: str | None = None
 
 
@@ -45,13 +45,13 @@ class Level(NamedTuple):
     """One resolution level."""
 
     path: str
-    """Relative to the group of the image."""
+    """Path relative to the group of the image."""
     scale: tuple[float, ...] | None = None
     """Physical size of an element per axis; ``None`` where it is unknown."""
     translation: tuple[float, ...] | None = None
     """Physical position of the first element."""
     transformations: tuple[JSON, ...] = ()
-    """The level's ``coordinateTransformations`` as they stand."""
+    """The level's ``coordinateTransformations``, unchanged."""
 
 
 class Image(NamedTuple):
@@ -61,20 +61,18 @@ class Image(NamedTuple):
     name: str | None
     axes: tuple[Axis, ...]
     levels: tuple[Level, ...]
-    """The highest resolution first."""
+    """Levels, the highest resolution first."""
     type: str | None = None
-    """How levels were made."""
+    """Method by which levels were made."""
     metadata: Mapping[str, JSON] = {}
     omero: Mapping[str, JSON] | None = None
     """Rendering: channels, colours, windows."""
     coordinate_systems: tuple[str, ...] = ()
-    """0.6: the names of its coordinate systems; the axes of the one that levels lead to are `axes`."""
+    """0.6: the names of its coordinate systems; `axes` are those of the output system of the levels."""
 
 
 def content(attributes: Attributes) -> tuple[str | None, Mapping[str, Any]]:
-    """Return the version, and the object that holds the members: ``ome`` from 0.5 on, before it the attributes
-    themselves.
-    """
+    """Return the version, and the object that holds the members: ``ome`` from 0.5 on, the attributes before."""
     inner = attributes.get(KEY)
     if isinstance(inner, Mapping):
         version = inner.get("version")
@@ -90,13 +88,13 @@ def _bare_version(attributes: Attributes) -> str | None:
             continue
         if isinstance(first.get("version"), str):
             return str(first["version"])
-        if name != "multiscales" or isinstance(first.get("axes"), list | tuple):  # the version only should be there
+        if name != "multiscales" or isinstance(first.get("axes"), list | tuple):  # the version is only recommended
             return "0.4"
     return "0.4" if "bioformats2raw.layout" in attributes else None
 
 
 def kinds(attributes: Attributes) -> tuple[str, ...]:
-    """Return what a group is: any of image, label, labels, plate, well, series (bioformats2raw), scene."""
+    """Return the kinds of a group: any of image, label, labels, plate, well, series (bioformats2raw), scene."""
     _, inner = content(attributes)
     names = {
         "multiscales": "image", "image-label": "label", "labels": "labels", "plate": "plate", "well": "well",
@@ -106,7 +104,7 @@ def kinds(attributes: Attributes) -> tuple[str, ...]:
 
 
 def read(attributes: Attributes) -> tuple[Image, ...]:
-    """Return the images of a group; () when it has none that can be understood."""
+    """Read the images of a group; () without readable images."""
     version, inner = content(attributes)
     entries = inner.get("multiscales")
     if version is None or not isinstance(entries, list | tuple):
@@ -140,7 +138,7 @@ def _image(entry: Mapping[str, Any], version: str, inner: Mapping[str, object]) 
 
 
 def intrinsic(entry: Mapping[str, JSON], systems: Sequence[Mapping[str, JSON]]) -> Mapping[str, Any]:
-    """0.6: the coordinate system that the levels lead to (by the first one that says so), else the first of all."""
+    """Return, for 0.6, the output coordinate system of the first level that names one, else the first of all."""
     datasets = entry.get("datasets")
     for item in items(datasets):
         steps = item.get("coordinateTransformations") if isinstance(item, Mapping) else None
@@ -182,7 +180,7 @@ def _then(first: _Affine, second: _Affine) -> _Affine:
 
 
 def _simple(steps: object, ndim: int) -> _Affine | None:
-    """Scale and translation of a list of transformations applied one after another; ``None`` for other kinds."""
+    """Compose a list of transformations to a scale and a translation; ``None`` for other kinds."""
     result: _Affine = ((1.0,) * ndim, (0.0,) * ndim)
     if steps is None:
         return result
@@ -221,11 +219,11 @@ class Transformation(NamedTuple):
     target: tuple[str, str | None]
     type: str
     definition: Mapping[str, JSON]
-    """The transformation as it stands."""
+    """The transformation's JSON, unchanged."""
 
 
 def read_transformations(attributes: Attributes) -> tuple[Transformation, ...]:
-    """0.6: the transformations of a scene, and of the images of a group, besides those of levels; () without.
+    """Read 0.6's transformations of a scene, and of the images of a group, except those of levels; () without.
 
     >>> step = {"type": "identity", "input": {"path": "a", "name": "physical"}, "output": {"name": "world"}}
     >>> read_transformations({"ome": {"version": "0.6rc0", "scene": {"coordinateTransformations": [step]}}})[0][:3]

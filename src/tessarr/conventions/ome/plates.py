@@ -1,11 +1,11 @@
-"""OME-Zarr's plates, wells and series of images: reading and writing their attributes (images: `tessarr.conventions.ome`).
+"""OME-Zarr's plates, wells and series of images: read and write their attributes (images: `tessarr.conventions.ome`).
 
     plate   {"plate": {"rows": [{"name": "A"}], "columns": [{"name": "1"}], "wells": [{"path": "A/1", "rowIndex": 0,
              "columnIndex": 0}], "field_count": 2, "version": "0.4"}}
     well    {"well": {"images": [{"path": "0", "acquisition": 0}], "version": "0.4"}}
     series  {"bioformats2raw.layout": 3} at the root, {"series": ["0", "1"]} in the group OME
 
-From 0.5 on they stand under ``ome``, which has the one ``version``.
+From 0.5 on the members are under ``ome``, which has the only ``version``.
 
 >>> attributes = write_plate(["A", "B"], ["1"], [("A", "1")], name="test", field_count=2)
 >>> plate = read_plate(attributes)
@@ -70,7 +70,7 @@ def read_plate(attributes: Attributes) -> Plate | None:
 
 
 def read_well(attributes: Attributes) -> tuple[Field, ...]:
-    """Return the images of a well; () when the group is none."""
+    """Read the images of a well; () when the group is not a well."""
     well = content(attributes)[1].get("well")
     found = []
     for item in _objects(well.get("images") if isinstance(well, Mapping) else None):
@@ -81,7 +81,7 @@ def read_well(attributes: Attributes) -> tuple[Field, ...]:
 
 
 def read_series(attributes: Attributes) -> tuple[str, ...]:
-    """Return the paths of the images that the group ``OME`` of a bioformats2raw layout lists, relative to the root."""
+    """Read the paths of images, relative to the root, that the group ``OME`` of a bioformats2raw layout lists."""
     listed = content(attributes)[1].get("series")
     return tuple(item for item in items(listed) if isinstance(item, str))
 
@@ -97,9 +97,9 @@ def write_plate(
     field_count: int | None = None,
     acquisitions: Sequence[Mapping[str, JSON]] = (),
 ) -> JSONObject:
-    """Return the attributes of a plate; those given stay. `wells` are pairs of a row's and a column's name.
+    """Make the attributes of a plate; attributes passed stay. `wells` are pairs of a row's and a column's name.
 
-    Raises `ValueError` for names that are no letters and digits or occur twice, for a well outside rows and columns, for
+    Raises `ValueError` for names other than letters and digits or duplicate ones, for a well outside rows and columns, for
     fewer than one row, column or well, and for an acquisition without an integer ``id``.
     """
     wrong = []
@@ -107,7 +107,7 @@ def write_plate(
         if not names or len(set(names)) < len(names) or not all(_WORD.fullmatch(item) for item in names):
             wrong.append(f"{kind} must be different names of letters and digits, got {list(names)}")
     if not wells or len(set(wells)) < len(wells):
-        wrong.append("there must be a well, and none twice")
+        wrong.append("at least one well is required, and no well may occur twice")
     wrong += [
         f"no row {row!r} or no column {column!r}" for row, column in wells if row not in rows or column not in columns
     ]
@@ -140,10 +140,9 @@ def write_well(
     version: Version = "0.5",
     acquisitions: Sequence[int] | None = None,
 ) -> JSONObject:
-    """Return the attributes of a well with these images, by their paths; `acquisitions` are the ids of theirs, one per
-    image.
+    """Make the attributes of a well from the paths of its images; `acquisitions` are ids, one per image.
 
-    Raises `ValueError` for paths that are no letters and digits or occur twice, and without any.
+    Raises `ValueError` for paths other than letters and digits, duplicate ones, or none.
     """
     if not images or len(set(images)) < len(images) or not all(_WORD.fullmatch(path) for path in images):
         raise ValueError(f"images must be different names of letters and digits, got {list(images)}")
@@ -157,25 +156,23 @@ def write_well(
 
 
 def write_series_root(attributes: Attributes | None = None, *, version: Version = "0.5") -> JSONObject:
-    """Return the attributes of the root of a bioformats2raw layout."""
+    """Make the attributes of the root of a bioformats2raw layout."""
     return _placed(attributes, {"bioformats2raw.layout": 3}, version)
 
 
 def write_series(
     images: Sequence[str], attributes: Attributes | None = None, *, version: Version = "0.5"
 ) -> JSONObject:
-    """Return the attributes of the group ``OME`` of a bioformats2raw layout: the paths of the images, relative to the
-    root.
-    """
+    """Make the attributes of the group ``OME`` of a bioformats2raw layout: the paths of images, relative to the root."""
     if not images:
-        raise ValueError("there must be an image")
+        raise ValueError("at least one image is required")
     return _placed(attributes, {"series": list(images)}, version)
 
 
 def _placed(attributes: Attributes | None, members: JSONObject, version: Version) -> JSONObject:
-    """Members where the version wants them; 0.4 has a version in the objects of plates and wells."""
+    """Put members where the version has them; 0.4 has a version in the objects of plates and wells."""
     if version not in ("0.4", "0.5"):
-        raise ValueError(f"OME-Zarr 0.4 and 0.5 are written, not {version}")
+        raise ValueError(f"only OME-Zarr 0.4 and 0.5 can be written, not {version}")
     own = dict(attributes or {})
     if version == "0.4":
         stated: JSONObject = {

@@ -1,4 +1,4 @@
-"""The coordinate transformations of OME-Zarr 0.6 (RFC-5), and scenes, held against the specification.
+"""Check the coordinate transformations of OME-Zarr 0.6 (RFC-5), and scenes, against the specification.
 
     identity · scale · translation · mapAxis · projectAxis · affine · rotation · sequence · bijection · byDimension ·
     displacements · coordinates
@@ -39,7 +39,7 @@ def fits(value: Any, kind: str) -> bool:
 
 
 def members(value: Mapping[str, Any], kinds: Mapping[str, str], loc: Loc, rule: str) -> list[Problem]:
-    """Return what is wrong with the members of an object that are there."""
+    """List the problems of the members that an object has."""
     return [
         Problem(NAME, (*loc, name), f"must be {KINDS[kind]}, got {value[name]!r}", rule)
         for name, kind in kinds.items()
@@ -48,7 +48,7 @@ def members(value: Mapping[str, Any], kinds: Mapping[str, str], loc: Loc, rule: 
 
 
 def unique(items: Sequence[JSON], loc: Loc, rule: str) -> list[Problem]:
-    """Return a list must not hold the same twice."""
+    """Check that a list has no duplicate items."""
     seen: list[JSON] = []
     for item in items:
         if item in seen:
@@ -58,7 +58,7 @@ def unique(items: Sequence[JSON], loc: Loc, rule: str) -> list[Problem]:
 
 
 def transformation(step: object, loc: Loc, ndim: int | None) -> Iterator[Problem]:
-    """Yield what is wrong with one transformation of an array or system of `ndim` axes (``None``: not known)."""
+    """Yield the problems of a transformation of an array or system of `ndim` axes (``None``: unknown)."""
     if not isinstance(step, Mapping):
         yield Problem(NAME, loc, f"must be an object, got {step!r}", RULE)
         return
@@ -88,7 +88,7 @@ def _vector(step: Mapping[str, Any], loc: Loc, ndim: int | None) -> Iterator[Pro
 
 
 def _axes(value: object, least: int, most: int) -> bool:
-    """Different indices of axes."""
+    """Return whether a value is a list of different axis indices."""
     return (
         isinstance(value, list | tuple)
         and least <= len(value) <= most
@@ -159,7 +159,7 @@ def _by_dimension(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
         taken += outputs if isinstance(outputs, list | tuple) else []
         yield from transformation(item.get("transformation"), (*here, "transformation"), None)
     if len(set(map(str, taken))) < len(taken):
-        yield Problem(NAME, (*loc, "transformations"), f"an output axis is made twice: {taken}", RULE)
+        yield Problem(NAME, (*loc, "transformations"), f"an output axis is defined twice: {taken}", RULE)
 
 
 def _field(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
@@ -177,7 +177,9 @@ _CHECKS = {
 
 
 def of_dataset(steps: object, loc: Loc, ndim: int | None, path: str) -> Iterator[Problem]:
-    """Yield a level's: one identity, scale, or sequence of a scale and a translation, from its array to a system."""
+    """Check a level's transformation: one identity, scale, or sequence of a scale and a translation, from its array to
+    a system.
+    """
     if not isinstance(steps, list | tuple) or len(steps) != 1 or not isinstance(steps[0], Mapping):
         yield _wrong(loc, "a list of one object", steps)
         return
@@ -207,7 +209,7 @@ def of_dataset(steps: object, loc: Loc, ndim: int | None, path: str) -> Iterator
 
 
 def between_systems(steps: object, loc: Loc, *, exact: bool = False) -> Iterator[Problem]:
-    """Transformations from one named system to another: of an image, or (`exact`: without other members) of a scene."""
+    """Check transformations between named systems: of an image, or (`exact`: without other members) of a scene."""
     if not isinstance(steps, list | tuple) or not steps:
         yield _wrong(loc, "a list of at least one object", steps)
         return

@@ -1,1 +1,1 @@
-"""Conventions that are recognised and named, and not written."""
+"""Conventions that are recognised and reported, but not written."""

@@ -1,4 +1,4 @@
-"""AnnData, recognised: which kind of element each node is.
+"""AnnData, recognised: find the kind of element of each node.
 
     {"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [164114, 40145]}
 
@@ -9,7 +9,7 @@ DataFrame(names='gene', columns=('length',))
 
 `parts` finds the pieces of an AnnData object: its size, the tables of observations and variables, matrices, layers.
 
-Source: anndata, "On-disk format". Files of anndata 0.7 lack the encoding of many nodes, which is no error.
+Source: anndata, "On-disk format". Files of anndata 0.7 lack the encoding of many nodes, which is not an error.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _GROUPS = (*_MEMBERS, "dataframe", "dict", "raw", "awkward-array")
 
 
 class Element(NamedTuple):
-    """What a node is."""
+    """The kind of a node."""
 
     type: str
     version: str
 
 
 class DataFrame(NamedTuple):
-    """A table: every column, and the one that names the rows, is a member of the group."""
+    """A table: a group whose members are its columns, and the column of row names."""
 
     names: str
     columns: tuple[str, ...]
@@ -75,7 +75,7 @@ class Parts(NamedTuple):
     """The pieces of an AnnData object; paths are from the root of the hierarchy."""
 
     shape: tuple[int | None, int | None]
-    """Observations and variables; ``None`` where nothing says it."""
+    """Number of observations and of variables; ``None`` where unknown."""
     x: str | None
     obs: DataFrame | None
     var: DataFrame | None
@@ -85,13 +85,13 @@ class Parts(NamedTuple):
 
 
 def read(attributes: Attributes) -> Element | None:
-    """Return the kind of element; ``None`` when the node is none of AnnData's."""
+    """Read the kind of element; ``None`` when the node does not belong to AnnData."""
     kind, version = attributes.get("encoding-type"), attributes.get("encoding-version")
     return Element(kind, str(version)) if isinstance(kind, str) and kind else None
 
 
 def read_dataframe(attributes: Attributes) -> DataFrame | None:
-    """Return the columns of a table; ``None`` when the node is none."""
+    """Read the columns of a table; ``None`` for other nodes."""
     index, columns = attributes.get("_index"), attributes.get("column-order")
     if not isinstance(index, str) or not isinstance(columns, list | tuple):
         return None
@@ -99,7 +99,7 @@ def read_dataframe(attributes: Attributes) -> DataFrame | None:
 
 
 def read_sparse(attributes: Attributes) -> Sparse | None:
-    """Return the format and shape of a sparse matrix; ``None`` when the node is none. Those before 0.7 are read too."""
+    """Read format and shape of a sparse matrix, also of versions before 0.7; ``None`` for other nodes."""
     found = read(attributes)
     kind = found.type.removesuffix("_matrix") if found else attributes.get("h5sparse_format")
     shape = attributes.get("shape", attributes.get("h5sparse_shape"))
@@ -109,7 +109,7 @@ def read_sparse(attributes: Attributes) -> Sparse | None:
 
 
 def categorical(path: str, hierarchy: Hierarchy) -> Categorical | None:
-    """Return the parts of a column of categories; ``None`` when the node at `path` is none.
+    """Find the arrays of a column of categories; ``None`` when the node at `path` is not such a column.
 
     Since 0.8 it is a group; in 0.7 an array of codes, whose attribute ``categories`` names an array of its table.
     """
@@ -125,7 +125,7 @@ def categorical(path: str, hierarchy: Hierarchy) -> Categorical | None:
 
 
 def parts(hierarchy: Hierarchy, path: str = "") -> Parts | None:
-    """Return the pieces of the AnnData object at `path`; ``None`` when there is none (`is_anndata`)."""
+    """Find the pieces of the AnnData object at `path`; ``None`` when there is none (`is_anndata`)."""
     if not is_anndata(hierarchy, path):
         return None
 
@@ -149,7 +149,7 @@ def parts(hierarchy: Hierarchy, path: str = "") -> Parts | None:
 
 
 def _length(path: str, hierarchy: Hierarchy) -> int | None:
-    """Rows of a column, which may be an array or (categories, nullable numbers) a group of some."""
+    """Count the rows of a column, which may be an array or a group of arrays (categories, nullable numbers)."""
     for place in (path, join(path, "codes"), join(path, "values")):
         node = hierarchy.get(place)
         if node is not None and node.kind == "array" and node.ndim == 1:
@@ -158,7 +158,7 @@ def _length(path: str, hierarchy: Hierarchy) -> int | None:
 
 
 def _shape(path: str, hierarchy: Hierarchy) -> tuple[int, ...] | None:
-    """Return the first two lengths of a matrix, dense or sparse; of a table the rows alone."""
+    """Return the first two lengths of a matrix, dense or sparse; of a table only the number of rows."""
     node = hierarchy.get(path)
     if node is None:
         return None
@@ -172,7 +172,7 @@ def _shape(path: str, hierarchy: Hierarchy) -> tuple[int, ...] | None:
 
 
 def is_anndata(hierarchy: Hierarchy, path: str = "") -> bool:
-    """Return whether the group at `path` is an AnnData object; those of anndata 0.7 are known by their members."""
+    """Return whether the group at `path` is an AnnData object; those of anndata 0.7 are recognised by their members."""
     node = hierarchy.get(path)
     if node is None or node.kind != "group":
         return False
@@ -183,7 +183,7 @@ def is_anndata(hierarchy: Hierarchy, path: str = "") -> bool:
 
 
 def _misfits(path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Matrices whose lengths are not the object's."""
+    """Yield a problem for each matrix whose lengths differ from the object's."""
     found = parts(hierarchy, path)
     assert found is not None
     obs, var = found.shape
@@ -215,7 +215,9 @@ def _columns(path: str, table: DataFrame, hierarchy: Hierarchy) -> Iterator[Prob
 
 
 def _detect(node: Node) -> bool:
-    """Others say ``encoding-type`` too (SpatialData: ``ngff:points``), without a version."""
+    """Return whether a node has an encoding with version: others use ``encoding-type`` too (SpatialData:
+    ``ngff:points``).
+    """
     found = read(node.attributes)
     return found is not None and (found.type in (*_ARRAYS, *_GROUPS) or "encoding-version" in node.attributes)
 

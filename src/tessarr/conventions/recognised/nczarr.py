@@ -1,4 +1,4 @@
-"""NCZarr, recognised: netCDF-C's own additions to Zarr, which other readers may ignore.
+"""NCZarr, recognised: netCDF-C's additions to Zarr, which other readers may ignore.
 
     4.9 and later   ``.zattrs``  {"_nczarr_group": {"dimensions": {"t": {"size": 0, "unlimited": 1}, "x": 4}, "arrays": ["v"],
                                   "groups": []}}
@@ -6,16 +6,16 @@
                                  {"_nczarr_attr": {"types": {"scale_factor": "<f4"}}}
     4.8             in ``.zgroup``   {"_NCZARR_GROUP": {"dims": {"x": 4}, "vars": ["v"], "groups": []}}
                     in ``.zarray``   {"_NCZARR_ARRAY": {"dimrefs": ["/x"], "storage": "chunked"}}
-    before          documents of their own: ``.nczgroup``, ``.nczarray``, ``.nczattr``
+    before          separate documents: ``.nczgroup``, ``.nczarray``, ``.nczattr``
 
-The OGC community standard excludes them; they do not keep a node from being read, and are no members of groups.
+The OGC community standard excludes them; they do not keep a node from being read, and are not members of groups.
 
 >>> read({"_nczarr_attr": {"types": {"scale_factor": "<f4"}}}), is_key("a/.nczarray")
 ({'attr': {'types': {'scale_factor': '<f4'}}}, True)
 >>> read_array({"_nczarr_array": {"dimension_references": ["/x"], "storage": "chunked"}})
 Variable(dimensions=('/x',), storage='chunked', scalar=False)
 
-A scalar is an array of one element there (shape ``[1]``, dimension ``_scalar_``); `read_array` tells.
+A scalar is an array of one element there (shape ``[1]``, dimension ``_scalar_``); `read_array` recognises it.
 
 Source: netCDF-C documentation, "NetCDF-C Zarr (NCZarr) support"; files of netCDF-C 4.10.
 """
@@ -33,7 +33,7 @@ _PREFIX = "_nczarr_"
 
 
 class Group(NamedTuple):
-    """What NCZarr notes for a group."""
+    """NCZarr's description of a group."""
 
     dimensions: dict[str, int]
     """Name → length."""
@@ -44,7 +44,7 @@ class Group(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """What NCZarr notes for an array."""
+    """NCZarr's description of an array."""
 
     dimensions: tuple[str, ...]
     """The full names of its dimensions: the group that defines each, and its name."""
@@ -58,9 +58,9 @@ def is_key(key: str) -> bool:
 
 
 def read(attributes: Attributes, document: Attributes | None = None) -> dict[str, Any]:
-    """Return the NCZarr members of a node, without their prefix and in lower case; {} when it has none.
+    """Return the NCZarr members of a node, without their prefix and in lower case; {} without such members.
 
-    `document` are the members of its ``.zarray`` or ``.zgroup`` (`Node.extra`), where 4.8 kept them.
+    `document` are the members of its ``.zarray`` or ``.zgroup`` (`Node.extra`), where 4.8 stored them.
     """
     return {
         name[len(_PREFIX) :].lower(): value
@@ -71,7 +71,7 @@ def read(attributes: Attributes, document: Attributes | None = None) -> dict[str
 
 
 def read_group(attributes: Attributes, document: Attributes | None = None) -> Group | None:
-    """Return what is noted for a group: its dimensions and members; ``None`` when nothing is.
+    """Read the dimensions and members of a group; ``None`` without such a description.
 
     >>> read_group({"_nczarr_group": {"dimensions": {"t": {"size": 3, "unlimited": 1}, "x": 4}, "arrays": ["v"]}})
     Group(dimensions={'t': 3, 'x': 4}, unlimited=('t',), arrays=('v',), groups=())
@@ -92,7 +92,7 @@ def read_group(attributes: Attributes, document: Attributes | None = None) -> Gr
 
 
 def read_array(attributes: Attributes, document: Attributes | None = None) -> Variable | None:
-    """Return what is noted for an array: the dimensions it refers to; ``None`` when nothing is."""
+    """Read the dimensions of an array; ``None`` without such a description."""
     noted = _noted("array", attributes, document, ".nczarray")
     if noted is None:
         return None
@@ -105,7 +105,7 @@ def read_array(attributes: Attributes, document: Attributes | None = None) -> Va
 def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
     """Return the dimensions of the array at `path`: full name → length (``None`` where no group defines it).
 
-    ``None`` when NCZarr notes nothing for the array.
+    ``None`` when NCZarr has no description of the array.
     """
     node = hierarchy[path]
     found = read_array(node.attributes, node.extra)
@@ -119,7 +119,7 @@ def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
 
 
 def _noted(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, Any] | None:
-    """Return the object of a part; a `document` that is NCZarr's own (``.nczgroup``, ``.nczarray``) is the part itself."""
+    """Return the object of a part; a `document` of NCZarr (``.nczgroup``, ``.nczarray``) is the part itself."""
     found = read(attributes, document).get(part)
     if found is None and document is not None and isinstance(document.get(own), Mapping):
         found = document[own]
@@ -131,14 +131,14 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def attribute_types(attributes: Attributes, document: Attributes | None = None) -> dict[str, str]:
-    """Return the types that NCZarr notes for attributes: name → typestr (or v3 name)."""
+    """Return the types of attributes that NCZarr records: name → typestr (or v3 name)."""
     noted = _noted("attr", attributes, document, ".nczattr")
     types = noted.get("types") if noted is not None else None
     return {str(name): str(value) for name, value in types.items()} if isinstance(types, Mapping) else {}
 
 
 def without(attributes: Attributes) -> dict[str, Any]:
-    """Return the attributes that are the user's own."""
+    """Return the attributes without NCZarr's."""
     return {name: value for name, value in attributes.items() if not name.lower().startswith(_PREFIX)}
 
 
@@ -150,7 +150,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
     for name in attribute_types(node.attributes, node.extra):
         if name not in node.attributes and not name.lower().startswith("_nc"):
             loc = (_PREFIX + "attr", "types", name)
-            yield Problem(NAME, loc, "notes the type of an attribute that is not there", "NCZARR-TYPES")
+            yield Problem(NAME, loc, "has the type of a missing attribute", "NCZARR-TYPES")
     if node.kind != "array" or len(hierarchy) <= 1:
         return
     noted = read_array(node.attributes, node.extra)
@@ -170,7 +170,7 @@ def _check(node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
 
 
 def _owner(name: str, hierarchy: Hierarchy) -> Group | None:
-    """Return what is noted for the group that defines a dimension."""
+    """Return the description of the group that defines a dimension."""
     group = hierarchy.get(parent(name.strip("/")))
     return read_group(group.attributes, group.extra) if group is not None else None
 

@@ -10,9 +10,9 @@
 >>> [convention.name for convention in CONVENTIONS if convention.detect(node)], read(node.attributes, "license")
 (['license'], {'spdx': 'MIT'})
 
-The keys are common words, so a node follows one of them only if it says so: by an entry of the framework, or (NZ) in
-``conventions``. An object may be missing where its entry stands (groups speak for what is below them); what is there is
-checked in its form, since proposals may change.
+The keys are common words, so a node follows such a convention only if it states it: by an entry of the framework, or (NZ) in
+``conventions``. An object may be missing beside its entry (groups state it for the nodes below); only the form of
+objects is checked, since proposals may change.
 
 Source: the README of each, in zarr-conventions and in clbarnes/zarr-convention-license, clbarnes/zarr-convention-uom.
 """
@@ -39,9 +39,7 @@ _NZ = re.compile(r"\bNZ-(\d+\.\d+)\b")
 
 
 def read(attributes: Attributes, name: str) -> Mapping[str, Any] | None:
-    """Return the object of the convention ``license``, ``uom``, ``dggs`` or ``stac``; ``None`` when a node does not
-    follow it.
-    """
+    """Return the object of the convention ``license``, ``uom``, ``dggs`` or ``stac``; ``None`` when it is not followed."""
     uuid = {"license": LICENSE, "uom": UOM, "dggs": DGGS, "stac": STAC}[name]
     if not framework.uses(attributes, uuid):
         return None
@@ -52,7 +50,7 @@ def read(attributes: Attributes, name: str) -> Mapping[str, Any] | None:
 
 
 def nz_version(attributes: Attributes) -> str | None:
-    """Return the version of NZ that a group says in ``conventions``: ``"1.0"``; ``None`` without."""
+    """Return the version of NZ in a group's ``conventions``: ``"1.0"``; ``None`` without."""
     found = _NZ.search(str(attributes.get("conventions", "")))
     return found[1] if found else None
 
@@ -104,9 +102,7 @@ def _nz_detect(node: Node) -> bool:
 
 
 def _nz(_node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
-    """Yield every array below the root has names for all dimensions; a coordinate is 1-d by being named as its
-    dimension.
-    """
+    """Check that every array below the root names all its dimensions, and that an array named as a dimension is 1-d."""
     for place, other in hierarchy.items():
         inside = place != path and (not path or place.startswith(f"{path}/"))
         if not inside or other.kind != "array":
@@ -117,7 +113,7 @@ def _nz(_node: Node, path: str, hierarchy: Hierarchy) -> Iterator[Problem]:
         elif (
             other.ndim == 1 and place.rpartition("/")[2] in (names or ()) and not is_dimension_coordinate(place, other)
         ):
-            yield Problem("NZ", (), f"/{place} is no coordinate of the dimension it is named after", "NZ-NAMES")
+            yield Problem("NZ", (), f"/{place} is not a coordinate of the dimension it is named after", "NZ-NAMES")
 
 
 CONVENTIONS = (

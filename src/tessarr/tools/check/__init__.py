@@ -1,12 +1,12 @@
-"""Checking a store: documents against the specifications, consolidated metadata against the truth, and stored values.
+"""Check a store: documents against the specifications, consolidated metadata against the documents, and stored values.
 
     documents    always: every node's documents, names, formats, consolidated metadata, conventions
-    data="stat"  also which keys there are: chunks outside the shape, stray and temporary keys, hidden by a separator
+    data="stat"  also the stored keys: chunks outside the shape, stray and temporary keys, chunks with another separator
     data="size"  also the size of every chunk, and the index of every shard
-    data="decode"  everything is decoded (checksums are checked by that)
+    data="decode"  also the content of every chunk, checksums included
 
-Every finding has a stable rule id (`tessarr.tools.check.report.RULES`), a place, a severity, what to do about it, and,
-where `tessarr.tools.repair` can do it, the action.
+Every finding has a stable rule id (`tessarr.tools.check.report.RULES`), a location, a severity, a suggested fix, and an
+action if `tessarr.tools.repair` can carry it out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tessarr.tools.check.report import RULES, Action, Finding, Level, Report
 from tessarr.types import JSON, Buffer, Progress, ZarrFormat
 
 _LEVELS, _WIDTH = 5, 1000
-"""How far nodes are looked for below what is no group."""
+"""Depth and width of the search for nodes below a prefix that is not a group."""
 LEFTOVER_AGE_S = 3600
 """Temporary files younger than this may still be in use."""
 
@@ -52,13 +52,13 @@ def check(
     conventions: bool = True,
     progress: Progress | None = None,
 ) -> Report:
-    """Everything that is wrong with the hierarchy at `path`, and what is worth knowing about it.
+    """List the problems of the hierarchy at `path`, and remarks about it.
 
-    `store` is a store, a path or URL, or an opened array or group. `jobs` threads look at chunks (4 by default).
-    `resume` names a file that remembers which arrays are done: a check that was stopped goes on where it was.
-    `conventions` also checks attributes against the conventions that they follow.
+    `store` is a store, a path or URL, or an opened array or group. `jobs` threads check chunks (4 by default).
+    `resume` names a file that records finished arrays, so that a stopped check can be resumed. `conventions` also checks
+    attributes against the conventions that they follow.
 
-    Raises `NodeNotFoundError` when there is nothing at `path`; what is wrong with nodes is never raised, only reported.
+    Raises `NodeNotFoundError` when there is nothing at `path`; problems of nodes are only reported, never raised.
     """
     place, path, _ = locate(store, path, "r")
     entries = _entries(place, path)
@@ -85,13 +85,13 @@ def check(
 
 
 def _entries(store: Store, path: str) -> dict[str, Entry]:
-    """Return every node of any format, by path; mixed ones too."""
+    """Read every node of any format, by path; mixed ones too."""
     found = {entry.path: entry for entry in walk(store, path)}
     return {place: entry for place, entry in found.items() if not place.rpartition("/")[2].startswith(STAGING)}
 
 
 def _lost(store: Store, entries: dict[str, Entry]) -> set[str]:
-    """Return the paths below which nodes stand and that are no groups themselves; these nodes are added to `entries`."""
+    """Return the paths above nodes that are not groups themselves; add these nodes to `entries`."""
     missing: set[str] = set()
     groups = [entry for entry in entries.values() if entry.children]
     while groups:
@@ -127,7 +127,7 @@ def _nodes_below(store: Store, prefix: str, missing: set[str]) -> list[Entry]:
 
 def _missing_group(path: str, zarr_format: ZarrFormat) -> Finding:
     action = Action("create_group", path, str(zarr_format))
-    return Finding("HIER-NOGROUP", f"nodes stand below /{path}, which is no group", path, action=action)
+    return Finding("HIER-NOGROUP", f"nodes exist below /{path}, which is not a group", path, action=action)
 
 
 def _reserved(store: Store, entries: dict[str, Entry]) -> dict[str, Buffer]:
@@ -161,7 +161,7 @@ def _check_node(
 
 
 def _strays(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator[Finding]:
-    """Keys directly in a group that are no documents, and prefixes in it that are no nodes."""
+    """Yield findings for keys directly in a group that are not documents, and prefixes in it that are not nodes."""
     for name in entry.keys:
         if name not in entry.values and not name.startswith(".nc"):
             yield from _stray_key(entry, name)
@@ -171,9 +171,9 @@ def _strays(entry: Entry, entries: dict[str, Entry], lost: set[str]) -> Iterator
             continue
         if name.startswith(STAGING):
             message = "values that a repair replaced, or a writer staged"
-            yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is not needed any more")
+            yield Finding("DOC-STRAY", message, entry.path, below, fix="Remove it when it is no longer needed")
         else:
-            yield Finding("DOC-STRAY", f"/{below} holds keys and is no node", entry.path, below, fix=UNKNOWN)
+            yield Finding("DOC-STRAY", f"/{below} holds keys and is not a node", entry.path, below, fix=UNKNOWN)
 
 
 def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
@@ -187,7 +187,7 @@ def _stray_key(entry: Entry, name: str) -> Iterator[Finding]:
 
 
 def _leftovers(store: Store) -> Iterator[Finding]:
-    """Hidden temporary files that killed writers of ours left in a directory; no store lists them."""
+    """Find hidden temporary files that killed writers of tessarr left in a directory; no store lists them."""
     from tessarr.stores.local.lock import TEMPORARY_SUFFIX
     from tessarr.stores.local.store import LocalStore
 
@@ -246,20 +246,20 @@ def _check_data(
 
 
 class _Listed:
-    """The keys of a store in memory, in order: such a store looks through all of them for each prefix."""
+    """Index the keys of a store in memory, which would scan all keys for each prefix."""
 
     def __init__(self, store: Store) -> None:
         self.keys = sorted(store.list())
 
     def below(self, prefix: str) -> list[str]:
-        """Return what begins with `prefix`."""
+        """Return the keys that begin with `prefix`."""
         start = bisect_left(self.keys, prefix)
         stop = bisect_left(self.keys, prefix + chr(sys.maxunicode), start) if prefix else len(self.keys)
         return self.keys[start:stop]
 
 
 class _Journal:
-    """One line of JSON per array that is done, behind a first line that says of which check."""
+    """Record each finished array as a line of JSON, after a first line that identifies the check."""
 
     def __init__(self, file: str | os.PathLike[str] | None, store: str, data: Level | None) -> None:
         self.file = None if file is None else Path(file)
@@ -275,18 +275,18 @@ class _Journal:
             self.file.write_text(json.dumps(self.head) + "\n", encoding="utf-8")
 
     def recall(self, path: str) -> Any:
-        """Return what was found in the array at `path` before the check was stopped; ``None`` when it was not done."""
+        """Return the findings in the array at `path` before the check was stopped; ``None`` for an unfinished array."""
         return self.done.get(path)
 
     def note(self, path: str, done: Mapping[str, JSON]) -> None:
-        """Remember an array that is done."""
+        """Record a finished array."""
         if self.file is not None:
             with self.file.open("a", encoding="utf-8") as out:
                 out.write(json.dumps({"path": path, **done}) + "\n")
 
 
 def _line(text: str) -> Any:
-    """Return a line of the journal; ``None`` for one that was cut off when the check was stopped."""
+    """Parse a line of the journal; ``None`` for one that was truncated when the check was stopped."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,5 +1,4 @@
-"""Rules about what an array has stored: which keys there are (stat), their sizes and shard indexes (size), and whether
-everything decodes (decode)."""
+"""Check the stored values of an array: their keys (stat), sizes and shard indexes (size), and content (decode)."""
 
 from __future__ import annotations
 
@@ -24,18 +23,18 @@ from tessarr.types import Coords
 
 Keys: TypeAlias = Callable[[str], Iterable[str]]
 _TEMPORARY = (".partial", ".tmp", ".temp", ".part")
-"""Endings of what writers leave behind when they are killed (zarr-python, zarr-java, rsync-like tools)."""
-UNKNOWN = "No reader looks at it: remove it if it is not needed"
+"""Suffixes of files that killed writers leave behind (zarr-python, zarr-java, rsync-like tools)."""
+UNKNOWN = "No reader uses it: remove it if it is not needed"
 STAGING = ("__tessarr_staged", "__tessarr_repair")
 
 
 class ArrayCheck:
-    """The stored values of one array, checked in one pass over its keys."""
+    """Check the stored values of one array in one pass over its keys."""
 
     def __init__(
         self, store: Store, path: str, metadata: ArrayMetadata, level: Level, pool: Jobs, keys: Keys | None = None
     ) -> None:
-        """`pool` looks at chunks, and may be shared; `keys` lists what is under a prefix, in place of the store."""
+        """Set up the check; `pool` reads chunks, and may be shared; `keys` lists a prefix, instead of the store."""
         self.store = store
         self.path = path
         self.prefix = prefix_of(path)
@@ -49,7 +48,7 @@ class ArrayCheck:
         self._nested: set[str] = set()
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that is wrong with the stored values."""
+        """Yield the problems of the stored values."""
         if not isinstance(self.store, List):
             yield Finding("CHECK-SKIPPED", "the store cannot list, so stored keys are not checked", self.path)
             return
@@ -72,7 +71,7 @@ class ArrayCheck:
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def _sorted_keys(self, misplaced: list[str], other: object) -> Iterator[Finding | Coords]:
-        """Yield the grid index of every chunk, and findings about all other keys."""
+        """Yield the coords of every chunk, and findings for all other keys."""
         encoding, ndim = self.metadata.chunk_key_encoding, self.metadata.ndim
         counts = [axis.nchunks for axis in self.metadata.chunk_grid.axes(self.metadata.shape)]
         for key in self.keys(self.prefix):
@@ -102,7 +101,7 @@ class ArrayCheck:
             if node in self._nested:
                 return None
             self._nested.add(node)
-            message = f"/{node} stands inside the array /{self.path}"
+            message = f"/{node} is inside the array /{self.path}"
             return Finding("HIER-IN-ARRAY", message, self.path, key, fix="Move it to a group")
         if other is not None and other.decode(name, self.metadata.ndim) is not None:
             misplaced.append(key)
@@ -154,7 +153,7 @@ class ArrayCheck:
     def _sized(self, bound: BoundArray, coords: Coords, key: str, make: _Maker) -> Iterator[Finding]:
         nbytes = bound.store.getsize(key)
         if nbytes is None:
-            return  # deleted since it was listed
+            return  # deleted after listing
         self._count(nbytes)
         chain = bound.chain(bound.chunk_shape(coords))
         if nbytes == 0 and chain.encoded_size != 0:
@@ -201,7 +200,7 @@ class ArrayCheck:
 
 
 class _Maker:
-    """Makes findings about one stored chunk."""
+    """Make findings about one stored chunk."""
 
     def __init__(self, path: str, key: str, coords: Coords) -> None:
         self.path, self.key, self.coords = path, key, coords
@@ -226,7 +225,7 @@ def _decode(decode: Callable[[Any], Any], data: Any, make: _Maker) -> Iterator[F
 
 
 def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> Iterator[Finding]:
-    """Yield what is wrong with the index of one shard of `nbytes` stored bytes."""
+    """Yield the problems of the index of one shard of `nbytes` stored bytes."""
     try:
         index = shard.parse_index(index_data)
     except CodecError as error:
@@ -254,7 +253,7 @@ def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> It
 
 
 def _other_separator(metadata: ArrayMetadata) -> Any:
-    """Return the same chunk keys with the other separator; ``None`` where it makes no difference."""
+    """Return the chunk key encoding with the other separator; ``None`` where the keys are the same."""
     encoding = metadata.chunk_key_encoding
     if metadata.ndim < 1 or not isinstance(encoding, V2KeyEncoding | DefaultKeyEncoding):
         return None

@@ -1,4 +1,4 @@
-"""Rules about one node: its documents, its name, its format among others."""
+"""Check one node: its documents, its name, its format among others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_entry(entry: Entry, zarr_format: ZarrFormat, reserved: Buffer | None =
     found: list[Finding] = list(_name(entry, zarr_format))
     numbers = entry.formats
     if len(numbers) > 1:
-        message = f"described in Zarr formats {list(numbers)}; readers may take either"
+        message = f"described in Zarr formats {list(numbers)}; readers may use either"
         found.append(
             Finding("DOC-FORMATS", message, entry.path, fix="`tessarr migrate --undo` removes the documents of one")
         )
@@ -87,7 +87,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
 
 
 def _appends(entry: Entry, metadata: ArrayMetadata, reserved: Buffer | None) -> Iterator[Finding]:
-    """Appends that are pending, that do not come to an end, and those whose rows another writer filled."""
+    """Find appends that are pending or abandoned, and those whose rows another writer filled."""
     key = entry.prefix + ("zarr.json" if reserved is None else BESIDE)
     try:
         member = metadata.pending if reserved is None else member_beside(reserved, key) or None
@@ -121,11 +121,11 @@ def _appends(entry: Entry, metadata: ArrayMetadata, reserved: Buffer | None) -> 
         yield Finding("APPEND-VOID", message, entry.path, key)
 
 
-_ALIVE = "Repair only when no process works on it any more"
+_ALIVE = "Repair only when no process writes to it any more"
 
 
 def _duplicates(entry: Entry) -> Iterator[Finding]:
-    for name in entry.values.keys() - {consolidated.V2_KEY}:  # which `check_consolidated` reports
+    for name in entry.values.keys() - {consolidated.V2_KEY}:  # reported by `check_consolidated`
         key = entry.prefix + name
         repeated: list[strict_json.Loc] = []
         try:
@@ -155,7 +155,7 @@ def _legacy(entry: Entry) -> Iterator[Finding]:
 
 
 def _bare_words(entry: Entry, name: str) -> bool:
-    """Return whether the document would be JSON but for bare NaN and Infinity tokens."""
+    """Return whether the document is JSON except for bare NaN and Infinity tokens."""
     try:
         strict_json.loads(entry.values[name], key=name, allow_nan=True)
     except TessarrError:
@@ -164,7 +164,7 @@ def _bare_words(entry: Entry, name: str) -> bool:
 
 
 def check_consolidated(entry: Entry, truth: dict[str, Entry], zarr_format: ZarrFormat) -> Iterator[Finding]:
-    """Consolidated metadata of the group `entry` against the documents themselves (path from the root → node)."""
+    """Compare consolidated metadata of the group `entry` with the documents themselves (path from the root → node)."""
     key = entry.prefix + ("zarr.json" if zarr_format == 3 else consolidated.V2_KEY)
     action = Action("consolidate", entry.path)
     try:
@@ -177,7 +177,7 @@ def check_consolidated(entry: Entry, truth: dict[str, Entry], zarr_format: ZarrF
         if isinstance(stated, dict) and stated.get("kind", "inline") != "inline":
             yield Finding("CONS-KIND", f"kind {stated.get('kind')!r}; the store is read", entry.path, key)
         elif stated is not None:
-            yield Finding("CONS-INVALID", "no object of metadata", entry.path, key, action=action)
+            yield Finding("CONS-INVALID", "not an object of metadata", entry.path, key, action=action)
         return
     below = {
         path[len(entry.prefix) :]: node
@@ -213,7 +213,7 @@ def _agrees(block: consolidated.Consolidated, path: str, node: Entry, zarr_forma
 
 
 def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether two sets of documents differ in their spelling only; defaults spelled out, say."""
+    """Return whether two sets of documents differ only in spelling, such as written defaults."""
     if not all(isinstance(document, dict) for document in (*one.values(), *other.values())):
         return False
     spelled = [
@@ -228,7 +228,9 @@ def _mean_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _normal(documents: Mapping[str, JSON]) -> str:
-    """One text per meaning: without nested blocks, empty attributes, and the stray members of old writers."""
+    """Return the same text for equivalent documents: without nested blocks, empty attributes, and stray members of old
+    writers.
+    """
     kept: dict[str, JSON] = {}
     for name, document in documents.items():
         if isinstance(document, dict):

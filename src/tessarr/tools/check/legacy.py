@@ -1,7 +1,7 @@
-"""Documents that real libraries wrote wrongly, each recognised by one rule that also knows the right form.
+"""Recognise and correct invalid documents of known writers, with one rule per mistake.
 
-A rule is a pure function from a document (parsed JSON) to the mended document, or ``None`` when it has nothing to say.
-`tessarr.tools.repair` applies the rules that a report names, one after another, to what is stored at that time.
+A rule is a pure function from a document (parsed JSON) to the corrected document, or ``None`` when it does not apply.
+`tessarr.tools.repair` applies the rules that a report names, one after another, to the documents stored at that time.
 
 Source: the histories of zarr-python, zarrita and zarrs; docs/checking.md names versions.
 """
@@ -18,7 +18,7 @@ from tessarr.metadata.legacy import Document, Rule
 
 
 def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
-    """Yield the rules that have something to say about the document called `name`: (rule id, what it does)."""
+    """Yield the rules that apply to the document called `name`: (rule id, description)."""
     if not isinstance(document, dict):
         return
     large = ("attributes", "consolidated_metadata")
@@ -31,7 +31,7 @@ def findings(name: str, document: object) -> Iterator[tuple[str, str]]:
 
 
 def mend(rule: str, document: Document) -> Document:
-    """Return the document as `rule` would have it; itself when the rule has nothing to say (any more)."""
+    """Apply `rule` to a document; return it unchanged when the rule does not apply (any more)."""
     return RULES[rule][2](document) or document
 
 
@@ -61,14 +61,14 @@ def _order(document: Document) -> Document | None:
 
 
 def _null(document: Document) -> Document | None:
-    """Members that are null where they must be absent."""
+    """Remove members that are null instead of absent."""
     names = ("storage_transformers", "dimension_names", "consolidated_metadata", "attributes")
     absent = [name for name in names if name in document and document[name] is None]
     return {name: value for name, value in document.items() if name not in absent} if absent else None
 
 
 def _true(document: Document) -> Document | None:
-    """``true`` is 1. The specifications want such a document refused, so that this is a repair only."""
+    """Replace chunk length ``true`` by 1. The specifications require readers to refuse it, so this is a repair only."""
     new = legacy.copied(document, "chunks", "chunk_grid")
     lengths = new["chunks"] if "chunks" in new else legacy.grid_lengths(new, "regular", "chunk_shape")
     if not isinstance(lengths, list):
@@ -78,7 +78,7 @@ def _true(document: Document) -> Document | None:
 
 
 def _no_codecs(document: Document) -> Document | None:
-    """Return an array without codecs: its chunks are bare little-endian elements."""
+    """Add the codec bytes (little-endian) to an array without codecs, whose chunks are bare elements."""
     if document.get("node_type") != "array" or "codecs" in document:
         return None
     from tessarr.dtypes.parse import from_v3
@@ -120,13 +120,13 @@ def _struct(document: Document) -> Document | None:
         for position, codec in enumerate(codecs):
             stated = codec.get("configuration") if isinstance(codec, dict) else None
             bare = codec == "bytes" or (isinstance(codec, dict) and codec.get("name") == "bytes" and not stated)
-            if bare and parsed.has_byteorder:  # zarr-python left it out and meant little
+            if bare and parsed.has_byteorder:  # zarr-python left it out for little-endian
                 codecs[position] = {"name": "bytes", "configuration": {"endian": "little"}}
     return legacy.changed(document, new)
 
 
 def _fill(document: Document) -> Document | None:
-    """Text, bytes and records with a fill value of 0, or "" where Base64 of all bytes must be."""
+    """Replace a fill value of 0, or "", of text, bytes and records, by Base64 of all bytes."""
     fill, dtype = document.get("fill_value"), document.get("dtype")
     is_bytes = isinstance(dtype, list) or (isinstance(dtype, str) and dtype[1:2] in ("S", "U", "V"))
     if not is_bytes or fill is None or not (fill == "" or (type(fill) is int and fill == 0)):
@@ -155,7 +155,7 @@ def _codec(document: Document) -> Document | None:
         return None
     drop = {"zstd": {"checksum"}, "blosc": {"typesize"}}.get(str(compressor.get("id")), set())
     if compressor.get("checksum") is True:
-        drop = set()  # the stored frames have checksums; readers that know the member may want to keep them
+        drop = set()  # the stored frames have checksums, of which the member informs readers
     kept = {name: value for name, value in compressor.items() if name not in drop}
     return legacy.changed(document, {**document, "compressor": kept})
 
@@ -187,13 +187,13 @@ RULES: dict[str, tuple[tuple[str, ...], str, Rule]] = {
     "LEGACY-NULL": (_V3, "null members must be left out", _null),
     "LEGACY-ENDIAN": (_V3, "the codec endian is now called bytes", _endian),
     "LEGACY-ORDER": (_V3, 'the orders "C" and "F" are now permutations', _order),
-    "LEGACY-SHORT": (_V3, "readers of Zarr 3.0 want objects, not names", _short),
+    "LEGACY-SHORT": (_V3, "readers of Zarr 3.0 expect objects, not names", _short),
     "LEGACY-STRUCT": (_V3, "structured types are now written as struct, with a byte order", _struct),
     "LEGACY-FILL": (_V2, "the fill value of bytes is Base64, of text a string", _fill),
     "LEGACY-BYTEORDER": (_V2, "single bytes have no byte order", _byteorder),
     "LEGACY-FILTERS": (_V2, "no filters is null, not an empty list", _filters),
     "LEGACY-CODEC": (_V2, "members that numcodecs of zarr-python 2 does not know", _codec),
     "LEGACY-NAN": (_V2, 'NaN and Infinity are written as strings ("NaN")', _nan),
-    "LEGACY-BLOCK": ((".zgroup",), "consolidated_metadata is no member of .zgroup", _block),
+    "LEGACY-BLOCK": ((".zgroup",), "consolidated_metadata is not a member of .zgroup", _block),
 }
-"""Rule id → the documents it is about, what it says, and the mending function."""
+"""Rule id → names of its documents, its description, and the correcting function."""

@@ -1,4 +1,4 @@
-"""What a check finds, as values that go to JSON and back, and as text."""
+"""Represent the findings of a check, with conversion to JSON and back, and to text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Level = Literal["stat", "size", "decode"]
 
 RULES: dict[str, tuple[Severity, str]] = {
     # documents
-    "DOC-JSON": ("error", "a metadata document is no JSON"),
+    "DOC-JSON": ("error", "a metadata document is not JSON"),
     "DOC-DUPLICATE": ("error", "a key that decides what the node is occurs more than once in its object"),
     "ATTR-DUPLICATE": ("warning", "an attribute occurs more than once; the last one is read"),
     "DOC-INVALID": ("error", "a metadata document breaks its specification"),
@@ -25,20 +25,20 @@ RULES: dict[str, tuple[Severity, str]] = {
     "DOC-KEY": ("info", "a .zarray has a member that the OGC standard forbids"),
     "DOC-NAME": ("error", "a node has a name that its format does not allow"),
     "DOC-STRAY": ("info", "a key belongs to no node"),
-    # documents that other libraries wrote wrongly and that can be put right
+    # invalid documents of other libraries that can be corrected
     "LEGACY-ENDIAN": ("warning", "the codec is called endian, as before 2024"),
     "LEGACY-ORDER": ("warning", "a transpose order is C or F, as before Zarr v3 was accepted"),
     "LEGACY-CODECS": ("warning", "an array has no codecs, as in GDAL's early v3 files"),
     "LEGACY-NULL": ("warning", "a member is null where it must be absent"),
-    "LEGACY-SHORT": ("info", "an extension is written as a name alone, which readers of Zarr 3.0 do not know"),
+    "LEGACY-SHORT": ("info", "an extension is written as a name alone, which readers of Zarr 3.0 do not support"),
     "LEGACY-GRID": ("warning", "a grid called regular has lists of lengths, as zarr-python 3.2 wrote rectilinear ones"),
     "LEGACY-CHUNK0": ("warning", "a chunk length is 0 or false on an axis of length 0"),
-    "LEGACY-BOOL": ("warning", "a chunk length is true, where 1 is meant"),
-    "LEGACY-WORDS": ("warning", "a codec is described in words that only a faulty schema, example or writer has"),
-    "LEGACY-STRUCT": ("warning", "a structured type is written in a form that must not be written any more"),
-    "LEGACY-FILL": ("warning", "a fill value is written in a form that only some readers know"),
+    "LEGACY-BOOL": ("warning", "a chunk length is true instead of 1"),
+    "LEGACY-WORDS": ("warning", "a codec has members that only a faulty schema, example or writer has"),
+    "LEGACY-STRUCT": ("warning", "a structured type is written in a legacy form"),
+    "LEGACY-FILL": ("warning", "a fill value is written in a form that only some readers support"),
     "LEGACY-BYTEORDER": ("warning", "a type of one byte is written with a byte order"),
-    "LEGACY-FILTERS": ("warning", "an empty list of filters is written where null must be"),
+    "LEGACY-FILTERS": ("warning", "an empty list of filters is written instead of null"),
     "LEGACY-BOOLFILL": ("warning", "the fill value of booleans is written as 0 or 1"),
     "LEGACY-TEXTORDER": ("warning", "text of fixed length is stored without a byte order"),
     "LEGACY-STRINGS": ("warning", "the codec of objects is written as the compressor"),
@@ -53,14 +53,14 @@ RULES: dict[str, tuple[Severity, str]] = {
     "APPEND-VOID": ("info", "rows that a writer reserved and did not store hold the fill value"),
     "APPEND-INVALID": ("error", "the reservations of appends cannot be read"),
     # hierarchy
-    "HIER-NOGROUP": ("error", "nodes stand below a path that is no group"),
-    "HIER-MIXED": ("error", "a node stands in a group of another format"),
-    "HIER-IN-ARRAY": ("error", "a node stands inside an array"),
+    "HIER-NOGROUP": ("error", "nodes exist below a path that is not a group"),
+    "HIER-MIXED": ("error", "a node is in a group of another format"),
+    "HIER-IN-ARRAY": ("error", "a node is inside an array"),
     "CONS-INVALID": ("error", "consolidated metadata cannot be read"),
     "CONS-KIND": ("info", "consolidated metadata is of a kind that is not read"),
     "CONS-STALE": ("error", "consolidated metadata differs from the node's own document"),
     "CONS-MISSING": ("error", "a node is missing in consolidated metadata"),
-    "CONS-EXTRA": ("error", "consolidated metadata has a node that is not there"),
+    "CONS-EXTRA": ("error", "consolidated metadata has a node that does not exist"),
     # conventions
     **{rule: (severity, meaning) for rule, (severity, meaning, _) in CONVENTIONS.items()},
     # stored values
@@ -79,28 +79,28 @@ RULES: dict[str, tuple[Severity, str]] = {
     "SHARD-UNUSED": ("info", "a shard holds bytes that no inner chunk uses"),
     "CHECK-SKIPPED": ("info", "something could not be checked"),
 }
-"""Rule id → severity, what it means. docs/checking.md has a paragraph on each."""
+"""Rule id → severity and meaning. docs/checking.md has a paragraph on each."""
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What `tessarr.tools.repair` would do about a finding."""
+    """Describe what `tessarr.tools.repair` would do about a finding."""
 
     kind: Literal[
         "rewrite", "delete", "consolidate", "create_group", "separator", "quarantine", "leftovers", "end_appends"
     ]
     """rewrite a document by the rule; delete a key; consolidate again; create the group; correct the separator; move a
     damaged chunk away, so that it reads as fill value (only on explicit request: data is given up); remove hidden
-    temporary files; fill what an append reserved and did not store."""
+    temporary files; fill rows that an append reserved and did not store."""
     key: str = ""
     """The store key concerned; for consolidate and create_group the path of the group."""
     detail: str = ""
     """The rule for a rewrite, the format for create_group, the separator."""
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the action as a JSON object."""
         return {"kind": self.kind, "key": self.key, "detail": self.detail}
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class Action:
             "consolidate": f"consolidate /{self.key} again",
             "create_group": f"create the group /{self.key}",
             "separator": f"set dimension_separator to {self.detail!r} in {self.key}",
-            "end_appends": f"fill what was reserved in {self.key} and not stored",
+            "end_appends": f"fill rows that were reserved in {self.key} and not stored",
             "leftovers": "remove hidden temporary files that stopped writers left",
             "quarantine": f"move the damaged {self.key} away; its values become the fill value",
         }
@@ -119,37 +119,37 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, or worth knowing."""
+    """Describe one problem, or one remark."""
 
     rule: str
     message: str
     path: str = ""
     """The node, from the root of the store."""
     key: str | None = None
-    """The store key, where one is concerned."""
+    """The store key concerned, if any."""
     chunk: tuple[int, ...] | None = None
-    """The index of the chunk (or shard) in its grid."""
+    """The coords of the chunk (or shard)."""
     loc: tuple[str | int, ...] = ()
-    """Where in the document."""
+    """Location in the document."""
     fix: str = ""
-    """What a person can do about it."""
+    """What the user can do."""
     action: Action | None = None
-    """What `repair` can do about it; ``None`` when nothing."""
+    """What `repair` can do; ``None``: nothing."""
     stated: Severity | None = None
-    """The severity where the rule does not give it: of conventions that others registered."""
+    """The severity of third-party conventions, whose rules are not in the table."""
 
     @property
     def severity(self) -> Severity:
-        """error, warning or info; given by the rule."""
+        """error, warning or info; defined by the rule."""
         return self.stated or RULES[self.rule][0]
 
     @property
     def repairable(self) -> bool:
-        """Whether `repair` can put it right without giving up data."""
+        """Whether `repair` can correct it without giving up data."""
         return self.action is not None and self.action.kind != "quarantine"
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the finding as a JSON object."""
         return {
             "rule": self.rule,
             "severity": self.severity,
@@ -165,7 +165,7 @@ class Finding:
 
     @classmethod
     def from_json(cls, obj: Mapping[str, Any]) -> Finding:
-        """From what `to_json` gave."""
+        """Parse the result of `to_json`."""
         action = obj.get("action")
         chunk = obj.get("chunk")
         return cls(
@@ -191,7 +191,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of a check."""
+    """Hold the outcome of a check."""
 
     store: str
     path: str
@@ -200,18 +200,18 @@ class Report:
     arrays: int = 0
     groups: int = 0
     chunks: int = 0
-    """Stored chunks (shards) that were looked at."""
+    """Number of stored chunks (shards) checked."""
     nbytes: int = 0
-    """Their stored size in bytes, where it was looked at."""
+    """Sum of their stored sizes in bytes, where the size was checked."""
 
     @property
     def ok(self) -> bool:
-        """No errors and no warnings."""
+        """Whether there are no errors and no warnings."""
         return not any(finding.severity != "info" for finding in self.findings)
 
     @property
     def repairable(self) -> list[Finding]:
-        """What `repair` can put right."""
+        """The findings that `repair` can correct."""
         return [finding for finding in self.findings if finding.repairable]
 
     def of(self, *rules: str) -> list[Finding]:
@@ -219,15 +219,15 @@ class Report:
         return [finding for finding in self.findings if finding.rule in rules]
 
     def counts(self) -> dict[str, int]:
-        """Findings per severity."""
+        """Return the number of findings per severity."""
         return dict(Counter(finding.severity for finding in self.findings))
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings, the gravest first when printed."""
+        """Add findings; printing sorts by severity."""
         self.findings += findings
 
     def to_json(self) -> JSONObject:
-        """As a JSON object."""
+        """Return the report as a JSON object."""
         return {
             "store": self.store,
             "path": self.path,
@@ -243,7 +243,7 @@ class Report:
 
     @classmethod
     def from_json(cls, obj: Mapping[str, Any]) -> Report:
-        """From what `to_json` gave."""
+        """Parse the result of `to_json`."""
         found = [Finding.from_json(item) for item in obj["findings"]]
         return cls(
             obj["store"], obj["path"], obj["data"], found, obj["arrays"], obj["groups"], obj["chunks"], obj["nbytes"]
@@ -255,6 +255,6 @@ class Report:
             ", ".join(f"{counts.get(word, 0)} {word}s" for word in ("error", "warning"))
             + f", {counts.get('info', 0)} notes"
         )
-        lines = [f"{self.store}: {self.groups} groups, {self.arrays} arrays, {self.chunks} chunks looked at; {told}"]
+        lines = [f"{self.store}: {self.groups} groups, {self.arrays} arrays, {self.chunks} chunks checked; {told}"]
         ordered = sorted(self.findings, key=lambda finding: (_ORDER[finding.severity], finding.path))
         return "\n".join([*lines, *map(str, ordered)])

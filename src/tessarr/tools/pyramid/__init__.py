@@ -1,4 +1,4 @@
-"""Pyramids: an array at lower and lower resolutions, for viewers and quick looks.
+"""Build pyramids: an array at lower and lower resolutions, for viewers and quick looks.
 
 >>> import tessarr
 >>> import numpy as np
@@ -10,15 +10,15 @@
 ([3.5, 5.5, 7.5], '1')
 
 Every level is made from the one before it. A level has the array's data type, chunks, shards, codecs and attributes; its
-length along an axis is the length before divided by the factor, rounded up. What is written when:
+length along an axis is the length before divided by the factor, rounded up. Order of writing:
 
-1. the metadata of all levels, and a note of what is to be done (``.NAME.pyramid.partial`` beside the array)
-2. the values, in pieces of whole stored chunks, each held in memory alone
+1. the metadata of all levels, and a progress note (``.NAME.pyramid.partial`` beside the array)
+2. the values, in pieces of whole stored chunks; each piece is held in memory
 3. the group's attributes, which make it a pyramid; then the note is removed
 
-A run that was stopped is taken up by calling again with the same arguments: pieces that the note counts are not done
-again, unless the array's stored values have changed since. Nothing of it is left behind once the pyramid is complete. In a
-ZIP archive, which cannot delete, levels are put only when they are complete (`tessarr.tools.pyramid.staged_levels`).
+Call again with the same arguments to resume a stopped run: pieces that the note counts are not repeated, unless the
+array's stored values have changed since. The note is removed once the pyramid is complete. In a ZIP archive, which cannot
+delete, levels are stored only when they are complete (`tessarr.tools.pyramid.staged_levels`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tessarr.tools.pyramid.staged_levels import publish, put_into, staging_group
 __all__ = ["Describing", "Level", "Method", "Progress", "build_pyramid"]
 
 Progress = Callable[[int, int, str], None]
-"""Called with the bytes of levels that are written, the bytes of all levels, and the name of the level."""
+"""Called with the number of bytes written, the number of bytes of all levels, and the name of the level."""
 
 
 def build_pyramid(
@@ -66,25 +66,27 @@ def build_pyramid(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[Level]:
-    """Build the levels of `array` in its group and describe them; returns them, the array itself first.
+    """Build the levels of `array` in its group and describe them; return them, the array itself first.
 
-    `group` is an opened group, or what `tessarr.open_group` takes; `array` the path of the array below it. `levels` are
-    made besides the array, or as many as it takes until no scaled axis is longer than `min_size`. `factors`: one for all
+    `group` is an opened group, or what `tessarr.open_group` accepts; `array` the path of the array below it. `levels` is
+    the number of new levels; by default levels are made until no scaled axis is longer than `min_size`. `factors`: one for all
     axes of space (by name, else the last two), one per axis, or by dimension name. `method` is "mean" unless `labels`
-    (then "mode"): label values are never mixed. `missing` is a value that does not count (NaN, or the fill value).
+    (then "mode"): label values are never mixed. `missing` is a value to ignore (NaN, or the fill value).
     `names` of the levels continue the array's number ("0", "1", …) where it has one.
 
-    `axes`, `scale` and `translation` (physical, per axis) are for OME-Zarr; without them those that the group states
-    already are kept, or come from dimension names. `memory` bounds the bytes of a level's source that are held at once
-    by each of `jobs` threads, or one stored chunk of the level where that takes more; the work needs a few times that.
+    `axes`, `scale` and `translation` (physical, per axis) are for OME-Zarr; by default those in the group's attributes
+    are kept, or derived from dimension names. `memory` bounds the bytes of a level's source that each of `jobs` threads
+    holds at once, or one stored chunk of the level if larger; the work needs a few times that.
 
     Raises `ArrayNotFoundError`, `ContainsArrayError` when a level exists and not `overwrite`, `ReadOnlyError`,
-    `ValueError` for choices that do not fit, `UnsupportedOperationError` for data types that `method` has no meaning for.
+    `ValueError` for arguments that do not fit, `UnsupportedOperationError` for data types that `method` does not support.
     """
     where = _opened(group)
     base = where.get(array)
     if not isinstance(base, Array):
-        raise ArrayNotFoundError("no array to make levels of", store=where._store.url, path=f"/{where._join(array)}")
+        raise ArrayNotFoundError(
+            "there is no array to build levels from", store=where._store.url, path=f"/{where._join(array)}"
+        )
     chosen: Method = method or ("mode" if labels else "mean")
     check_method(chosen, base.dtype, labels=labels)
     check_missing(missing, base.dtype)
@@ -110,7 +112,7 @@ def _make(
     where: Group, built: Group, base: Array, levels: Sequence[Level], method: Method, missing: float | int | None,
     note: Note, overwrite: bool, resume: bool, memory: int, jobs: int, progress: Progress | None,
 ) -> None:  # fmt: skip
-    """Return the levels, complete and in their place."""
+    """Make the levels, and publish them."""
     begun = resume and note.recall()
     if not overwrite and not (begun and (built is where or note.putting)):
         _refuse_taken(where, levels, note.owned() if built is where else set())
@@ -135,19 +137,19 @@ def _opened(group: Any) -> Group:
 
 
 def _refuse_taken(group: Group, levels: Sequence[Level], own: set[str]) -> None:
-    """Raise when something is where a level would be, unless a stopped run made it."""
+    """Raise when a level's path is occupied, unless a stopped run made the level."""
     for level in levels[1:]:
         path = group._join(level.name)
         found = read_entries(group._store, [path])[0].kind
         if found is not None and path not in own:
             raise metadata_io._contains_error(found)(
-                "something is where a level would be", store=group._store.url, path=f"/{path}",
+                "the path of a level is occupied", store=group._store.url, path=f"/{path}",
                 hint="Replace it with overwrite=True, or choose other names",
             )  # fmt: skip
 
 
 def _create(group: Group, base: Array, levels: Sequence[Level], method: Method, note: Note) -> None:
-    """Return the metadata of all levels."""
+    """Create the metadata of all levels."""
     metadata = {group._join(level.name): level_metadata(base, level, method) for level in levels[1:]}
     group._will_change()
     note.begin()
@@ -182,7 +184,7 @@ def _fill(
 
 
 def _list_label(group: Group, labels: bool, convention: str) -> None:
-    """Return a label image in a group called "labels" is listed there."""
+    """List a label image in the group called "labels" that holds it."""
     above, _, own = group.path.rpartition("/")
     if not labels or convention not in ("ome-0.4", "ome-0.5") or above.rpartition("/")[2] != "labels":
         return

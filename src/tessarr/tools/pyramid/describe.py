@@ -1,4 +1,4 @@
-"""What a group says of its pyramid, in each of the conventions; and whether it may say so."""
+"""Describe a pyramid in the attributes of its group, in each of the conventions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Describing: TypeAlias = Literal["multiscales-0.1", "ome-0.4", "ome-0.5", "zarr-c
 DESCRIBING: tuple[Describing, ...] = ("multiscales-0.1", "ome-0.4", "ome-0.5", "zarr-conventions")
 
 _AVERAGES: dict[str, str] = {"mean": "average", "gaussian": "gauss"}
-"""Names of methods in the ``zarr_conventions`` framework, which are GDAL's."""
+"""Names of methods in the ``zarr_conventions`` framework, taken from GDAL."""
 _TYPES = {"t": "time", "time": "time", "c": "channel", "channel": "channel", "channels": "channel"}
 
 
@@ -34,7 +34,7 @@ def attributes_of(
     scale: Sequence[float] | None = None,
     translation: Sequence[float] | None = None,
 ) -> JSONObject:
-    """Return all attributes of the group, those it had included, with this pyramid in them.
+    """Return the group's attributes with this pyramid added.
 
     Raises `ValueError` for axes that the convention does not allow, `UnsupportedOperationError` for an array that
     cannot be part of it.
@@ -45,7 +45,7 @@ def attributes_of(
     if convention in ("ome-0.4", "ome-0.5"):
         return _ome(group, base, levels, convention, method, name, labels, axes, scale, translation)
     if axes is not None or scale is not None or translation is not None:
-        raise ValueError(f"axes, scale and translation are said by OME-Zarr only, not by {convention}")
+        raise ValueError(f"axes, scale and translation exist in OME-Zarr only, not in {convention}")
     if convention == "zarr-conventions":
         return _layout(group, base, levels, method)
     metadata: JSONObject = {"method": f"tessarr.tools.pyramid ({method})"}
@@ -55,7 +55,7 @@ def attributes_of(
 
 
 def _refuse_another(group: Mapping[str, Any], convention: Describing, base: Array) -> None:
-    """Three conventions share the name ``multiscales``; one of another kind is not overwritten."""
+    """Refuse to overwrite ``multiscales`` of another convention: three conventions share the name."""
     present = group.get("multiscales")
     if present is None or convention == "ome-0.5":
         return
@@ -65,12 +65,12 @@ def _refuse_another(group: Mapping[str, Any], convention: Describing, base: Arra
     if kind != convention:
         raise BaseZarrError(
             f"the group has multiscales of another convention ({kind})",
-            path=base.name, hint="Remove that attribute first, or write the convention that is there",
+            path=base.name, hint="Remove that attribute first, or write its convention",
         )  # fmt: skip
 
 
 def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[Any]:
-    """Return the pyramids of other arrays that the group lists already."""
+    """Return the pyramids of other arrays in the group's list."""
     listed = group.get("multiscales", [])
     return [
         entry
@@ -128,9 +128,7 @@ def _ome(
 def _before(
     group: Mapping[str, object], base: Array, path: str, axes: Sequence[ome.Axis] | None, version: Literal["0.4", "0.5"]
 ) -> ome.Image:
-    """Return what the group says already of the image whose first level is at `path`, with the axes that are given or
-    fit.
-    """
+    """Return the group's present description of the image whose first level is at `path`, with given or fitting axes."""
     said = next((image for image in ome.read(group) if image.levels and image.levels[0].path == path), None)
     if axes is None:
         axes = ome_axes(base) if said is None else said.axes
@@ -142,9 +140,7 @@ def _before(
 def _shifted(
     shift: tuple[float, ...], sizes: tuple[float, ...], level: Level, levels: Sequence[Level], method: Method
 ) -> tuple[float, ...]:
-    """Return the position of a level's first element: every step moves it by its own shift, in elements of the step
-    before.
-    """
+    """Return the position of a level's first element: every step shifts it, in elements of the step before."""
     at = list(shift)
     for before, step in pairwise(levels):
         for axis, factor in enumerate(step.factors):
@@ -155,7 +151,7 @@ def _shifted(
 
 
 def ome_axes(base: Array) -> tuple[ome.Axis, ...]:
-    """Axes from dimension names: t (time), c (channel), all others space. Raises `ValueError` without names."""
+    """Make axes from dimension names: t (time), c (channel), all others space. Raises `ValueError` without names."""
     names = base.dimension_names
     if names is None or any(name is None for name in names):
         raise ValueError(f"{base.name} has no dimension names; give axes, or name its dimensions")
@@ -171,19 +167,19 @@ def _check_ome(base: Array, axes: Sequence[ome.Axis], version: str) -> None:
         )  # fmt: skip
     if version == "0.4" and base._metadata.dimension_separator != "/" and base.ndim > 1:
         raise UnsupportedOperationError(
-            'OME-Zarr 0.4 wants "/" between the indices of chunk keys', path=base.name,
+            'OME-Zarr 0.4 requires "/" between the indices of chunk keys', path=base.name,
             got=repr(base._metadata.dimension_separator), hint="Rewrite the array with dimension_separator='/'",
         )  # fmt: skip
     names = [axis.name for axis in axes]
     if version == "0.5" and list(base.dimension_names or ()) != names:
         raise UnsupportedOperationError(
-            "OME-Zarr 0.5 wants dimension names that are the axes'", path=base.name, expected=names,
+            "OME-Zarr 0.5 requires the axes' names as dimension names", path=base.name, expected=names,
             got=base.dimension_names, hint="Create the array with these dimension_names",
         )  # fmt: skip
 
 
 def list_label(parent: Mapping[str, object], name: str, version: Literal["0.4", "0.5"]) -> JSONObject:
-    """Return the attributes of a group ``labels`` that lists the label image `name`."""
+    """Make the attributes of a group ``labels`` that lists the label image `name`."""
     known = ome.read_labels(parent)
     listed = [*known, *([] if name in known else [name])]
     return ome.write_labels(listed, parent, version=version)
@@ -202,7 +198,7 @@ def _layout(group: Mapping[str, object], base: Array, levels: Sequence[Level], m
             factors, shape = spatial_axes(place, base.dimension_names, level)
             moved = place_of(place, factors, shape, method)
             extra = {"spatial:shape": list(shape), "spatial:transform": list(moved.transform or ())}
-        # A transform of cells' corners moves with its cells; else first elements are compared.
+        # A transform of cells' corners stays with the cells; else first elements are compared.
         still = located and place is not None and place.registration == "pixel"
         shift = tuple(0.0 if still else shift_of(factor, method) for factor in level.factors)
         written.append(

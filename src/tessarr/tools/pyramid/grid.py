@@ -1,10 +1,10 @@
-"""The chunks of a level: its array's, or where those differ in length, its array's at the level's scale.
+"""Choose the chunks of a level: those of its array, scaled to the level where they differ in length.
 
 >>> lengths([3, 5, 4, 4], 2)
 [4, 4]
 
-Along an axis that keeps its length chunks stay as they are. Along one that shrinks they end where chunks of the array
-end, so that each is made of whole ones; neighbours are joined as long as they stay no longer than the array's longest.
+Along an axis that keeps its length, chunks stay the same. Along one that shrinks, they end where chunks of the array end,
+so that each is made from whole ones; neighbours are merged while they are no longer than the array's longest chunk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tessarr.types import Shape
 
 
 def level_grid(base: Array, total: Shape) -> ChunkGrid:
-    """Return the grid of a level that is `total` times smaller per axis."""
+    """Make the grid of a level that is `total` times smaller per axis."""
     chunks = base._metadata.chunk_grid.chunk_shape
     if chunks is not None:
         return RegularGrid(chunks)
@@ -42,14 +42,14 @@ def _axis(axis: Axis, factor: int, whole: bool) -> int | list[list[int]]:
 
 
 def lengths(sizes: Sequence[int], factor: int) -> list[int]:
-    """Return the chunk lengths of an axis that is `factor` times shorter than one with chunks of these `sizes`."""
+    """Compute the chunk lengths of an axis that is `factor` times shorter than one with chunks of these `sizes`."""
     longest = max(sizes)
     ends, at = [0], 0
     for size in sizes:
         at += size
         end = -(-at // factor)
         if len(ends) > 1 and end - ends[-2] <= longest:
-            ends[-1] = end  # joined with the chunk before
+            ends[-1] = end  # merged with the chunk before
         elif end > ends[-1]:
             ends.append(end)
     return [stop - start for start, stop in pairwise(ends)]

@@ -1,4 +1,4 @@
-"""Which levels a pyramid has: their names, shapes and factors, decided before anything is written."""
+"""Plan the levels of a pyramid: their names, shapes and factors, decided before anything is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tessarr.tools.pyramid.reduce import Method
 from tessarr.types import Shape
 
 Factors: TypeAlias = "int | Sequence[int] | Mapping[str, int]"
-"""Of every scaled axis, per axis, or by dimension name (others keep their length)."""
+"""One factor for every scaled axis, a factor per axis, or factors by dimension name (others keep their length)."""
 
 SPACE = frozenset({
     "x", "y", "z", "lon", "lat", "longitude", "latitude", "easting", "northing", "row", "column", "rows", "columns", "height",
@@ -28,22 +28,22 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level; the first one is the array that the pyramid is made of."""
+    """Describe one level; the first one is the array from which the pyramid is made."""
 
     name: str
     """Path relative to the group."""
     shape: Shape
     factors: tuple[int, ...]
-    """Elements of the level before, per axis, that became one here; 1 everywhere for the first level."""
+    """Elements of the level before, per axis, that one element here stands for; 1 everywhere for the first level."""
     total: tuple[int, ...]
-    """The same, of the first level."""
+    """Elements of the first level, per axis, that one element here stands for."""
 
 
 def factors_of(given: Factors, names: Sequence[str | None] | None, ndim: int) -> tuple[int, ...]:
     """Return a factor per axis. Raises `ValueError` for factors below 1, and for names or a number of axes that do not
     fit.
 
-    One number is for the axes of space: those named so, else (without names) the last two.
+    One number is for the axes of space: by name, else (without names) the last two.
 
     >>> factors_of(2, ("t", "y", "x"), 3), factors_of(2, None, 3), factors_of({"z": 2}, ("z", "y", "x"), 3)
     ((1, 2, 2), (1, 2, 2), (2, 1, 1))
@@ -52,7 +52,7 @@ def factors_of(given: Factors, names: Sequence[str | None] | None, ndim: int) ->
     if isinstance(given, Mapping):
         missing = [name for name in given if known is None or name not in known]
         if missing:
-            raise ValueError(f"factors for {missing}, which are no dimensions of the array ({known})")
+            raise ValueError(f"factors for {missing}, which are not dimensions of the array ({known})")
         result = tuple(given.get(name, 1) if name is not None else 1 for name in known or ())
     elif isinstance(given, int):
         spatial_axes = {axis for axis, name in enumerate(known or ()) if name is not None and name.lower() in SPACE}
@@ -69,10 +69,10 @@ def factors_of(given: Factors, names: Sequence[str | None] | None, ndim: int) ->
 def plan(
     name: str, shape: Shape, factors: tuple[int, ...], *, count: int | None, min_size: int, names: Sequence[str] | None
 ) -> list[Level]:
-    """Return the levels, the array itself first; an axis that has shrunk to one element stays there.
+    """Plan the levels, the array itself first; an axis of one element stays so.
 
-    `count` levels are made besides the array; without it as many as it takes until no scaled axis is longer than
-    `min_size`. Raises `ValueError` when nothing can be made smaller as often as asked.
+    `count` is the number of new levels; by default levels are made until no scaled axis is longer than `min_size`.
+    Raises `ValueError` when no axis is long enough for so many levels.
 
     >>> [level.shape for level in plan("0", (5, 700), (1, 2), count=None, min_size=200, names=None)]
     [(5, 700), (5, 350), (5, 175)]
@@ -89,7 +89,7 @@ def plan(
         total = tuple(a * b for a, b in zip(last.total, here, strict=True))
         levels.append(Level(_name(name, len(levels), names), smaller, here, total))
     if wanted is not None and len(levels) <= wanted:
-        raise ValueError(f"{wanted} levels are asked for; after {len(levels) - 1} nothing is left to make smaller")
+        raise ValueError(f"{wanted} levels are requested; after {len(levels) - 1} no axis can shrink further")
     taken = [level.name for level in levels]
     if len(set(taken)) < len(taken):
         raise ValueError(f"levels need different names, got {taken}")
@@ -97,7 +97,7 @@ def plan(
 
 
 def _name(first: str, number: int, names: Sequence[str] | None) -> str:
-    """ "0" → "1", "s0" → "s1", "image" → "image_1"."""
+    """Name a level: "0" → "1", "s0" → "s1", "image" → "image_1"."""
     if names is not None:
         if number > len(names):
             raise ValueError(f"there are names for {len(names)} levels only: {list(names)}")
@@ -109,9 +109,7 @@ def _name(first: str, number: int, names: Sequence[str] | None) -> str:
 
 
 def level_metadata(base: Array, level: Level, method: Method) -> ArrayMetadata:
-    """Return the metadata of a level: those of the array with another shape; what its attributes say of places is
-    adapted.
-    """
+    """Make the metadata of a level: that of the array with another shape, and positions in attributes adapted."""
     changed = base._metadata.with_(shape=level.shape, chunk_grid=level_grid(base, level.total))
     return changed.with_attributes(_attributes(base, level, method))
 
@@ -141,7 +139,7 @@ def spatial_axes(
 def place_of(
     place: spatial.Spatial, factors: tuple[int, int], shape: tuple[int, int], method: Method
 ) -> spatial.Spatial:
-    """Return where a level lies. Picked elements stay where they are: with registration "node" nothing moves then."""
+    """Return the position of a level. With registration "node" picked elements keep their position."""
     moved = spatial.scaled(place, (float(factors[0]), float(factors[1])), shape)
     if method != "nearest" or place.registration != "node" or place.transform is None or moved.transform is None:
         return moved
@@ -153,7 +151,7 @@ def place_of(
 
 
 def shift_of(factor: int, method: Method) -> float:
-    """Return how far the first element of a level lies from that of the level before, in elements of the latter.
+    """Return the offset of a level's first element from that of the level before, in elements of the latter.
 
     >>> shift_of(2, "mean"), shift_of(3, "mode"), shift_of(2, "nearest")
     (0.5, 1.0, 0.0)

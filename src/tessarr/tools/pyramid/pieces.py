@@ -1,8 +1,8 @@
-"""A level in pieces of whole stored chunks, and the note of which pieces are done.
+"""Build a level in pieces of whole stored chunks, and record finished pieces in a note.
 
-The note is one JSON value beside the array; it names the work (shapes, factors, method, the state of the array's values …)
-and how many pieces of each level are done, counted from the first. It is written about once a second and when a run stops,
-so a killed run repeats at most what it did in its last second; a piece that is done twice gives the same values.
+The note is a JSON value beside the array; it identifies the work (shapes, factors, method, the state of the array's values
+…) and counts the finished pieces of each level, from the first on. It is written about once a second and when a run stops,
+so after a kill at most the pieces of the last second are repeated; a repeated piece gives the same values.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SECONDS = 1.0
 
 
 class Note:
-    """What is to be done and how far it is."""
+    """Record the work and its progress."""
 
     def __init__(self, store: Store, key: str, work: str, paths: Sequence[str]) -> None:
         self.store, self.key, self.work, self.paths = store, key, work, list(paths)
         self.done: dict[str, int] = {}
         self.putting = False
-        """Whether complete levels are being put where they belong."""
+        """Whether complete levels are being copied to their destination."""
         self._written = 0.0
 
     @classmethod
@@ -55,10 +55,10 @@ class Note:
         memory: int,
         jobs: int = 1,
     ) -> Note:
-        """Return the note of this work, in the store of `group`; `recall` reads what an earlier run left there.
+        """Make the note of this work, in the store of `group`; `recall` reads the one of an earlier run.
 
-        `memory` decides where pieces are cut. What is stored of `base` is part of the work: where that has changed since
-        (`state_of`), the work is another.
+        `memory` determines the size of pieces. The stored values of `base` are part of the work's identity: after a change
+        to them (`state_of`) the note describes other work.
         """
         folder, _, last = levels[0].name.rpartition("/")
         place = group._join(folder) if folder else group.path
@@ -79,11 +79,11 @@ class Note:
         return noted if isinstance(noted, dict) else {}
 
     def owned(self) -> set[str]:
-        """Return the paths of the levels that an earlier run, of this work or another, began and did not complete."""
+        """Return the paths of incomplete levels from an earlier run, of this work or another."""
         return set(map(str, self._read().get("paths", ())))
 
     def recall(self) -> bool:
-        """Return whether an earlier run began the same work; its progress is known then."""
+        """Return whether an earlier run began the same work, and load its progress."""
         noted = self._read()
         if noted.get("work") != self.work or noted.get("created") is not True:
             return False
@@ -92,27 +92,27 @@ class Note:
         return True
 
     def begin(self) -> None:
-        """Say that the levels of this work are being created."""
+        """Record that the levels of this work are being created."""
         self.done, self.putting = {}, False
         self._write(created=False)
 
     def advance(self, level: str) -> None:
-        """One more piece of `level` is done, and all before it."""
+        """Count one more piece of `level`; all pieces before it are finished."""
         self.done[level] = self.done.get(level, 0) + 1
         if time.monotonic() - self._written > _SECONDS:
             self.keep()
 
     def keep(self) -> None:
-        """Write it down."""
+        """Write the note."""
         self._write(created=True)
 
     def put(self) -> None:
-        """Say that every piece is done."""
+        """Record that every piece is finished."""
         self.putting = True
         self.keep()
 
     def forget(self) -> None:
-        """Remove the note: everything is done."""
+        """Remove the note: the work is finished."""
         self.store.delete(self.key)
 
     def _write(self, *, created: bool) -> None:
@@ -122,15 +122,15 @@ class Note:
 
 
 def state_of(array: Array, jobs: int = 1) -> str:
-    """Return a digest that changes when a stored value of `array` changes: of all keys and their versions.
+    """Return a digest that changes with every stored value of `array`: of all keys and their versions.
 
-    Where a store knows no versions the values themselves are read for it, which costs about as much as a level does.
+    In a store without versions the values themselves are read, which costs about as much as building a level.
     """
     store = array._store
     entries = store._archive.entries() if isinstance(store, ZipStore) else None
 
     def stamp(key: str) -> bytes:
-        if entries is not None:  # whose versions are of one process only
+        if entries is not None:  # such versions are valid in one process only
             known: str | None = f"{entries[key].header_offset}:{entries[key].CRC}:{entries[key].file_size}"
         else:
             known = store.version(key)
@@ -158,7 +158,7 @@ def build_level(
     jobs: int,
     done: Callable[[int], None],
 ) -> None:
-    """Fill `target` from `source`, `jobs` pieces at a time; pieces that the note counts are left out."""
+    """Fill `target` from `source`, `jobs` pieces at a time; pieces that the note counts are skipped."""
     chunks = source._metadata.chunk_grid.chunk_shape
     read = tuple(-(-size // factor) for size, factor in zip(chunks, level.factors, strict=True)) if chunks else None
     pieces = boxes(target, read, max(1, memory // prod(level.factors)))
@@ -170,7 +170,7 @@ def build_level(
         return box
 
     with Jobs(jobs) as pool:
-        for box in pool.map(make, pieces):  # pieces count in their order only
+        for box in pool.map(make, pieces):  # the note counts pieces in order
             note.advance(level.name)
             done(_nbytes(box, target))
 
@@ -181,7 +181,7 @@ def _nbytes(box: Box, target: Array) -> int:
 
 
 def piece(source: Array, box: Box, factors: tuple[int, ...], method: Method, missing: float | int | None) -> AnyArray:
-    """Return the values of one box of a level."""
+    """Compute the values of one box of a level."""
     region, before = [], []
     for part, factor, size in zip(box, factors, source.shape, strict=True):
         margin = halo(method, factor)

@@ -1,4 +1,4 @@
-"""One block of elements to one element: mean, max, mode, nearest, Gaussian. Pure functions on NumPy arrays.
+"""Reduce blocks of elements to one element: mean, max, mode, nearest, Gaussian. Pure functions on NumPy arrays.
 
 >>> import numpy as np
 >>> reduce(np.array([[1, 2, 9], [3, 4, 9]]), (2, 2), "mean")
@@ -6,10 +6,10 @@ array([[2, 9]])
 >>> reduce(np.array([5, 5, 7, 1, 2]), (3,), "mode")
 array([5, 1])
 
-Blocks at the far edges hold what is left of the array; only elements that exist count. Integer means are exact and
-rounded half to even; floats are added up as float64, and so are all numbers for "gaussian" (integers beyond 2**53 are then
-exact to a relative 1e-15). `missing` is a value (NaN, a fill value) that does not count; where
-a block holds nothing else the result is `missing`.
+Blocks at the far edges hold the remaining elements of the array; elements beyond the edge are ignored. Integer means are
+exact and rounded half to even; floats are summed as float64, and so are all numbers for "gaussian" (integers beyond 2**53
+are then exact to a relative 1e-15). `missing` is a value (NaN, a fill value) to ignore; the result of a block with only
+such values is `missing`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Missing: TypeAlias = "float | int | None"
 
 
 def kind_of(dtype: AnyDType) -> str:
-    """NumPy's kind; for the small number types of ml_dtypes that of the numbers they stand for."""
+    """Return NumPy's kind; for the small number types of ml_dtypes that of the numbers they represent."""
     if dtype.kind == "V" and dtype.names is None:
         name = dtype.name
         return "f" if "float" in name else "u" if name.startswith("uint") else "i" if name.startswith("int") else "V"
@@ -41,28 +41,30 @@ def kind_of(dtype: AnyDType) -> str:
 
 
 def check_method(method: str, dtype: AnyDType, *, labels: bool = False) -> None:
-    """Raises `ValueError` for an unknown method or one that would invent labels, `UnsupportedOperationError` for a data
-    type that the method has no meaning for."""
+    """Check a method. Raises `ValueError` for an unknown method or one that would invent labels,
+    `UnsupportedOperationError` for a data type that the method does not support."""
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; known: {', '.join(METHODS)}")
     if labels and method not in ("mode", "nearest"):
-        raise ValueError(f"{method} of labels gives labels that are not there; use mode or nearest")
+        raise ValueError(f"{method} of labels gives labels that do not exist; use mode or nearest")
     kinds = {"mean": "biufc", "gaussian": "biufc", "max": "biufmM", "mode": "biufmM"}.get(method)
     if kinds is not None and kind_of(dtype) not in kinds:
-        raise UnsupportedOperationError(f"{method} has no meaning for {dtype}", hint="Use method='nearest'")
+        raise UnsupportedOperationError(f"{method} does not support {dtype}", hint="Use method='nearest'")
 
 
 def check_missing(missing: _Missing, dtype: AnyDType) -> None:
-    """Raises `ValueError` for a missing value that the data type cannot hold; NaN is one of no element of integers."""
+    """Check a missing value. Raises `ValueError` for one that the data type cannot hold; NaN is allowed for
+    integers.
+    """
     if missing is None or missing != missing or kind_of(dtype) not in "iu" or dtype.kind == "V":
         return
     limits = np.iinfo(dtype)
     if int(missing) != missing or not limits.min <= missing <= limits.max:
-        raise ValueError(f"the missing value {missing} is none that {dtype} can hold")
+        raise ValueError(f"{dtype} cannot hold the missing value {missing}")
 
 
 def halo(method: str, factor: int) -> tuple[int, int]:
-    """Elements that are needed before and after the blocks of a piece, along an axis with this factor."""
+    """Return how many elements are needed before and after the blocks of a piece, along an axis with this factor."""
     if method != "gaussian" or factor == 1:
         return 0, 0
     taps = _taps(factor)
@@ -73,9 +75,9 @@ def reduce(
     values: _Values, factors: tuple[int, ...], method: Method, *, missing: _Missing = None,
     before: tuple[int, ...] | None = None, length: tuple[int, ...] | None = None,
 ) -> _Values:  # fmt: skip
-    """`values` with every block of `factors` elements made one; dtype kept.
+    """Reduce every block of `factors` elements to one; the dtype stays.
 
-    For "gaussian" `values` may begin with `before` elements per axis that are there for their weight only, and gives
+    For "gaussian" `values` may begin with `before` elements per axis that only contribute their weight, and the result has
     `length` elements per axis; other methods need neither. Memory: a few times that of `values`.
     """
     before = before or (0,) * values.ndim
@@ -101,7 +103,7 @@ def reduce(
 def _parts(
     shape: tuple[int, ...], factors: tuple[int, ...]
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]]:
-    """Yield the parts of an array whose blocks are all complete or all cut off alike: source, target, shape of a block."""
+    """Yield the parts of an array whose blocks are all complete or all cut alike: source, target, shape of a block."""
     axes = []
     for size, factor in zip(shape, factors, strict=True):
         whole, rest = divmod(size, factor)
@@ -112,7 +114,7 @@ def _parts(
 
 
 def _split(values: _Values, block: tuple[int, ...]) -> _Values:
-    """Return a view with two axes for each: which block, and where in it."""
+    """Return a view with two axes for each: the block, and the position in it."""
     shape: list[int] = []
     for size, factor in zip(values.shape, block, strict=True):
         shape += [size // factor, factor]
@@ -124,7 +126,7 @@ def _inner(ndim: int) -> tuple[int, ...]:
 
 
 def is_missing(values: _Values, missing: _Missing) -> npt.NDArray[np.bool_] | None:
-    """Return where `values` equal `missing`, NaN included; ``None`` when nothing can."""
+    """Compare `values` with `missing`, NaN included; ``None`` when none can be equal."""
     if missing is None:
         return None
     if missing != missing:
@@ -150,10 +152,10 @@ def _mean(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
         mean = _half_to_even(_split(values.astype(np.int64), block).sum(axis=inner), divisor)
     else:
         wide = np.complex128 if dtype.kind == "c" else np.float64
-        with np.errstate(over="ignore", invalid="ignore"):  # infinities are results like any other
+        with np.errstate(over="ignore", invalid="ignore"):  # infinities are valid results
             parts = _split(values.astype(wide, copy=False), block)
             mean = parts.sum(axis=inner) / divisor
-            if np.isinf(mean).any():  # the sum may have been too large where the mean is not
+            if np.isinf(mean).any():  # the sum may have overflowed where the mean does not
                 shares = parts / (divisor if np.ndim(divisor) == 0 else np.expand_dims(divisor, inner))
                 mean = np.where(np.isinf(mean), shares.sum(axis=inner), mean)
     result = _cast(mean, dtype)
@@ -173,7 +175,7 @@ def _round_up(whole: Any, rest: Any, divisor: Any) -> Any:
 
 
 def _mean_of_long(values: _Values, block: tuple[int, ...], divisor: object) -> Any:
-    """Of 64-bit integers, whose sum may not fit: quotients and remainders are added up apart."""
+    """Compute the mean of 64-bit integers, whose sum may overflow, from quotients and remainders."""
     inner = _inner(values.ndim)
     per = np.asarray(divisor).astype(values.dtype)
     parts = _split(values, block)
@@ -194,7 +196,7 @@ def _cast(values: _Values, dtype: AnyDType) -> _Values:
 
 
 def _nearest_integer(values: _Values, dtype: AnyDType) -> _Values:
-    """Whole floats as integers; beyond the last (a rounding error away, of 64 bits) the last is meant."""
+    """Convert whole floats to integers; a rounding error beyond the largest 64-bit integer gives that integer."""
     limits = np.iinfo(dtype)
     high, low = values >= float(limits.max), values <= float(limits.min)
     result = np.where(high | low, 0, values).astype(dtype)
@@ -210,7 +212,7 @@ def _max(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values:
     absent = is_missing(values, missing)
     if absent is None:
         return np.asarray(_split(values, block).max(axis=inner))
-    # Absent elements take the value of the least present one of all, which changes no maximum.
+    # Absent elements get the least present value, which changes no maximum.
     if absent.all():
         return np.full([size // factor for size, factor in zip(values.shape, block, strict=True)], missing, dtype)
     filled = np.where(absent, np.fmin.reduce(values[~absent]), values)
@@ -238,7 +240,7 @@ def _mode(values: _Values, block: tuple[int, ...], missing: _Missing) -> _Values
         value, one_before = ordered[..., at], ordered[..., at - 1]
         same = value == one_before
         if ordered.dtype.kind in "fmM":
-            same |= (value != value) & (one_before != one_before)  # NaN and NaT are values of their own
+            same |= (value != value) & (one_before != one_before)  # NaN and NaT equal themselves here
         run = np.where(same, run, 0) + counts[..., at]
         longer = run > longest
         best = np.where(longer, value, best)
@@ -255,7 +257,7 @@ _REDUCE: dict[str, Callable[[_Values, tuple[int, ...], _Missing], _Values]] = {
 
 
 def _taps(factor: int) -> list[tuple[int, float]]:
-    """Offsets from the first element of a block, and their weights: σ is a third of the factor, cut off at 4 σ."""
+    """List offsets from the first element of a block, and their weights: σ is a third of the factor, cut off at 4 σ."""
     centre, sigma = (factor - 1) / 2, factor / 3
     reach = range(ceil(centre - 4 * sigma), int(centre + 4 * sigma) + 1)
     weights = [float(np.exp(-((offset - centre) ** 2) / (2 * sigma**2))) for offset in reach]
@@ -265,13 +267,13 @@ def _taps(factor: int) -> list[tuple[int, float]]:
 def _gaussian(
     values: _Values, factors: tuple[int, ...], missing: _Missing, before: tuple[int, ...], length: tuple[int, ...]
 ) -> _Values:
-    """Weighted means around the centre of each block, axis by axis; weights of elements that do not exist are left out."""
+    """Compute weighted means around the centre of each block, axis by axis; elements beyond the edge have no weight."""
     dtype = values.dtype
     absent = is_missing(values, missing)
     weight = np.ones((), np.float64) if absent is None else (~absent).astype(np.float64)
     wide = np.complex128 if dtype.kind == "c" else np.float64
     total = values.astype(wide) if absent is None else np.where(absent, 0, values.astype(wide))
-    # Halves and more of the largest floats, scaled exactly, so that no sum of weighted ones is too large.
+    # Scale floats near the largest one down by a power of two, so that no weighted sum overflows.
     scale = 2.0**-8 if total.size and kind_of(dtype) in "fc" and np.abs(total).max() > 1e300 else 1.0
     total = total * scale if scale != 1.0 else total
     if absent is None:
@@ -294,7 +296,7 @@ def _gaussian(
 
 
 def _unscaled(mean: _Values, scale: float) -> _Values:
-    """Means at their real size; one a rounding error beyond the largest number is that number."""
+    """Undo the scaling of means; a rounding error beyond the largest number gives that number."""
     limit = np.finfo(np.float64).max
     with np.errstate(over="ignore", invalid="ignore"):
         real = mean / scale
@@ -314,7 +316,7 @@ def _smooth(values: _Values, axis: int, factor: int, before: int, length: int, s
     shape[axis] = length
     out = np.zeros(shape, values.dtype)
     for offset, weight in _taps(factor):
-        first = before + offset  # the element that output 0 takes at this tap
+        first = before + offset  # the element that output 0 uses at this tap
         skip = max(0, (factor - 1 - first) // factor)
         stop = min(length, (size - first + factor - 1) // factor)
         if stop <= skip:

@@ -1,8 +1,8 @@
-"""Levels of an array in an archive that cannot delete: built beside it, and put into it when they are complete.
+"""Stage the levels of an array beside an archive that cannot delete, and copy them into it when they are complete.
 
-Until then nothing is set in the archive, so a run that fails or is killed leaves it as it was. The levels and the note of
-what is done stand in a directory, ``.ARCHIVE.ARRAY.pyramid.partial`` beside the archive, where the next run goes on. An
-archive that is no file (in memory, remote) gets a temporary directory, which a stopped run does not leave behind.
+Until then the archive is not written, so a run that fails or is killed leaves it unchanged. The levels and the note are in
+a directory, ``.ARCHIVE.ARRAY.pyramid.partial`` beside the archive, where the next run resumes. An archive that is not a
+file (in memory, remote) gets a temporary directory, which is removed when the run stops.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def staging_group(group: Group, base: Array) -> Iterator[Group]:
 
 
 def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
-    """Copy complete levels from where they were built into the archive; nodes that they replace are gone then."""
+    """Copy complete levels from their staging group into the archive, replacing existing nodes."""
     if built is group:
         return
     group._will_change()
@@ -74,6 +74,6 @@ def put_into(group: Group, built: Group, levels: Sequence[Level]) -> None:
 
 
 def publish(group: Group, built: Group) -> None:
-    """Make what was put into an archive last: the directory beside it can go then."""
+    """Make the copied levels in an archive durable, before the staging directory is removed."""
     if built is not group and isinstance(group._store, ZipStore):
         group._store.flush()

@@ -1,7 +1,7 @@
-"""What can be converted: one file per foreign format, all giving the same plain description of a tree.
+"""Read foreign formats for conversion: one file per format, all giving the same plain description of a tree.
 
 A source is opened, its `nodes` are listed without reading values, and each array is then read in boxes, so that no array
-need fit into memory. Nothing is decoded by conventions: packed data stays packed, and its attributes say how.
+need fit into memory. Conventions are not applied: packed data stays packed, and its attributes describe the packing.
 
 | format | module | package (extra ``[convert]``) |
 |---|---|---|
@@ -32,7 +32,7 @@ Box: TypeAlias = tuple[slice, ...]
 """A slice with start and stop per axis."""
 
 KINDS = ("npy", "npz", "hdf5", "netcdf", "tiff", "zarr")
-"""What ``--from`` may say."""
+"""Values of ``--from``."""
 
 
 class Unset:
@@ -43,40 +43,40 @@ class Unset:
 
 
 UNSET: Any = Unset()
-"""`SourceArray.fill_value`: the source says nothing of a fill value."""
+"""`SourceArray.fill_value` of a source without a fill value."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SourceArray:
-    """One array of a source."""
+    """Describe one array of a source."""
 
     path: str
-    """Below the root of the source; "" when the source is one array."""
+    """Path below the root of the source; "" when the source is one array."""
     shape: Shape
     dtype: Any
-    """What `tessarr.create_array` takes as dtype: a NumPy dtype, `str`, `bytes`, or a tessarr `DataType`."""
+    """A dtype for `tessarr.create_array`: a NumPy dtype, `str`, `bytes`, or a tessarr `DataType`."""
     read: Callable[[Box], AnyArray]
-    """The values of a box."""
+    """Returns the values of a box."""
     chunks: Shape | None = None
-    """Shape of what the source reads as one; ``None`` when any part can be read alone."""
+    """Shape of the parts that the source reads as one; ``None`` when any part can be read alone."""
     fill_value: Any = UNSET
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """JSON values only."""
+    """Attributes with JSON values only."""
     dimension_names: tuple[str | None, ...] | None = None
     cf_fill: Any = None
     """The CF attribute ``_FillValue``, whose spelling depends on the Zarr format; a NumPy scalar."""
     keep: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `new_array_metadata` that a Zarr source brings with it, such as codecs."""
+    """Arguments of `new_array_metadata` from a Zarr source, such as codecs."""
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element, estimated where they vary."""
+        """Bytes per element, estimated for elements of varying size."""
         dtype = getattr(self.dtype, "dtype", self.dtype)
         return 32 if dtype in (str, bytes) else max(1, np.dtype(dtype).itemsize)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, estimated where they vary."""
+        """Bytes of all elements, estimated for elements of varying size."""
         size = self.itemsize
         for length in self.shape:
             size *= length
@@ -85,33 +85,33 @@ class SourceArray:
 
 @dataclass(slots=True, kw_only=True)
 class SourceGroup:
-    """One group of a source."""
+    """Describe one group of a source."""
 
     path: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Source(Protocol):
-    """An opened source."""
+    """Describe an opened source."""
 
     kind: str
     parallel: bool
-    """Whether several boxes may be read at once."""
+    """Whether boxes may be read concurrently."""
     nodes: list[SourceArray | SourceGroup]
-    """Parents before children; the first is the root."""
+    """All nodes, parents before children; the first is the root."""
     notices: list[str]
-    """What does not come along, or comes along changed."""
+    """Messages about parts that are left out or changed."""
     unsupported: list[tuple[str, str]]
-    """Path and reason of every array that has no form in Zarr."""
+    """Path and reason of every array that Zarr cannot hold."""
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
 
 
 def source_kind(place: str) -> str:
-    """Return the format of what is at a place, by its first bytes, then by its name.
+    """Detect the format of the data at a place, by its first bytes, then by its name.
 
-    Raises `StoreError` when there is nothing, or nothing known.
+    Raises `StoreError` when there is nothing, or an unknown format.
     """
     if is_url(place) or os.path.isdir(place):
         return "zarr"
@@ -131,7 +131,7 @@ def source_kind(place: str) -> str:
     if start[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
         return "tiff"
     raise StoreError(
-        "the format of the file is not known",
+        "the format of the file is unknown",
         store=place,
         expected="NumPy (.npy, .npz), HDF5, NetCDF, TIFF or Zarr",
         got=repr(start),
@@ -139,9 +139,9 @@ def source_kind(place: str) -> str:
 
 
 def open_source(place: Any, kind: str | None = None, storage_options: Mapping[str, object] | None = None) -> Source:
-    """Open what is to be converted: a path or URL, or anything that `tessarr.open` takes.
+    """Open the data to be converted: a path or URL, or anything that `tessarr.open` accepts.
 
-    Raises `StoreError`, `MissingDependencyError` (when a format's package is not installed), and what opening raises.
+    Raises `StoreError`, `MissingDependencyError` (when a format's package is not installed), and errors of opening.
     """
     if isinstance(place, os.PathLike):
         place = os.fspath(place)
@@ -173,9 +173,7 @@ def _reading(read: Callable[[Box], AnyArray], kind: str, place: str) -> Callable
 
 
 def _typed(error: Exception, kind: str, place: str) -> Exception:
-    """Return what another package raised, as an error that names the file; our own errors and those of memory as they
-    are.
-    """
+    """Convert an error of another package to one that names the file; errors of tessarr and of memory stay."""
     if isinstance(error, TessarrError | MemoryError):
         return error
     hint = None if isinstance(error, PermissionError | FileNotFoundError) else "It may be truncated or damaged"
@@ -183,15 +181,13 @@ def _typed(error: Exception, kind: str, place: str) -> Exception:
 
 
 def ragged(dtype: Any) -> DataType | None:
-    """Return the type of rows of numbers of different lengths, which Zarr v2 can hold; ``None`` for rows of anything
-    else.
-    """
+    """Return the type of rows of numbers of different lengths, which Zarr v2 can hold; ``None`` for other rows."""
     row = np.dtype(dtype)
     return from_numpy(object, object_codec=f"vlen-array:{row.newbyteorder('=').str}") if row.kind in "biufc" else None
 
 
 def rows(values: AnyArray, dtype: Any) -> AnyArray:
-    """Return an array of such rows, of one dtype."""
+    """Make an array of such rows, of one dtype."""
     made = np.empty(values.shape, object)
     for at in np.ndindex(*values.shape):
         made[at] = np.asarray(values[at], np.dtype(dtype).newbyteorder("="))
@@ -199,7 +195,7 @@ def rows(values: AnyArray, dtype: Any) -> AnyArray:
 
 
 def missing(package: str, what: str) -> MissingDependencyError:
-    """Return the error that says which extra reads a format."""
+    """Make the error that names the extra for a format."""
     return MissingDependencyError(
         f"reading {what} needs the package {package}, which is not installed", hint="pip install 'tessarr[convert]'"
     )

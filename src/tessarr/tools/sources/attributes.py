@@ -1,4 +1,4 @@
-"""From the attributes of other formats to JSON values."""
+"""Convert the attributes of other formats to JSON values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tessarr.types import JSON
 
 
 class NotJSONError(TypeError):
-    """An attribute has no form in JSON."""
+    """An attribute has no JSON form."""
 
 
 def to_json(value: Any) -> tuple[JSON, bool]:
-    """Return an attribute's value as JSON, and whether it holds NaN or infinity, which JSON spells as strings.
+    """Convert an attribute's value to JSON; return also whether it holds NaN or infinity, which are spelled as strings.
 
     Arrays become lists, bytes text, complex numbers pairs, records lists. Raises `NotJSONError` for references and other
-    things that are no values.
+    objects that are not values.
 
     >>> import numpy as np
     >>> to_json(np.array([1, 2], "i2")), to_json(b"degK"), to_json(np.float32("nan"))
@@ -29,7 +29,7 @@ def to_json(value: Any) -> tuple[JSON, bool]:
     if isinstance(value, np.ndarray) and value.dtype.kind in "mM":
         return value.astype(str).tolist(), False
     if isinstance(value, np.ndarray):
-        # One value in a list of one is how several formats store a plain value; its shape is kept all the same.
+        # Several formats store a plain value as a list of one; the list is kept nevertheless.
         return _sequence(list(value)) if value.ndim else to_json(value[()])
     if isinstance(value, np.datetime64 | np.timedelta64):
         return str(value), False
@@ -50,7 +50,7 @@ def to_json(value: Any) -> tuple[JSON, bool]:
     if isinstance(value, dict):
         items = {str(name): to_json(item) for name, item in value.items()}
         return {name: item for name, (item, _) in items.items()}, any(special for _, special in items.values())
-    raise NotJSONError(f"a {type(value).__name__} is no JSON value")
+    raise NotJSONError(f"a {type(value).__name__} is not a JSON value")
 
 
 def _sequence(values: Any) -> tuple[JSON, bool]:
@@ -66,7 +66,9 @@ def _text(value: bytes) -> str:
 
 
 def collect(values: Any, place: str, notices: list[str]) -> dict[str, JSON]:
-    """Attributes, ``(name, value)`` pairs, as JSON; what cannot come along, or is spelled otherwise, goes to `notices`."""
+    """Convert attributes, ``(name, value)`` pairs, to JSON; report those left out or spelled differently in
+    `notices`.
+    """
     attributes: dict[str, JSON] = {}
     for name, value in values:
         try:
@@ -82,10 +84,10 @@ def collect(values: Any, place: str, notices: list[str]) -> dict[str, JSON]:
 
 
 def cf_fill_attribute(fill: object, zarr_format: int) -> JSON | None:
-    """Return the CF attribute ``_FillValue`` as it is stored beside an array; ``None``: it is left to the fill value.
+    """Return the stored form of the CF attribute ``_FillValue``; ``None``: the fill value takes its role.
 
     v3: floats are the base64 of their eight little-endian bytes, as xarray reads and writes them; v1 and v2: a number, and
-    nothing where JSON has none (there the array's own fill value is read as ``_FillValue``).
+    nothing for NaN and infinity (there the array's fill value is read as ``_FillValue``).
 
     Source: zarr-extensions pull request 24; xarray's Zarr backend.
 

@@ -1,4 +1,4 @@
-"""How long a NetCDF-3 file must be: its library reads what is cut off as zeros, without a word.
+"""Compute how long a NetCDF-3 file must be: its library silently reads a truncated part as zeros.
 
 Source: the NetCDF classic format specification (``CDF\\1``, ``CDF\\2`` with 64-bit offsets, ``CDF\\5`` with 64-bit data).
 
@@ -25,7 +25,7 @@ class _Header:
         self._offset = 4 if version == 1 else 8
 
     def number(self, size: int = 0) -> int:
-        """Return a big-endian number, by default of the width of counts."""
+        """Read a big-endian number, by default of the width of counts."""
         data = self._file.read(size or self._count)
         if len(data) != (size or self._count):
             raise EOFError("the header ends early")
@@ -53,9 +53,9 @@ class _Header:
 
 
 def needed_size(file: IO[bytes]) -> int | None:
-    """Return the bytes up to the end of the last value that the header of an open file promises.
+    """Return the offset of the end of the last value, according to the header of an open file.
 
-    ``None`` when it is no NetCDF-3 file, or its number of records is not stated. Raises `EOFError` when the header is cut.
+    ``None`` for other files, or when the number of records is not stated. Raises `EOFError` when the header is truncated.
     """
     magic = file.read(4)
     if magic[:3] != b"CDF" or magic[3:] not in (b"\x01", b"\x02", b"\x05"):
@@ -74,7 +74,7 @@ def needed_size(file: IO[bytes]) -> int | None:
         shape = [lengths[header.number()] for _ in range(header.number())]
         header.attributes()
         item = _SIZES[header.number(4)]
-        header.number()  # the size of the variable, which may be too large for its field
+        header.number()  # the size of the variable, which may overflow its field
         begin = header.offset()
         grows = bool(shape) and shape[0] == 0
         (recorded if grows else fixed).append((begin, item * prod(shape[1:] if grows else shape)))
@@ -84,7 +84,9 @@ def needed_size(file: IO[bytes]) -> int | None:
 
 
 def _end(fixed: list[tuple[int, int]], recorded: list[tuple[int, int]], records: int) -> int:
-    """Records lie one after another, each with a part of every variable, padded to four bytes unless there is only one."""
+    """Compute the end of the last record: records hold a part of every variable, padded to four bytes unless there is
+    one variable.
+    """
     padded = [size if len(recorded) == 1 else -(-size // 4) * 4 for _, size in recorded]
     ends = [begin + size for begin, size in fixed]
     ends += [begin + (records - 1) * sum(padded) + size for begin, size in recorded if records]

@@ -1,8 +1,8 @@
-"""HDF5 by h5py: groups, datasets, attributes, dimension scales.
+"""Read HDF5 with h5py: groups, datasets, attributes, dimension scales.
 
 Text of variable length becomes strings, compounds become structs, enumerations their integers (with CF's ``flag_values``
-and ``flag_meanings``), booleans booleans. A compound with fields of variable length has no form in Zarr and becomes a group
-with one array per field. A dataset that several links lead to is converted at each of them.
+and ``flag_meanings``), booleans booleans. A compound with fields of variable length cannot be a Zarr array; it becomes a
+group with one array per field. A dataset that several links lead to is converted at each of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tessarr.tools.sources import UNSET, Box, SourceArray, SourceGroup, missing,
 from tessarr.tools.sources.attributes import collect
 from tessarr.types import JSON, AnyArray, AnyDType
 
-# What HDF5's dimension scales and netCDF-4 keep for themselves; the names of the dimensions say it in Zarr.
+# Internal attributes of HDF5's dimension scales and of netCDF-4; in Zarr the dimension names replace them.
 _INTERNAL = frozenset(
     {"CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS"}
     | {"_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}
@@ -25,10 +25,10 @@ _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 class HDF5Source:
-    """An opened HDF5 file."""
+    """Read an opened HDF5 file."""
 
     kind = "hdf5"
-    parallel = False  # h5py lets one thread in at a time
+    parallel = False  # h5py holds a global lock
 
     def __init__(self, place: str) -> None:
         try:
@@ -53,7 +53,7 @@ class HDF5Source:
             try:
                 member = group[name]
             except (KeyError, OSError) as error:
-                self.notices.append(f"/{below}: a link that leads nowhere; left out ({error})")
+                self.notices.append(f"/{below}: a broken link; left out ({error})")
                 continue
             if isinstance(member, self._h5py.Group):
                 self._group(member, below, (*above, identity))
@@ -79,7 +79,7 @@ class HDF5Source:
             self.unsupported.append((path, "it is an empty dataset without a shape"))
             return
         if bytes(np.asarray(dataset.attrs.get("NAME", b"")).tobytes()).startswith(_NO_VARIABLE):
-            return  # netCDF-4's way to write a dimension down
+            return  # netCDF-4's form of a dimension without a variable
         text = self._h5py.check_string_dtype(dataset.dtype)
         names = self._h5py.check_enum_dtype(dataset.dtype)
         attributes = self._attributes(dataset, path)
@@ -107,7 +107,7 @@ class HDF5Source:
             self._add(dataset, path, plain, _reader(dataset, plain), attributes)
 
     def _columns(self, dataset: Any, path: str, attributes: dict[str, JSON]) -> None:
-        """Return a table with text in it, field by field."""
+        """Convert a table with text in it, field by field."""
         self.notices.append(f"/{path}: a table with fields of varying length becomes a group with one array per field")
         self.nodes.append(SourceGroup(path=path, attributes=attributes))
         for field in dataset.dtype.names:
@@ -137,7 +137,7 @@ class HDF5Source:
             cf_fill = np.asarray(cf_fill).reshape(-1)[0]
             fill = cf_fill
         elif not field and isinstance(dtype, np.dtype) and dataset.id.get_create_plist().fill_value_defined() == 2:
-            fill = dataset.fillvalue  # 2: given by a user; the default of HDF5 says nothing
+            fill = dataset.fillvalue  # 2: set by a user; HDF5's default is meaningless
         self.nodes.append(
             SourceArray(
                 path=path,
@@ -153,7 +153,7 @@ class HDF5Source:
         )
 
     def _dimensions(self, dataset: Any) -> tuple[str | None, ...] | None:
-        """Names of the axes: of the dimension scale attached to each, or its label."""
+        """Return the names of the axes: that of the dimension scale attached to each, or its label."""
         names: list[str | None] = []
         for axis, dimension in enumerate(dataset.dims):
             scales = [scale for scale in dimension.values() if scale]

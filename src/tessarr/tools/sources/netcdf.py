@@ -1,6 +1,6 @@
-"""NetCDF-4 and NetCDF-3 by the netCDF4 package: groups, variables, dimensions and attributes.
+"""Read NetCDF-4 and NetCDF-3 with the netCDF4 package: groups, variables, dimensions and attributes.
 
-Values come as they are stored: packed integers with ``scale_factor`` stay packed, characters stay characters. Enumerations
+Values are read as stored: packed integers with ``scale_factor`` stay packed, characters stay characters. Enumerations
 become their integers, with CF's ``flag_values`` and ``flag_meanings``. Variable-length text becomes strings.
 """
 
@@ -20,7 +20,7 @@ from tessarr.types import AnyArray
 
 
 class NetCDFSource:
-    """An opened NetCDF file."""
+    """Read an opened NetCDF file."""
 
     kind = "netcdf"
     parallel = False  # the library is not safe to use from several threads
@@ -83,7 +83,7 @@ class NetCDFSource:
 
 
 def _check_length(place: str) -> None:
-    """Raises `StoreError` for a NetCDF-3 file that is shorter than its header says."""
+    """Raise `StoreError` for a NetCDF-3 file that is shorter than its header says."""
     if not os.path.isfile(place):
         return
     with open(place, "rb") as file:
@@ -92,7 +92,7 @@ def _check_length(place: str) -> None:
         except EOFError as error:
             raise StoreError("a NetCDF file is truncated", store=place, got=str(error)) from error
         except (ValueError, KeyError, IndexError):
-            return  # the library says better what is wrong
+            return  # the library's error is more precise
     size = os.path.getsize(place)
     if needed is not None and size < needed:
         raise StoreError("a NetCDF file is truncated", store=place, expected=f"{needed} bytes", got=f"{size} bytes")
@@ -106,7 +106,7 @@ def _used(group: Any, dimension: Any) -> bool:
 
 
 def _dtype(variable: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the dtype to store (``None``: no form in Zarr), and attributes that explain it."""
+    """Return the dtype to store (``None``: Zarr has no such type), and attributes that explain it."""
     datatype = variable.datatype
     names = getattr(datatype, "enum_dict", None)
     if names is not None:

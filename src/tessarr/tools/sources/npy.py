@@ -1,4 +1,4 @@
-"""NumPy's ``.npy`` and ``.npz``, mapped rather than read. Members of an ``.npz`` are unpacked to temporary files.
+"""Read NumPy's ``.npy`` and ``.npz`` by memory mapping. Members of an ``.npz`` are unpacked to temporary files.
 
 Arrays of Python objects are pickles, which can run code when they are read; they are refused.
 """
@@ -19,7 +19,7 @@ from tessarr.types import AnyArray, AnyDType
 
 
 class NpySource:
-    """One array, or the arrays of an archive."""
+    """Read one array, or the arrays of an archive."""
 
     kind = "npy"
     parallel = True
@@ -76,7 +76,7 @@ def _dtype(file: IO[bytes], place: str) -> AnyDType:
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         dtype: AnyDType = reader(file)[2]
     except ValueError as error:
-        raise StoreError(f"not an array of NumPy: {error}", store=place) from error
+        raise StoreError(f"not a NumPy array: {error}", store=place) from error
     return dtype
 
 

@@ -1,4 +1,5 @@
-"""TIFF and its kin (BigTIFF, OME-TIFF, ImageJ, GeoTIFF) by tifffile: one array per series and pyramid level.
+"""Read TIFF and related formats (BigTIFF, OME-TIFF, ImageJ, GeoTIFF) with tifffile: one array per series and pyramid
+level.
 
 A file with one series is one array; several, or a pyramid, become a group with arrays ``0``, ``1``, … (levels ``0/1`` …).
 Strips and tiles are decoded one by one, so that a page need not fit into memory.
@@ -18,7 +19,7 @@ from tessarr.tools.sources.attributes import collect
 from tessarr.types import AnyArray
 
 _AXES = {"X": "x", "Y": "y", "Z": "z", "C": "c", "T": "t", "S": "sample", "I": "page", "Q": None}
-# How the file is laid out, or what the array's own metadata says.
+# Tags that describe the layout of the file, or repeat the array's metadata.
 _LAYOUT = frozenset({
     "StripOffsets", "StripByteCounts", "TileOffsets", "TileByteCounts", "ImageWidth", "ImageLength", "TileWidth",
     "TileLength", "RowsPerStrip", "BitsPerSample", "SamplesPerPixel", "SampleFormat", "PlanarConfiguration",
@@ -29,7 +30,7 @@ _LAYOUT = frozenset({
 
 
 class TIFFSource:
-    """An opened TIFF file."""
+    """Read an opened TIFF file."""
 
     kind = "tiff"
     parallel = False  # pages share one file handle
@@ -103,10 +104,10 @@ def _dimensions(axes: str) -> tuple[str | None, ...] | None:
 
 
 def _reader(series: Any) -> Callable[[Box], AnyArray]:
-    """Reads a box of a series: the pages it touches, and of each page the strips or tiles it touches."""
+    """Make a function that reads a box of a series: the pages that it overlaps, and their strips or tiles."""
     page_shape = tuple(series.keyframe.shape)
     leading = series.shape[: len(series.shape) - len(page_shape)]
-    if prod(leading) != len(series.pages):  # one page holds the rest in one run of bytes
+    if prod(leading) != len(series.pages):  # one page holds all others as contiguous bytes
         return lambda box: np.asarray(series.asarray())[box]
 
     def read(box: Box) -> AnyArray:
@@ -161,7 +162,7 @@ def _read_page(page: Any, box: Box, out: AnyArray) -> None:
 
 
 def _segment(keyframe: Any, index: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return where a strip or tile begins in the page of five dimensions, and its shape there."""
+    """Return the position of a strip or tile in the page of five dimensions, and its shape there."""
     separate, depth, length, width, samples = keyframe.shaped
     if keyframe.is_tiled:
         sizes = (keyframe.tiledepth, keyframe.tilelength, keyframe.tilewidth)

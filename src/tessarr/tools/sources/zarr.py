@@ -1,4 +1,4 @@
-"""Zarr of any version, with everything it says of its arrays: codecs, chunks, shards, fill values, names."""
+"""Read Zarr of any version, with all properties of its arrays: codecs, chunks, shards, fill values, names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tessarr.tools.transfer import values_in
 
 
 class ZarrSource:
-    """An array or a whole hierarchy."""
+    """Read an array or a whole hierarchy."""
 
     kind = "zarr"
     parallel = True
@@ -64,7 +64,7 @@ def _node(path: str, node: Array | Group) -> SourceArray | SourceGroup:
 
 
 def open_source(place: Any, storage_options: Mapping[str, object] | None = None) -> ZarrSource:
-    """Open Zarr data at a place, or use a node that is open."""
+    """Open Zarr data at a place, or use an opened node."""
     if isinstance(place, Array | Group):
         return ZarrSource(place)
     return ZarrSource(open_node(place, mode="r", storage_options=storage_options))
