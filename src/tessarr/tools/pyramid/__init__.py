@@ -84,9 +84,7 @@ def build_pyramid(
     where = _opened(group)
     base = where.get(array)
     if not isinstance(base, Array):
-        raise ArrayNotFoundError(
-            "there is no array to build levels from", store=where._store.url, path=f"/{where._join(array)}"
-        )
+        raise ArrayNotFoundError("no array to build levels from", store=where._store.url, path=f"/{where._join(array)}")
     chosen: Method = method or ("mode" if labels else "mean")
     check_method(chosen, base.dtype, labels=labels)
     check_missing(missing, base.dtype)
