@@ -13,6 +13,8 @@ VENV ?= .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
+SITE := $(VENV)/.site
+PACKAGING := build/packaging
 RUST := $(shell find rust -name target -prune -o -type f \( -name '*.rs' -o -name '*.toml' -o -name 'Cargo.lock' \) -print 2>/dev/null)
 JOBS ?= 2
 FAMILIES ?= V1 V2 V3 FS
@@ -29,8 +31,9 @@ FREE_TESTS ?= tests/native tests/core tests/codecs tests/indexing tests/properti
 STRESS_SECONDS ?= 2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: help setup demo test test-busy servers check format conformance fixtures bench ecosystem freethreaded fuzz wheel docs changelog api-snapshot clean
+.PHONY: help setup demo test test-busy servers check format conformance fixtures bench ecosystem freethreaded fuzz wheel docs docs-serve changelog api-snapshot clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -49,6 +52,11 @@ $(STAMP): pyproject.toml setup.py $(RUST) | $(PY)
 # What the tour shows, and nothing else; `make setup` adds the rest to the same environment.
 $(DEMO): pyproject.toml setup.py $(RUST) | $(PY)
 	$(PY) -m pip install --quiet -e '.[cli,convert]'
+	@touch $@
+
+# What builds the documentation site.
+$(SITE): pyproject.toml | $(STAMP)
+	$(PY) -m pip install --quiet -e '.[docs]'
 	@touch $@
 
 demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO)) ## a tour: convert, read, write, check
@@ -99,13 +107,20 @@ freethreaded: ## the tests of engines, core and codecs without a GIL, on python3
 	# A module that needs the GIL switches it on with a warning, which is an error here.
 	STRESS_SECONDS=$(STRESS_SECONDS) $(FREE)/bin/python -m pytest -q -n $(JOBS) -W "ignore:As the c extension:RuntimeWarning" $(FREE_TESTS) </dev/null
 
-wheel: | $(PY) ## dist/*.whl with the native engine, which must build
-	$(PY) -m pip install --quiet build
-	TESSARR_NATIVE=require $(PY) -m build --outdir dist
+wheel: | $(PY) ## dist/*.whl (manylinux where zig links it) and dist/*.tar.gz, each tried in an empty environment
+	test -x $(PACKAGING)/bin/python || $(PY) -m venv $(PACKAGING)
+	$(PACKAGING)/bin/python -m pip install --quiet $$($(PY) scripts/distributions.py needs)
+	rm -rf dist
+	$(PACKAGING)/bin/python scripts/distributions.py build dist
+	$(PACKAGING)/bin/python scripts/distributions.py check dist/*
 
-docs: $(STAMP) ## every example of the documentation, run, and the reference of public names in docs/api
+docs: $(STAMP) $(SITE) ## every example of the documentation, run, and the site in build/site, whose links all lead somewhere
 	$(PY) -m pytest -q tests/docs </dev/null
-	$(PY) scripts/api_reference.py
+	$(PY) -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+docs-serve: $(STAMP) $(SITE) ## the site on http://127.0.0.1:8000, built again when a page changes (ADDRESS=127.0.0.1:8001)
+	$(PY) -m mkdocs serve --strict --dev-addr $(or $(ADDRESS),127.0.0.1:8000)
 
 changelog: | $(PY) ## what the fragments in changes/ come to; VERSION=3.4.1 puts it into CHANGELOG.md
 	$(PY) -m pip install --quiet 'towncrier>=24.8'
@@ -115,5 +130,5 @@ api-snapshot: $(STAMP) ## accept the present public API as the new snapshot
 	$(PY) scripts/api_snapshot.py
 
 clean: ## remove what the other targets made
-	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json docs/api rust/target
+	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .conformance.json rust/target
 	find src -name '*.so' -delete

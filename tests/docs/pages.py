@@ -10,7 +10,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 TOP = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CONTRIBUTING.md", "CORRECTNESS.md")]
 PAGES = [*TOP, *sorted((ROOT / "docs").glob("*.md"))]
-"""What a reader reads; `docs/api` is made by `make docs` and not among them."""
+"""What a reader reads."""
 
 _FENCE = re.compile(r"^```(.*)$")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
