@@ -124,3 +124,4 @@ def registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
     from tessarr import registry
 
     monkeypatch.setattr(registry, "_TABLE", {point: dict(names) for point, names in registry._TABLE.items()})
+    monkeypatch.setattr(registry, "_entry_points_read", set(registry._entry_points_read))

@@ -1,4 +1,4 @@
-"""Resolve names to classes, for the five extension points of Zarr v3 and for numcodecs ids.
+"""Resolve names to classes, for the five extension points of Zarr v3 and for numcodecs ids, and URL schemes to stores.
 
 Each point has one explicit, lazy table: a built-in name maps to ``"module:Class"`` and is imported on first use. Third
 parties add names with `register`, or by an entry point in the group ``tessarr.<point>`` (also zarr-python's groups
@@ -17,13 +17,14 @@ from typing import Any, Literal, TypeAlias
 
 from tessarr.errors import BaseZarrError
 
-Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer"]
+Point: TypeAlias = Literal["data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer", "store_url"]
 
 _A2A = "tessarr.codecs.array_to_array."
 _A2B = "tessarr.codecs.array_to_bytes."
 _B2B = "tessarr.codecs.bytes_to_bytes."
 _N = "tessarr.codecs.numcodecs.v3:"
 _D = "tessarr.dtypes."
+_O = "tessarr.stores.remote.obstore.open:open_url"
 _TABLE: dict[str, dict[str, Any]] = {
     "data_type": {
         "bool": _D + "numeric:Bool",
@@ -168,10 +169,22 @@ _TABLE: dict[str, dict[str, Any]] = {
         "numcodecs.pickle": _N + "Pickle",
     },
     "storage_transformer": {},
+    "store_url": {
+        **dict.fromkeys(("s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"), _O),
+        "redis": "tessarr.stores.database.redis:open_url",
+        "rediss": "tessarr.stores.database.redis:open_url",
+        "sqlite": "tessarr.stores.database.sqlite:open_url",
+        "lmdb": "tessarr.stores.database.lmdb:open_url",
+        "reference": "tessarr.stores.virtual.reference:open_url",
+        "pipeline": "tessarr.stores.virtual.pipeline:open_url",
+        "mapping": "tessarr.stores.memory.process_urls:open_url",
+        "object": "tessarr.stores.memory.process_urls:open_url",
+        "fsspec": "tessarr.stores.remote.fsspec:open_url",
+    },
 }
 _entry_points_read: set[str] = set()
 _extended: set[str] = set()
-"""The points with third-party registrations."""
+"""The points with third-party registrations that decide how documents are read."""
 _imported: dict[str, Any] = {}
 """``"module:Class"`` → class. Not stored in the table, where another thread may have registered another class."""
 _NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
@@ -217,7 +230,8 @@ def _read_entry_points(point: str) -> None:
 
     for entry in entry_points(group=f"tessarr.{point}"):
         _TABLE[point].setdefault(entry.name, entry.value)
-        _extended.add(point)
+        if point != "store_url":
+            _extended.add(point)
     _entry_points_read.add(point)  # only now: other threads rely on a complete table
 
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 from .test_imports import MODULES, SOURCE, for_types_only
 
-KNOWN: dict[str, str] = {
-    "tessarr.stores.remote.open": "opens pipelines, which open stores of zarr-python, whose recipes name ways to open",
-}
+KNOWN: dict[str, str] = {}
 """One module of each cycle that is still to be dissolved, with the reason why it is there."""
 
 

@@ -27,7 +27,7 @@ from tessarr.facade.zarr3.storage import (
 )
 from tessarr.facade.zarr3.storage._common import make_store_path
 from tessarr.facade.zarr3.storage._inner import shaped
-from tessarr.stores.shown import shape_with
+from tessarr.stores.url import shape_with
 
 PROTOTYPE = default_buffer_prototype()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tessarr import registry
 from tessarr.errors import StoreError
 from tessarr.storage import PrefixStore, WrapperStore
-from tessarr.stores import url
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.mapping import MappingStore
 from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
@@ -141,19 +142,43 @@ def test_storage_options_are_for_urls(tmp_path: Path) -> None:
             store_from(given, storage_options={"anon": True})
 
 
-def test_other_urls_go_to_the_module_of_remote_stores(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[str, Any, bool]] = []
+def test_other_urls_go_to_the_opener_of_their_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Any, ...]] = []
 
-    class Remote:
-        @staticmethod
-        def open_url(text: str, *, storage_options: Any, read_only: bool) -> MemoryStore:
-            calls.append((text, storage_options, read_only))
+    def opener(scheme: str) -> Any:
+        def opens(text: str, options: Any, read_only: bool) -> MemoryStore:
+            calls.append((scheme, text, options, read_only))
             return MemoryStore()
 
-    monkeypatch.setattr(url, "_module", lambda name: {"tessarr.stores.remote.open": Remote}[name])
-    for text in ("s3://bucket/x", "simplecache::memory://x", "sqlite:x.db", "zip::file:///x.zip"):
+        return opens
+
+    for scheme in ("s3", "sqlite", "pipeline", "place"):
+        monkeypatch.setitem(registry._TABLE["store_url"], scheme, opener(scheme))
+    monkeypatch.setattr("tessarr.stores.remote.fsspec.open_url", opener("fsspec"))
+    for scheme, text in (
+        ("s3", "s3://bucket/x"),
+        ("s3", "s3+https://host/bucket/x"),
+        ("fsspec", "simplecache::memory://x"),
+        ("fsspec", "sftp://host/x"),
+        ("sqlite", "sqlite:x.db"),
+        ("pipeline", "zip::file:///x.zip"),
+        ("pipeline", "s3://bucket/x.zip"),
+        ("place", "place://x"),
+    ):
         assert isinstance(store_from(text, mode="r", storage_options={"a": 1})[0], MemoryStore)
-        assert calls.pop() == (text, {"a": 1}, True)
+        called, opened, *rest = calls.pop()
+        assert (called, rest) == (scheme, [{"a": 1}, True])
+        assert scheme == "pipeline" or opened == text
+
+
+def test_stores_that_few_use_are_registered_by_entry_points_alone(tmp_path: Path) -> None:
+    source = Path(registry.__file__).read_text(encoding="utf-8")
+    assert "mongodb" not in source
+    assert "dbm" not in source
+    points = {point.name for point in importlib.metadata.entry_points(group="tessarr.store_url")}
+    assert {"dbm", "mongodb"} <= points
+    store_from(f"dbm:{tmp_path}/a.db")[0].set("a", b"1")
+    assert bytes(store_from(f"dbm:{tmp_path}/a.db", mode="r")[0]["a"]) == b"1"
 
 
 def test_fsspec_and_obstore_objects_are_recognised() -> None:
@@ -182,7 +207,8 @@ def test_local_stores_load_nothing_remote() -> None:
     code = (
         "import sys; from tessarr.stores.url import store_from; s = store_from(sys.argv[1])[0]; s.get('a'); s.set('a', b'')\n"
         "store_from('memory://x'); store_from({})\n"
-        "print([m for m in ('asyncio', 'zipfile', 'fsspec', 'obstore', 'tessarr.stores.remote.open') if m in sys.modules])"
+        "print([m for m in ('asyncio', 'zipfile', 'fsspec', 'obstore', 'tessarr.stores.remote.obstore.open')"
+        " if m in sys.modules])"
     )
     with __import__("tempfile").TemporaryDirectory() as folder:
         done = subprocess.run(

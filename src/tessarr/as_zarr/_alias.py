@@ -207,7 +207,7 @@ def _change_python_path(first: list[str]) -> None:
 def _switch(version: Literal[2, 3] | None) -> None:
     """Change what tessarr itself does differently under the alias, or change it back (``None``)."""
     from tessarr.settings import config
-    from tessarr.stores.shown import shape_with
+    from tessarr.stores.url import shape_with
 
     shapes: dict[int | None, Callable[[Any], Any]] = {3: _shape, 2: _shape_of_2}
     shape_with(shapes.get(version))

@@ -53,8 +53,8 @@ def requested_format(store: StoreLike, zarr_format: int | None) -> ZarrFormat | 
         raise ValueError(f"zarr_format must be 1, 2 or 3, got {zarr_format!r}")
     by_url = None
     if isinstance(store, str) and "|" in store:
-        from tessarr.stores.pipeline import format_of
         from tessarr.stores.url import as_url
+        from tessarr.stores.virtual.pipeline import format_of
 
         by_url = format_of(as_url(store))
     if by_url is not None and zarr_format not in (None, by_url):

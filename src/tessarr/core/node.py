@@ -11,7 +11,7 @@ from tessarr.core.asynchronous.sans_io import Steps, async_variant
 from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
 from tessarr.stores.locks import Moment
-from tessarr.stores.shown import shown
+from tessarr.stores.url import shown
 
 if TYPE_CHECKING:
     from tessarr.stores.path import StorePath

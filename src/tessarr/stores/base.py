@@ -69,7 +69,7 @@ class Store(AsMapping):
 
     read_only: bool = False
     """Writes raise `ReadOnlyError`."""
-    given: Any = None  # what `Array.store` shows in its place: `tessarr.stores.shown`
+    given: Any = None  # what `Array.store` shows in its place: `tessarr.stores.url`
 
     def __init__(self, *, read_only: bool = False) -> None:
         """Keep `read_only`. A subclass may leave this out."""

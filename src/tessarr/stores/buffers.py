@@ -1,14 +1,16 @@
-"""Writing parts of a value, for stores that can only replace whole values."""
+"""Bytes of values: views, parts, copies, and digests as versions where a place keeps none of its own."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterable
 
 import numpy as np
 
 from tessarr.errors import KeyValidationError
-from tessarr.types import Buffer
+from tessarr.stores.fetch import Version
+from tessarr.types import Buffer, ByteRange
 
 Part = tuple[int, memoryview]
 
@@ -53,3 +55,27 @@ def merge_parts(old: Buffer | None, parts: list[Part]) -> bytes:
     for start, part in parts:
         new[start : start + part.nbytes] = part
     return bytes(new)
+
+
+def digest_version(value: Buffer) -> Version:
+    """The version of `value`: 160 bits of its SHA-1, which databases can compute themselves.
+
+    SHA-1 because Redis scripts have no other hash; an attacker gains nothing by making two chunks of one array collide.
+
+    >>> digest_version(b"")
+    'da39a3ee5e6b4b0d3255bfef95601890afd80709'
+    """
+    return hashlib.sha1(byte_view(value), usedforsecurity=False).hexdigest()
+
+
+def cut(value: bytes, byte_range: ByteRange | None) -> bytes:
+    """The part of `value` in `byte_range`."""
+    if byte_range is None:
+        return value
+    start, stop = byte_range.bounds(len(value))
+    return value[start:stop]
+
+
+def as_bytes(value: Buffer) -> bytes:
+    """`value` as bytes, which later writes to its memory do not change."""
+    return value if isinstance(value, bytes) else bytes(byte_view(value))

@@ -380,3 +380,11 @@ class StorePath:
 
     def __hash__(self) -> int:
         return hash((self.store.url, self.path))
+
+
+def path_of_url(url: str) -> str:
+    """Return the path in ``sqlite:rel``, ``sqlite:/abs`` and ``sqlite:///abs``."""
+    from urllib.parse import unquote
+
+    place = unquote(url.partition(":")[2])
+    return place[2:] if place.startswith("//") else place

@@ -7,8 +7,12 @@ r"""From what a user gives to a store, and whether two stores are one place.
 | a dictionary, any mutable mapping | `MemoryStore`, `MappingStore` over it |
 | a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`; `ZipStore` for a zip file, and a new ``….zip`` |
 | ``memory://name/path`` | the `ManagedMemoryStore` of that name |
-| any other URL (``s3://…``, ``https://…``, ``sqlite:…``, ``zip::https://…``) | `tessarr.stores.remote.open` knows |
-| ``file:///a.zip|zip:path`` and other pipelines | the same module |
+| ``s3://…``, ``gs://…``, ``az://…``, ``https://…`` | `ObjectStore` (`tessarr.stores.remote.obstore.open`) |
+| ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
+| ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
+| ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.virtual.pipeline` |
+| ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.memory.process_urls`) |
+| any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
 | an fsspec map, a ``UPath``, an obstore (obspec) store | `FsspecStore`, `ObjectStore` |
 | a zarr-python ``Store`` (Icechunk's, too) or ``StorePath`` | `ZarrPythonStore` |
 
@@ -16,21 +20,27 @@ A string is a URL when it has ``://`` or ``::`` after a scheme of at least two l
 and a colon. All else is a path, with whatever characters: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home
 directory. A path with adapters behind it (``a.zip|zip:x``) is a pipeline, unless there is a file of that name.
 
+A user may hand over an object that is shown in place of the store: code written for zarr-python gives stores of zarr-python's
+shape, whose methods are coroutines, and expects that very object back from ``array.store``. Such a class has the method
+``__tessarr_place__``, which gives the tessarr store that does the work and the path in it; that store remembers the object
+as `Store.given`. `shape_with` also gives a shape to the stores that `store_from` makes of paths and URLs:
+`tessarr.as_zarr` does so while it is installed.
+
 Source: Zarr v3 stores (canonical URIs); zarr-python's ``StoreLike``.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from urllib.parse import urlsplit
 
-from tessarr.errors import MissingDependencyError, StoreError
+from tessarr import registry
+from tessarr.errors import StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, join, path_of_file_url
-from tessarr.stores.shown import shaped
 
 
 class HasStore(Protocol):
@@ -193,8 +203,78 @@ def _from_string(
             raise TypeError(f"storage_options are for remote stores; {text!r} is in this process")
         name, _, path = text.partition(":")[2].lstrip("/").partition("/")
         return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
-    remote: Store = _module("tessarr.stores.remote.open").open_url(text, storage_options=options, read_only=read_only)
-    return remote, ""
+    return open_url(text, storage_options=options, read_only=read_only), ""
+
+
+def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False) -> Store:
+    """Open the store at `url` by the opener that `tessarr.registry` has for its scheme. Nothing is requested yet.
+
+    An opener is called as ``opener(url, options, read_only)``. Packages offer theirs by an entry point in the group
+    ``tessarr.store_url``, whose name is the scheme. Schemes without an opener are fsspec's.
+
+    Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
+    """
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options are a mapping from names to values, got a {type(storage_options).__name__}")
+    url = _as_pipeline(url)
+    scheme = url.partition(":")[0].lower().partition("+")[0]
+    chained = CHAIN.search(url) is not None
+    if not chained and scheme in _PLACES:
+        _check_place(url.partition("|")[0])
+    if "|" in url:
+        scheme = "pipeline"
+    opener: Any = None if chained and scheme != "pipeline" else registry.get("store_url", scheme)
+    if opener is None:
+        from tessarr.stores.remote.fsspec import open_url as opener
+    store: Store = opener(url, dict(storage_options or {}), read_only)
+    return store
+
+
+_PLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"})
+
+
+def _check_place(url: str) -> None:
+    """A URL of a bucket or host says where, and nothing else: what is secret belongs in `storage_options`.
+
+    Raises `StoreError` for a query, a fragment and, but for HTTP and Azure (``container@account``), names before the host.
+    """
+    from tessarr.stores.remote.retry import scrub
+
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise StoreError("the URL is malformed", store=scrub(url), got=scrub(str(error))) from None
+    scheme, _, transport = parts.scheme.partition("+")
+    if transport not in ("", "http", "https"):
+        raise StoreError("an endpoint is reached by http or https", store=scrub(url), got=transport)
+    if scheme in ("http", "https") and not parts.hostname:
+        raise StoreError("the URL names no host", store=scrub(url), expected=f"{scheme}://host/path")
+    if parts.query or parts.fragment:
+        raise StoreError(
+            "a URL with a query or a fragment names one object, not a place with keys below it",
+            store=scrub(url.partition("#")[0]),
+            hint="Give the base URL, and tokens as storage_options; a ? or # that belongs to a name is %3F or %23",
+        )
+    user, at, _ = parts.netloc.rpartition("@")
+    if at and (scheme in ("s3", "s3a", "gs", "gcs") or (":" in user and not scheme.startswith("http"))):
+        raise StoreError(
+            "credentials do not belong in this URL",
+            store=scrub(url),
+            hint="Give them as storage_options, or in the environment",
+        )
+
+
+def _as_pipeline(url: str) -> str:
+    """An archive behind a network, named by its suffix or in fsspec's way, as the pipeline it stands for."""
+    from pathlib import Path
+
+    chain = CHAIN.search(url)
+    double_colon = chain is not None
+    inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])
+    if inner == "zip" or (inner.startswith("zip://") and double_colon):
+        place = outer if is_url(outer) else Path(outer).absolute().as_uri()
+        return f"{place}|zip:{inner.partition('://')[2]}" if CHAIN.search(outer) is None else url
+    return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url
 
 
 def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
@@ -220,31 +300,58 @@ def _foreign(candidate: Any, read_only: bool) -> tuple[Store, str] | None:
     """A store over another library's object and the path in it, recognised without importing the library."""
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(candidate).__mro__}
     if "fsspec.mapping.FSMap" in kinds:
-        made = _module("tessarr.stores.remote.fsspec").FsspecStore.from_mapper(candidate, read_only=read_only)
+        from tessarr.stores.remote.fsspec import FsspecStore
+
+        return FsspecStore.from_mapper(candidate, read_only=read_only), ""
     elif any(kind.startswith("upath.") for kind in kinds) and not hasattr(candidate, "__fspath__"):
-        made = _module("tessarr.stores.remote.fsspec").FsspecStore.from_upath(candidate, read_only=read_only)
+        from tessarr.stores.remote.fsspec import FsspecStore
+
+        return FsspecStore.from_upath(candidate, read_only=read_only), ""
     elif "zarr.storage._common.StorePath" in kinds:
-        made = _module("tessarr.stores.virtual.zarr_python").ZarrPythonStore(candidate.store, read_only=read_only)
-        return made, candidate.path
+        from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+        return ZarrPythonStore(candidate.store, read_only=read_only), candidate.path
     elif "zarr.abc.store.Store" in kinds:
-        made = _module("tessarr.stores.virtual.zarr_python").ZarrPythonStore(candidate, read_only=read_only)
+        from tessarr.stores.virtual.zarr_python import ZarrPythonStore
+
+        return ZarrPythonStore(candidate, read_only=read_only), ""
     elif any(kind.startswith("obstore.") for kind in kinds) or all(hasattr(candidate, name) for name in _OBSPEC):
-        made = _module("tessarr.stores.remote.obstore.store").ObjectStore(candidate, read_only=read_only)
-    else:
-        return None
-    return made, ""
+        from tessarr.stores.remote.obstore.store import ObjectStore
+
+        return ObjectStore(candidate, read_only=read_only), ""
+    return None
 
 
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except MissingDependencyError:
-        raise
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name} needs a package that is not installed: {error.name}",
-            hint="pip install 'tessarr[cloud,fsspec,kv]'",
-        ) from error
+# -- what users see as the store ---------------------------------------------------------------------------------------
+
+_shape: Callable[[Store], Any] | None = None
+
+
+def shape_with(shape: Callable[[Store], object] | None) -> None:
+    """Show the stores that are made from now on as what `shape` makes of them; ``None``: as they are."""
+    global _shape
+    _shape = shape
+
+
+def shaped(store: Store) -> Store:
+    """`store`, which was just made, with the object that it is to be shown as."""
+    if _shape is not None and store.given is None:
+        store.given = _shape(store)
+    return store
+
+
+def shown(store: Store) -> Any:
+    """The object that users see as `store`: the one it was made of, read-only or not as the store is."""
+    given = store.given
+    if given is None:
+        return store
+    if bool(given.read_only) != store.read_only:
+        try:
+            given = given.with_read_only(store.read_only)
+        except NotImplementedError:  # a user-defined store, which need not have it
+            return given
+        store.given = given
+    return given
 
 
 # -- one place under two names ---------------------------------------------------------------------------------------

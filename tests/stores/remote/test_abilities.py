@@ -30,7 +30,7 @@ from tessarr.storage import (
     ZarrPythonStore,
     ZipStore,
 )  # fmt: skip
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
 from tests.docs.pages import ROOT
 from tests.stores.contract import plain

@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.stores.base import Store
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
 from tests.waiting import PATIENCE_S, until, until_async

@@ -8,7 +8,7 @@ import pytest
 
 from tessarr.stores.remote.obstore.clients import shared_client
 from tessarr.stores.remote.obstore.store import ObjectStore
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS, Server
 

@@ -18,8 +18,8 @@ import tessarr
 from tessarr.errors import ConflictError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.remote.obstore.store import ObjectStore
-from tessarr.stores.remote.open import open_url
 from tessarr.stores.remote.retry import RequestError, scrub
+from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import increment, plain
 from tests.stores.remote.proxy import Fault, Kind, Proxy

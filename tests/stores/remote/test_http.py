@@ -12,8 +12,8 @@ import pytest
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Store
-from tessarr.stores.remote.open import open_url
 from tessarr.stores.remote.retry import RequestError
+from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import SEED, ReadContract, plain
 from tests.stores.remote.servers import Server
@@ -107,8 +107,8 @@ def test_the_url_opens_the_same_place_again(nginx: Server) -> None:
 
 def test_without_obstore_http_is_read_through_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fsspec.implementations.http", reason="aiohttp, which fsspec needs for HTTP, is not installed")
-    from tessarr.stores.remote import open as opening
     from tessarr.stores.remote.fsspec import FsspecStore
+    from tessarr.stores.remote.obstore import open as opening
 
     assert not isinstance(open_url("http://127.0.0.1:1/a.zarr"), FsspecStore)
     monkeypatch.setattr(opening, "_is_installed", lambda package: package == "fsspec")

@@ -21,7 +21,7 @@ from tessarr.stores.database.lmdb import LMDBStore
 from tessarr.stores.database.mongodb import MongoDBStore
 from tessarr.stores.database.redis import RedisStore
 from tessarr.stores.database.sqlite import SQLiteStore
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.stores.remote.servers import Server
 

@@ -19,8 +19,8 @@ from tessarr.storage import CountingStore, WrapperStore
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.remote.open import open_url
 from tessarr.stores.remote.retry import RetryPolicy
+from tessarr.stores.url import open_url
 from tessarr.stores.wrappers.cache import CacheStore, LRUStoreCache
 from tessarr.stores.wrappers.retry import RetryStore
 from tessarr.types import Buffer, ByteRange

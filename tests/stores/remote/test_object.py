@@ -12,7 +12,7 @@ from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
 from tessarr.stores.remote.obstore.store import ObjectStore
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import ConditionalContract, SharedContract, StoreContract, plain
 from tests.stores.remote.proxy import Proxy

@@ -10,8 +10,8 @@ import pytest
 import tessarr
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.memory.store import ManagedMemoryStore
-from tessarr.stores.pipeline import join, open_pipeline, parse
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
+from tessarr.stores.virtual.pipeline import join, open_pipeline, parse
 from tessarr.stores.zip.store import ZipStore
 from tests.stores.contract import plain
 from tests.stores.remote.servers import S3_OPTIONS, Server

@@ -17,7 +17,7 @@ import pytest
 
 from tessarr.errors import StoreError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.stores.virtual.reference import ReferenceStore
 from tessarr.stores.virtual.templates import expand_references, fill
 from tessarr.types import ByteRange

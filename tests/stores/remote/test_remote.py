@@ -19,7 +19,7 @@ from tessarr.errors import MissingDependencyError, StoreError
 from tessarr.stores.remote import credentials
 from tessarr.stores.remote.fsspec import FsspecStore
 from tessarr.stores.remote.obstore.store import ObjectStore
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tests.stores.contract import child_environment, plain
 from tests.stores.remote.servers import S3_OPTIONS, Server
 
@@ -28,7 +28,7 @@ from tests.stores.remote.servers import S3_OPTIONS, Server
     ("package", "url", "extra"),
     [
         ("obstore", "s3://bucket/x", "tessarr[cloud]"),
-        ("obstore", "https://example.com/x", "tessarr[cloud]"),
+        ("obstore fsspec", "https://example.com/x", "tessarr[cloud]"),
         ("fsspec", "github://org:repo@main/x", "tessarr[fsspec]"),
         ("redis", "redis://localhost/0/x", "tessarr[kv]"),
         ("lmdb", "lmdb:/nowhere/x", "tessarr[kv]"),
@@ -39,9 +39,10 @@ from tests.stores.remote.servers import S3_OPTIONS, Server
 def test_a_missing_package_is_an_error_that_says_what_to_install(
     package: str, url: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
+    for hidden in package.split():
+        for name in [name for name in sys.modules if name == hidden or name.startswith(f"{hidden}.")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, hidden, None)
     with pytest.raises(MissingDependencyError) as caught:
         open_url(url).get("k")
     assert extra in str(caught.value)
@@ -73,7 +74,7 @@ def test_every_object_store_has_a_canonical_url_that_opens_it_again(
 def test_other_schemes_and_chains_go_to_fsspec() -> None:
     store = open_url("simplecache::memory://chained/x", storage_options={})
     assert isinstance(store, FsspecStore)
-    with pytest.raises(StoreError, match="nobody knows"):
+    with pytest.raises(StoreError, match="no filesystem handles"):
         open_url("nonsense://x/y")
 
 
@@ -138,7 +139,7 @@ NONSENSE: list[tuple[str, Any, type[Exception], str]] = [
     ("memory://x", {"nonsense": 1}, TypeError, "in this process"),
     ("s3://b/x", "anon", TypeError, "mapping"),
     ("s3://b/x", ["anon"], TypeError, "mapping"),
-    ("nosuch://x", None, StoreError, "nobody knows"),
+    ("nosuch://x", None, StoreError, "no filesystem handles"),
 ]
 
 

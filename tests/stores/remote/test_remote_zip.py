@@ -13,7 +13,7 @@ import pytest
 from tessarr.errors import StoreError
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.stores.zip.remote import RemoteZipStore
 from tessarr.types import ByteRange
 from tests.stores.contract import SEED, ListContract, ReadContract, plain

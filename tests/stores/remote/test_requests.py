@@ -19,7 +19,7 @@ from tessarr.stores.remote import retry
 from tessarr.stores.remote.base import NetworkStore
 from tessarr.stores.remote.coalesce import PIECE, Piece, coalescing, gather, plan_spans, split
 from tessarr.stores.remote.limiter import ConcurrencyLimiter, limiter_for
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
 from tests.stores.contract import plain
 from tests.stores.remote.proxy import Fault, Proxy

@@ -13,7 +13,7 @@ import pytest
 import tessarr
 from tessarr._native import clear_cache
 from tessarr.stores.base import Store
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.stores.wrappers.cache import CacheStore
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
@@ -253,7 +253,7 @@ def test_no_write_to_one_shard_by_many_threads_is_lost(store: Store, times: int)
 _CHILD = """
 import sys
 import tessarr
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tests.stores.remote.servers import S3_OPTIONS
 from tests.waiting import until_async
 array = tessarr.open_array(open_url(sys.argv[1], storage_options=S3_OPTIONS), path="s", mode="r+")

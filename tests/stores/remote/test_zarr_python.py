@@ -14,7 +14,7 @@ from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
 from tessarr.errors import StoreError
-from tessarr.stores.remote.open import open_url
+from tessarr.stores.url import open_url
 from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 from tests.stores.contract import StoreContract, plain
 from tests.stores.remote.servers import S3_OPTIONS, Server

@@ -132,7 +132,7 @@ def ABSStore(  # noqa: N802 - the name in zarr-python 2
     storage_options: Mapping[str, Any] | None = None,
 ) -> Store:
     """Return the store in an Azure container, called as zarr-python 2's ``ABSStore``."""
-    from tessarr.stores.remote.open import open_url
+    from tessarr.stores.url import open_url
 
     options = {"account_name": account_name, "account_key": account_key, **(storage_options or {})}
     given = {name: value for name, value in options.items() if value is not None}

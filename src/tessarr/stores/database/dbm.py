@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Version
-from tessarr.stores.content_version import as_bytes, cut, digest_version
+from tessarr.stores.buffers import as_bytes, cut, digest_version
 from tessarr.stores.locks import KEYED_LOCKS
-from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -167,3 +167,8 @@ class DBMStore(ConditionalStore):
 def _flush(file: object) -> None:
     if hasattr(file, "sync"):
         file.sync()
+
+
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> DBMStore:
+    """Open the store at ``dbm:path``."""
+    return DBMStore(path_of_url(url), read_only=read_only, **options)

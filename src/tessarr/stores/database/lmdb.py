@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
-from tessarr.stores.content_version import as_bytes, cut, digest_version
-from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.buffers import as_bytes, cut, digest_version
+from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -208,3 +208,8 @@ def _names(transaction: Any, prefix: str) -> Iterator[bytes]:
             if not name.startswith(start):
                 return
             yield bytes(name)
+
+
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> LMDBStore:
+    """Open the store at ``lmdb:path``."""
+    return LMDBStore(path_of_url(url), read_only=read_only, **options)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Version
-from tessarr.stores.content_version import as_bytes, cut
+from tessarr.stores.buffers import as_bytes, cut
 from tessarr.stores.database.server import DatabaseStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer
@@ -174,3 +174,8 @@ def _pymongo(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install 'tessarr[kv]'") from error
+
+
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> MongoDBStore:
+    """Open the store at `url`, with `options` of the client."""
+    return MongoDBStore.from_url(url, read_only=read_only, **options)

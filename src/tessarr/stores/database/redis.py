@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Version
-from tessarr.stores.content_version import as_bytes, digest_version
+from tessarr.stores.buffers import as_bytes, digest_version
 from tessarr.stores.database.server import DatabaseStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.types import Buffer, ByteRange
@@ -169,3 +169,8 @@ class RedisStore(DatabaseStore):
 def _inclusive(part: ByteRange) -> tuple[int, int]:
     """A range in Redis's words: both ends included, negative ones from the end."""
     return (part.start, -1) if part.stop is None else (part.start, max(part.stop - 1, 0))
+
+
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> RedisStore:
+    """Open the store at `url`, with `options` of the client."""
+    return RedisStore.from_url(url, read_only=read_only, **options)

@@ -8,7 +8,7 @@ from typing import Any
 from tessarr.errors import StoreError
 from tessarr.stores.base import ConditionalStore, Version, shared_copy
 from tessarr.stores.compare_and_swap import compare_and_swap
-from tessarr.stores.fetch_methods import FetchingStore
+from tessarr.stores.remote.fetch_methods import FetchingStore
 from tessarr.types import Buffer
 
 

@@ -21,9 +21,9 @@ from urllib.parse import quote
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
-from tessarr.stores.content_version import as_bytes, digest_version
+from tessarr.stores.buffers import as_bytes, digest_version
 from tessarr.stores.locks import Moment
-from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
@@ -276,3 +276,8 @@ def _piece(blob: sqlite3.Blob, byte_range: ByteRange) -> bytes:
 def _blob(value: Any) -> bytes:
     """zarr-python 2 stored some metadata documents as text."""
     return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> SQLiteStore:
+    """Open the store at ``sqlite:path``."""
+    return SQLiteStore(path_of_url(url), read_only=read_only, **options)

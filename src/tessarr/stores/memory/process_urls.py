@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import weakref
+from typing import Any
 from urllib.parse import unquote
 
 from tessarr.errors import StoreError
@@ -21,13 +22,13 @@ def told(store: Store, url: str) -> str:
     return url
 
 
-def open_live(url: str, *, read_only: bool = False) -> Store:
-    """The store at `url`. Raises `StoreError` when it is gone, or of another process."""
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> Store:  # noqa: ARG001 - it has none
+    """Open the store at `url`. Raises `StoreError` when it is gone, or of another process."""
     scheme, _, rest = url.partition("://")
     name, _, path = rest.partition("/")
     store = _LIVE.get(f"{scheme}://{name}")
     if store is None:
-        raise StoreError("the URL is of a place of one process, and it is gone", store=url)
+        raise StoreError("this URL refers to an in-process store that no longer exists", store=url)
     if read_only and not store.read_only:
         store = store.with_read_only()
     path = unquote(path).strip("/")

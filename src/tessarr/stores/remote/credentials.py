@@ -136,7 +136,7 @@ def build(recipe: Recipe, place: str) -> Any:
 
 
 def _built(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> Any:
-    from tessarr.stores.remote.open import obstore_stores
+    from tessarr.stores.remote.obstore.clients import obstore_stores
 
     stores = obstore_stores()
     options: dict[str, object] = {

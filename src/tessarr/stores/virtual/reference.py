@@ -27,10 +27,9 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store
-from tessarr.stores.buffers import byte_view
-from tessarr.stores.content_version import cut
-from tessarr.stores.fetch_methods import FetchingStore
+from tessarr.stores.buffers import byte_view, cut
 from tessarr.stores.path import check_key, check_prefix
+from tessarr.stores.remote.fetch_methods import FetchingStore
 from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run_side_by_side
 from tessarr.stores.remote.retry import scrub_url
 from tessarr.types import JSON, Buffer, ByteRange
@@ -416,3 +415,8 @@ def _read_parquet(data: Buffer) -> dict[str, _List[Any]]:
     columns = {name: table[name].to_pylist() for name in table.column_names}
     empty = [None] * table.num_rows
     return {name: columns.get(name, empty) for name in ("path", "offset", "size", "raw")}
+
+
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> ReferenceStore:  # noqa: ARG001 - it is read-only
+    """Open the store at ``reference:place``."""
+    return ReferenceStore.open(url.partition(":")[2].removeprefix("//"), storage_options=options)

@@ -22,9 +22,9 @@ from urllib.parse import quote
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.base import Fetch, Store, Version
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.fetch_methods import FetchingStore
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.protocols import Remote
+from tessarr.stores.remote.fetch_methods import FetchingStore
 from tessarr.stores.zip.format import expand, parse
 from tessarr.types import Buffer, ByteRange
 

@@ -13,8 +13,7 @@ from tessarr.facade.zarr3.buffer import default_buffer_prototype
 from tessarr.facade.zarr3.storage._inner import shaped
 from tessarr.stores.base import Store as OurStore
 from tessarr.stores.path import join, normalize_path
-from tessarr.stores.shown import shown
-from tessarr.stores.url import StoreLike, store_from
+from tessarr.stores.url import StoreLike, shown, store_from
 
 
 class StorePath:

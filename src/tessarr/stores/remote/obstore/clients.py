@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tessarr.errors import UnsupportedOperationError
+from tessarr.errors import MissingDependencyError, UnsupportedOperationError
 from tessarr.stores.locks import Moment
 
 _MOST = 64
@@ -23,6 +23,17 @@ _clients: dict[tuple[object, ...], tuple[Any, object]] = {}
 """Key → client, and the options: an object in them must live as long as a key that holds its `id`."""
 _using = Moment()
 _READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+def obstore_stores() -> Any:
+    """Return the module `obstore.store`. Raises `MissingDependencyError`."""
+    try:
+        import obstore.store
+    except ImportError as error:
+        raise MissingDependencyError(
+            "s3, gs, az and http URLs need obstore", hint="pip install 'tessarr[cloud]'"
+        ) from error
+    return obstore.store
 
 
 def shared_client(kind: str, place: str, options: Mapping[str, object], make: Callable[[], object]) -> Any:

@@ -28,6 +28,7 @@ from urllib.parse import unquote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.remote.retry import scrub_url
+from tessarr.stores.url import store_from
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
@@ -190,6 +191,14 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, object] | None = No
     return Opened(store, path, _FORMATS[formats[0].scheme] if formats else None)
 
 
+def open_url(url: str, options: dict[str, Any], read_only: bool) -> Store:
+    """Open the store that the pipeline `url` leads to, at the path that it names."""
+    from tessarr.stores.wrappers.prefix import PrefixStore
+
+    store, path, _ = open_pipeline(url, storage_options=options, read_only=read_only)
+    return PrefixStore(store, path) if path else store
+
+
 def _open_n5(store: Store, path: str, read_only: bool) -> Store:
     from tessarr.stores.path import StorePath
     from tessarr.stores.virtual.n5 import N5Store
@@ -200,8 +209,6 @@ def _open_n5(store: Store, path: str, read_only: bool) -> Store:
 def _open_zips(
     root: str, steps: list[Step], storage_options: Mapping[str, object] | None, read_only: bool
 ) -> tuple[Store, str]:
-    from tessarr.stores.url import store_from
-
     if not steps:
         return store_from(root, read_only=read_only, storage_options=storage_options)
     if len(steps) == 1 and root.startswith("file:"):
@@ -225,7 +232,7 @@ def _zip_in(store: Store, key: str) -> Store:
 
 
 def _open_icechunk(
-    root: str, steps: list[Step], storage_options: Mapping[str, Any] | None, read_only: bool
+    root: str, steps: list[Step], storage_options: Mapping[str, object] | None, read_only: bool
 ) -> tuple[Store, str]:
     if len(steps) > 1:
         raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=scrub_url(root))

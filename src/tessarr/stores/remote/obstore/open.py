@@ -1,4 +1,4 @@
-"""Which store a remote URL opens.
+"""Which object store a URL opens, and what its options are.
 
 | URL | store |
 |---|---|
@@ -7,14 +7,9 @@
 | ``az://container/prefix``, ``abfs[s]://container@account…/prefix`` | `ObjectStore` over AzureStore |
 | ``az+http(s)://endpoint/account/container/prefix`` | the same |
 | ``http(s)://host/prefix`` | `ObjectStore` over HTTPStore, read-only, no listing |
-| ``redis[s]://…``, ``mongodb[+srv]://…``, ``sqlite:…``, ``lmdb:…``, ``dbm:…`` | the store of that name |
-| ``reference:…`` (a JSON file or a directory of Parquet) | `ReferenceStore` |
-| ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.pipeline` |
-| ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.memory.process_urls`) |
-| any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
 | ``http(s)://…`` where fsspec is installed and obstore is not | `FsspecStore` |
 
-`storage_options` are the options of the client library: obstore's names for the first four rows, and fsspec's most
+`storage_options` are the options of the client library: obstore's names, and fsspec's most
 usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``, ``connection_string``) mean the same there.
 ``client_options`` and ``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An unknown
 option is an error.
@@ -26,15 +21,13 @@ import importlib.util
 import json
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
-from tessarr.errors import MissingDependencyError, StoreError
+from tessarr.errors import StoreError
 from tessarr.stores.base import Store
-from tessarr.stores.remote.obstore.clients import shared_client
+from tessarr.stores.remote.obstore.clients import obstore_stores, shared_client
 from tessarr.stores.remote.retry import RetryPolicy, scrub, scrub_url
-from tessarr.stores.url import CHAIN, is_url
 
 _NO_OPTION = re.compile(r"Configuration key: '?(\w+)'? is not")
 _PLAIN = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9._~!$'()+,;=@-]+)*").fullmatch
@@ -50,88 +43,22 @@ _FSSPEC_NAMES = {
 }
 
 
-def open_url(url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False) -> Store:
-    """The store at `url`. Nothing is requested yet.
+def open_url(url: str, options: Options, read_only: bool) -> Store:
+    """Open the store at `url`. Nothing is requested yet.
 
     Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
     """
-    if storage_options is not None and not isinstance(storage_options, Mapping):
-        raise TypeError(f"storage_options are a mapping from names to values, got a {type(storage_options).__name__}")
-    options: Options = dict(storage_options or {})
-    url = _as_pipeline(url)
     scheme = url.partition(":")[0].lower()
-    chained = CHAIN.search(url) is not None
-    if not chained and scheme.partition("+")[0] in _PLACES:
-        _check_place(url.partition("|")[0])
-    if "|" in url:
-        return _open_pipeline(url, options, read_only)
-    opener = None if chained else _OPENERS.get(scheme.partition("+")[0])
     if scheme in ("http", "https") and not _is_installed("obstore") and _is_installed("fsspec"):
-        opener = None  # both only read there; elsewhere fsspec has no conditional writes, and is not taken in silence
-    return (opener or _open_fsspec)(url, options, read_only)
+        from tessarr.stores.remote import fsspec
+
+        # Both only read there; elsewhere fsspec has no conditional writes, and is not taken in silence.
+        return fsspec.open_url(url, options, read_only)
+    return _OPENERS[scheme.partition("+")[0]](url, options, read_only)
 
 
 def _is_installed(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
-
-
-def _check_place(url: str) -> None:
-    """A URL of a bucket or host says where, and nothing else: what is secret belongs in `storage_options`.
-
-    Raises `StoreError` for a query, a fragment and, but for HTTP and Azure (``container@account``), names before the host.
-    """
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise StoreError("the URL is malformed", store=scrub(url), got=scrub(str(error))) from None
-    scheme, _, transport = parts.scheme.partition("+")
-    if transport not in ("", "http", "https"):
-        raise StoreError("an endpoint is reached by http or https", store=scrub(url), got=transport)
-    if scheme in ("http", "https") and not parts.hostname:
-        raise StoreError("the URL names no host", store=scrub(url), expected=f"{scheme}://host/path")
-    if parts.query or parts.fragment:
-        raise StoreError(
-            "a URL with a query or a fragment names one object, not a place with keys below it",
-            store=scrub(url.partition("#")[0]),
-            hint="Give the base URL, and tokens as storage_options; a ? or # that belongs to a name is %3F or %23",
-        )
-    user, at, _ = parts.netloc.rpartition("@")
-    if at and (scheme in ("s3", "s3a", "gs", "gcs") or (":" in user and not scheme.startswith("http"))):
-        raise StoreError(
-            "credentials do not belong in this URL",
-            store=scrub(url),
-            hint="Give them as storage_options, or in the environment",
-        )
-
-
-def _as_pipeline(url: str) -> str:
-    """An archive behind a network, named by its suffix or in fsspec's way, as the pipeline it stands for."""
-    chain = CHAIN.search(url)
-    double_colon = chain is not None
-    inner, outer = (url, "") if chain is None else (url[: chain.start()], url[chain.end() :])
-    if inner == "zip" or (inner.startswith("zip://") and double_colon):
-        place = outer if is_url(outer) else Path(outer).absolute().as_uri()
-        return f"{place}|zip:{inner.partition('://')[2]}" if CHAIN.search(outer) is None else url
-    return f"{url}|zip:" if url.endswith(".zip") and "|" not in url and not double_colon else url
-
-
-def _open_pipeline(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.pipeline import open_pipeline
-    from tessarr.stores.wrappers.prefix import PrefixStore
-
-    store, path, _ = open_pipeline(url, storage_options=options, read_only=read_only)
-    return PrefixStore(store, path) if path else store
-
-
-def obstore_stores() -> Any:
-    """The module `obstore.store`. Raises `MissingDependencyError`."""
-    try:
-        import obstore.store
-    except ImportError as error:
-        raise MissingDependencyError(
-            "s3, gs, az and http URLs need obstore", hint="pip install 'tessarr[cloud]'"
-        ) from error
-    return obstore.store
 
 
 # -- object stores -----------------------------------------------------------------------------------------------
@@ -328,65 +255,6 @@ def _unknown_options(scheme: str, options: Options) -> StoreError:
     return StoreError(f"unknown storage_options for {scheme}", got=sorted(options))
 
 
-# -- key/value databases -------------------------------------------------------------------------------------------
-
-
-def _open_redis(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.database.redis import RedisStore
-
-    return RedisStore.from_url(url, read_only=read_only, **options)
-
-
-def _open_mongodb(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.database.mongodb import MongoDBStore
-
-    return MongoDBStore.from_url(url, read_only=read_only, **options)
-
-
-def _open_sqlite(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.database.sqlite import SQLiteStore
-
-    return SQLiteStore(_path(url), read_only=read_only, **options)
-
-
-def _open_lmdb(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.database.lmdb import LMDBStore
-
-    return LMDBStore(_path(url), read_only=read_only, **options)
-
-
-def _open_dbm(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.database.dbm import DBMStore
-
-    return DBMStore(_path(url), read_only=read_only, **options)
-
-
-def _open_live(url: str, _: Options, read_only: bool) -> Store:
-    from tessarr.stores.memory.process_urls import open_live
-
-    return open_live(url, read_only=read_only)
-
-
-def _open_fsspec(url: str, options: Options, read_only: bool) -> Store:
-    from tessarr.stores.remote.fsspec import FsspecStore
-
-    return FsspecStore.from_url(url.removeprefix("fsspec+"), storage_options=options, read_only=read_only)
-
-
-def _open_reference(url: str, options: Options, _: bool) -> Store:
-    from tessarr.stores.virtual.reference import ReferenceStore
-
-    place = url.partition(":")[2]
-    return ReferenceStore.open(place.removeprefix("//"), storage_options=options)
-
-
-def _path(url: str) -> str:
-    """The path in ``sqlite:rel``, ``sqlite:/abs`` and ``sqlite:///abs``."""
-    place = unquote(url.partition(":")[2])
-    return place[2:] if place.startswith("//") else place
-
-
-_PLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "http", "https"})
 _OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
     "s3": _open_s3,
     "s3a": _open_s3,
@@ -398,14 +266,4 @@ _OPENERS: dict[str, Callable[[str, Options, bool], Store]] = {
     "abfss": _open_az,
     "http": _open_http,
     "https": _open_http,
-    "redis": _open_redis,
-    "rediss": _open_redis,
-    "mongodb": _open_mongodb,
-    "sqlite": _open_sqlite,
-    "lmdb": _open_lmdb,
-    "dbm": _open_dbm,
-    "reference": _open_reference,
-    "mapping": _open_live,
-    "object": _open_live,
-    "fsspec": _open_fsspec,
 }
