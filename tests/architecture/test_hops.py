@@ -189,11 +189,11 @@ READS = {
     ("auto", "local"): Walk(calls=10, files=6, depth=4, resumed=0),
     ("auto", "in-process"): Walk(calls=20, files=9, depth=5, resumed=0),
     ("auto", "zip"): Walk(calls=25, files=11, depth=7, resumed=0),
-    ("auto", "s3"): Walk(calls=45, files=12, depth=8, resumed=20),
+    ("auto", "s3"): Walk(calls=45, files=12, depth=8, resumed=28),
     ("reference", "local"): Walk(calls=110, files=23, depth=10, resumed=4),
     ("reference", "in-process"): Walk(calls=105, files=22, depth=10, resumed=4),
     ("reference", "zip"): Walk(calls=110, files=23, depth=10, resumed=4),
-    ("reference", "s3"): Walk(calls=130, files=25, depth=10, resumed=24),
+    ("reference", "s3"): Walk(calls=130, files=25, depth=10, resumed=32),
 }
 """For a part of two chunks."""
 LOOKING_UP = {"zip": (6, 2)}
@@ -202,12 +202,12 @@ LOOKING_UP = {"zip": (6, 2)}
 SHARD_WRITES = {
     ("auto", "local"): Walk(calls=16, files=7, depth=4, resumed=0),
     ("auto", "in-process"): Walk(calls=65, files=15, depth=14, resumed=4),
-    ("auto", "zip"): Walk(calls=76, files=19, depth=15, resumed=4),
+    ("auto", "zip"): Walk(calls=75, files=19, depth=14, resumed=4),
     ("auto", "s3"): Walk(calls=75, files=22, depth=15, resumed=4),
-    ("reference", "local"): Walk(calls=160, files=31, depth=14, resumed=4),
-    ("reference", "in-process"): Walk(calls=150, files=29, depth=17, resumed=4),
-    ("reference", "zip"): Walk(calls=160, files=32, depth=18, resumed=4),
-    ("reference", "s3"): Walk(calls=160, files=36, depth=19, resumed=4),
+    ("reference", "local"): Walk(calls=160, files=31, depth=11, resumed=4),
+    ("reference", "in-process"): Walk(calls=150, files=29, depth=15, resumed=4),
+    ("reference", "zip"): Walk(calls=155, files=32, depth=16, resumed=4),
+    ("reference", "s3"): Walk(calls=160, files=36, depth=17, resumed=4),
 }
 """For a part of one inner chunk, in a shard of four."""
 

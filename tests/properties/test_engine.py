@@ -52,6 +52,7 @@ def test_partial_writes_and_reads_agree_with_numpy(data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_orthogonal_and_point_writes_agree_with_numpy(data: st.DataObject) -> None:
+    """Chunks are written by several threads; `tests/core/test_writes_of_one_request.py` says why that changes nothing."""
     layout = data.draw(layouts(min_dims=1).filter(lambda layout: 0 not in layout.shape))
     array = tessarr.create_array(MemoryStore(), **layout.arguments())
     model = np.empty(layout.shape, array.dtype)

@@ -137,20 +137,16 @@ def update(store: Writable, key: str, change: Change) -> None:
 
 def update_by_set(store: Writable, key: str, change: Change) -> None:
     """`update` of a store that is no `Update`, or for the `update` of one."""
-    if isinstance(store, ConditionalSet):
-        swapped(store, key, change)
-    else:
+    if not isinstance(store, ConditionalSet):
         locked(store, key, change)
-
-
-def swapped(store: Writable, key: str, change: Change) -> None:
-    """`update` by compare-and-swap, of a store that is a `ConditionalSet`. Threads of this process take turns."""
-    with KEYED_LOCKS.hold(("swapping", url_of(store), key)):
+        return
+    url = url_of(store)
+    with KEYED_LOCKS.hold(("swapping", url, key)):  # threads of this process take turns
         compare_and_swap(
-            lambda: read_versioned(store, key),
-            lambda version, new: swap(store, key, version, new),
+            functools.partial(read_versioned, store, key),
+            functools.partial(swap, store, key),
             change,
-            store=url_of(store),
+            store=url,
             key=key,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import obstore.store
@@ -203,3 +204,39 @@ def test_an_interrupt_cancels_what_is_in_flight() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(main())
     assert cancelled == ["request"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this platform cannot signal one of its threads")
+def test_an_interrupt_ends_the_wait_for_a_client_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ObjectStore(obstore.store.MemoryStore())
+    store.set("a", b"1")
+    asked, answer, here = threading.Event(), threading.Event(), threading.get_ident()
+
+    class Client(obstore.store.MemoryStore):
+        def get(self, *arguments: Any, **options: Any) -> Any:
+            asked.set()
+            answer.wait(60)
+            return client.get(*arguments, **options)
+
+    def send() -> None:
+        asked.wait(60)
+        signal.pthread_kill(here, signal.SIGUSR1)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    client = store._client
+    monkeypatch.setattr(store, "_client", Client())
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            store.get("a")
+        assert not answer.is_set()
+        assert store._limiter.statistics().in_flight == 0
+    finally:
+        answer.set()
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert bytes(store.get("a") or b"") == b"1"

@@ -194,14 +194,7 @@ class NetworkStore(AsyncStore):
         if not isinstance(self, ConditionalSet):
             await super().update_async(key, change)
             return
-        self._check_writable(key)
-        await compare_and_swap_async(
-            lambda: self._read_versioned(key),
-            lambda version, new: self._swap(key, version, new),
-            lambda old: in_thread(change, old),  # it may decode and encode
-            store=self.url,
-            key=key,
-        )
+        await self._compare_and_swap(key, change)
 
     @fallback
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
@@ -210,7 +203,19 @@ class NetworkStore(AsyncStore):
             return
         # Threads of one process take turns, so that they do not use up each other's attempts.
         with self.lock(key):
-            self._run_one(self.update_async(key, change))
+            run_blocking(self._compare_and_swap(key, change))
+
+    def _compare_and_swap(
+        self, key: str, change: Callable[[Buffer | None], Buffer | None]
+    ) -> Coroutine[Any, Any, None]:
+        self._check_writable(key)
+        return compare_and_swap_async(
+            partial(self._read_versioned, key),
+            partial(self._swap, key),
+            lambda old: in_thread(change, old),  # it may decode and encode
+            store=self.url,
+            key=key,
+        )
 
     async def _read_versioned(self, key: str) -> Versioned:
         found = await self.fetch_one(Fetch(key))

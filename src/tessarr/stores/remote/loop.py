@@ -130,6 +130,17 @@ def _in_caller_thread(function: Callable[[Coroutine[Any, Any, T]], T], call: Cor
     return _running().callers.submit(context_with_caller().run, function, call).result()
 
 
+def block(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that blocks and does not poll for signals.
+
+    Signals come to the main thread. There the function runs in a thread, so that an interrupt ends the wait for it; what was
+    sent then goes on to its end, or to the timeout of its client.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*args, **kwargs)
+    return _running().blocking.submit(functools.partial(function, *args, **kwargs)).result()
+
+
 async def sleep(seconds: float) -> None:
     """Wait."""
     if asyncio._get_running_loop() is None:

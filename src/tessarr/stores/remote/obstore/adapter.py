@@ -8,9 +8,12 @@ from typing import Any
 
 from tessarr.stores.fetch import Version
 from tessarr.stores.remote.coalesce import PIECE
-from tessarr.stores.remote.loop import in_thread
+from tessarr.stores.remote.loop import block, in_thread
 from tessarr.stores.remote.obstore import clients
 from tessarr.types import Buffer, ByteRange
+
+_BIG = 2 * PIECE
+"""Bytes. Of an object from there on the rest is requested in pieces, side by side."""
 
 
 def range_options(span: ByteRange | None) -> dict[str, Any]:
@@ -30,19 +33,34 @@ async def invoke(client: Any, method: str, *arguments: Any, **options: Any) -> A
     if not clients.is_checked:
         clients.check_threads()
     if asyncio._get_running_loop() is None:
-        return getattr(client, method)(*arguments, **options)
+        return block(getattr(client, method), *arguments, **options)
     awaited = getattr(client, f"{method}_async", None)
     if awaited is None:
         return await in_thread(getattr(client, method), *arguments, **options)
     return await awaited(*arguments, **options)
 
 
-async def head_of(result: Any) -> Buffer:
-    """The first bytes of the body of a big object."""
-    stream = result.stream(PIECE) if hasattr(result, "stream") else result
+async def get(client: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Buffer]:
+    """Send a GET; return the response and its body, of a big object that is wanted whole only the first bytes."""
     if asyncio._get_running_loop() is None:
-        return next(iter(stream))  # type: ignore[no-any-return]
-    return await anext(aiter(stream))
+        if not clients.is_checked:
+            clients.check_threads()
+        return block(_get_blocking, client, name, options)
+    result = await invoke(client, "get", name, options=options)
+    if options or result.meta["size"] < _BIG:
+        return result, await invoke(result, "buffer")
+    return result, await anext(aiter(_stream(result)))
+
+
+def _get_blocking(client: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Buffer]:
+    result = client.get(name, options=options)
+    if options or result.meta["size"] < _BIG:
+        return result, result.buffer()
+    return result, next(iter(_stream(result)))
+
+
+def _stream(result: Any) -> Any:
+    return result.stream(PIECE) if hasattr(result, "stream") else result
 
 
 def version_of(meta: Mapping[str, Any]) -> Version | None:

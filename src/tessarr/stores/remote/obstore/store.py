@@ -26,11 +26,10 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.functions import no_conditional_writes
 from tessarr.stores.path import check_key, check_prefix, is_plain_key
 from tessarr.stores.remote.base import Answer, NetworkStore
-from tessarr.stores.remote.coalesce import PIECE
 from tessarr.stores.remote.limiter import limiter_for
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
-    head_of,
+    get,
     invoke,
     is_past_the_end,
     is_range_refused,
@@ -170,9 +169,7 @@ class ObjectStore(NetworkStore):
                 span = ByteRange(*span.bounds(meta["size"])) if span.start < 0 else span
                 if span.start >= (span.stop or 0):
                     return Answer(b"", 0, meta["size"], version_of(meta))
-            result = await invoke(client, "get", name, options={} if span is None else range_options(span))
-            is_big = span is None and result.meta["size"] >= 2 * PIECE
-            body = await head_of(result) if is_big else await invoke(result, "buffer")
+            result, body = await get(client, name, {} if span is None else range_options(span))
             return Answer(body, result.range[0], result.meta["size"], version_of(result.meta))
         except Exception as error:
             if span is not None and is_past_the_end(error):
@@ -181,9 +178,9 @@ class ObjectStore(NetworkStore):
                 if self._stands_for_absence(key, error):
                     raise Fault("missing", "", status=404, outcome="ok") from None
                 raise
-        whole = await invoke(client, "get", name)
-        self._ranges_work = whole.meta["size"] == 0
-        return Answer(await invoke(whole, "buffer"), 0, whole.meta["size"], version_of(whole.meta))
+        result = await invoke(client, "get", name)
+        self._ranges_work = result.meta["size"] == 0
+        return Answer(await invoke(result, "buffer"), 0, result.meta["size"], version_of(result.meta))
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
         """Whether `error` is a refusal that the user said means that `key` is missing."""
