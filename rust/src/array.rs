@@ -1,4 +1,4 @@
-//! An array as the engine knows it: made once, from the JSON that `tessarr.engine.native.engine` describes it with.
+//! A bound array, made once from the JSON description of `tessarr.engine.native.describe`.
 //!
 //! ```json
 //! {"shape": [100, 100], "axes": [{"size": 64}, {"offsets": [0, 10, 100]}], "item": 2, "fill": [0, 0],
@@ -23,18 +23,18 @@ use crate::store::has_coarse_times;
 
 pub enum Store {
     Local(PathBuf),
-    /// Python asks it.
+    /// Python sends the requests.
     Python(Asking),
 }
 
-/// How a store that Python asks is asked.
+/// How to request values from a store that Python serves.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// Ranges with so many bytes between them are fetched together.
+    /// Largest gap, in bytes, between ranges that are coalesced.
     pub gap: u64,
-    /// Asking once more costs more than it is worth.
+    /// A request costs a round trip.
     pub remote: bool,
-    /// What the keys are unique in, for the cache; without it nothing is kept.
+    /// Scope of the keys in the cache; `None`: nothing is cached.
     pub place: Option<String>,
 }
 
@@ -62,15 +62,15 @@ pub struct Array {
     pub fill: Vec<u8>,
     pub store: Store,
     pub write_empty: bool,
-    /// An update never removes a value: that could remove what another writer put there meanwhile.
+    /// An update never removes a value: that could remove the value of a concurrent writer.
     pub keep_updated: bool,
     pub read_missing: bool,
     pub durable: bool,
-    /// The times of files are too coarse for an update to see by them that a value was replaced.
+    /// File times are too coarse to detect that a value was replaced.
     pub coarse: AtomicBool,
     key: KeyTemplate,
     codecs: Value,
-    /// The one chain, when all chunks have one shape.
+    /// The chain of all chunks, if they have one shape.
     uniform: Option<Arc<Chain>>,
     chains: Mutex<HashMap<Vec<usize>, Arc<Chain>>>,
     /// Where the last element was found.
@@ -143,7 +143,7 @@ impl Array {
             chains: Mutex::default(),
             last: Mutex::default(),
         };
-        // Bound now, so that what cannot be served is refused when the array is opened.
+        // Bind now, so that an unsupported chain is refused when the array is opened.
         let first = array.chunk_shape(&vec![0; array.shape.len()]);
         let chain = array.chain(&first)?;
         if array.grid_axes.iter().all(|axis| matches!(axis, GridAxis::Regular(_))) {
@@ -172,7 +172,7 @@ impl Array {
     }
 
     fn chain(&self, shape: &[usize]) -> Result<Arc<Chain>> {
-        // Never waits: in a forked child the lock may be held by a thread that is not there.
+        // Never blocks: in a forked child, a thread of the parent may hold the lock for ever.
         if let Ok(chains) = self.chains.try_lock()
             && let Some(chain) = chains.get(shape)
         {

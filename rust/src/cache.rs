@@ -34,12 +34,12 @@ impl From<Version> for Validator {
     }
 }
 
-/// A number for a way to decode chunks: equal ones are equally described.
+/// A number for a way to decode chunks; equal descriptions have equal numbers.
 pub fn layout(description: String) -> u32 {
     static KNOWN: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let fresh = || NEXT.fetch_add(1, Ordering::Relaxed);
-    // Never waits: in a forked child the lock may be held by a thread that is not there. A fresh number is always right.
+    // Never blocks: in a forked child, a thread of the parent may hold the lock for ever. A fresh number is always right.
     let Ok(mut known) = KNOWN.try_lock() else { return fresh() };
     if known.len() >= 4096 {
         known.clear();
@@ -52,7 +52,7 @@ pub const DEFAULT_BYTES: usize = 128 << 20;
 
 static CAPACITY: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
 
-/// How many bytes caches may hold, in this process and its future children; 0 switches them off.
+/// Sets the capacity in bytes of the caches of this process and its future children; 0 disables them.
 pub fn set_capacity(bytes: usize) {
     CAPACITY.store(bytes, Ordering::Relaxed);
 }
@@ -71,7 +71,7 @@ struct Entry {
 struct Kept {
     validator: Validator,
     entries: HashMap<CacheKey, Entry>,
-    /// Chunks read in part once; the second time the whole chunk is kept.
+    /// Chunks of which a part was read once; the second read caches the whole chunk.
     touched: HashSet<CacheKey>,
 }
 
@@ -84,7 +84,7 @@ struct Content {
     bytes: usize,
 }
 
-/// What the cache did so far.
+/// Counters of the cache.
 #[derive(Default)]
 pub struct Statistics {
     pub hits: AtomicU64,
@@ -99,7 +99,7 @@ pub struct Cache {
     pub statistics: Statistics,
 }
 
-/// Room an entry takes beside its bytes.
+/// Memory of an entry beside its bytes.
 const OVERHEAD: usize = 160;
 
 impl Content {
@@ -128,7 +128,7 @@ impl Content {
             self.names.get_mut(name).filter(|kept| validator.is_none_or(|validator| kept.validator == *validator))?;
         let entry = kept.entries.get_mut(&cache_key)?;
         if entry.tick == self.tick {
-            return Some(entry.value.clone()); // the one used last, as in a loop over the elements of a chunk
+            return Some(entry.value.clone()); // the most recently used one, as in a loop over the elements of a chunk
         }
         self.tick += 1;
         let tick = self.tick;
@@ -171,7 +171,7 @@ impl Cache {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anything of `name` is kept, so that looking at the value may be enough.
+    /// Whether anything of `name` is cached, so that checking the version may be enough.
     pub fn knows(&self, name: &OsStr) -> bool {
         capacity() > 0 && self.lock().names.contains_key(name)
     }
@@ -184,7 +184,7 @@ impl Cache {
         found
     }
 
-    /// `get`, not yet counted as a hit.
+    /// `get` without counting a hit.
     pub fn peek(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> Option<Value> {
         self.lock().get(name, cache_key, Some(validator))
     }
@@ -200,7 +200,7 @@ impl Cache {
         Some((value, content.names.get(name)?.validator.clone()))
     }
 
-    /// Whether this is the second time that the entry is asked about; small memory of first times.
+    /// Whether this is the second lookup of the entry; remembers a limited number of first ones.
     pub fn touched(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> bool {
         if capacity() == 0 {
             return false;
@@ -216,13 +216,13 @@ impl Cache {
         !touched.insert(cache_key)
     }
 
-    /// Keeps an entry that was not there.
+    /// Adds an entry after a miss.
     pub fn made(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         self.statistics.misses.fetch_add(1, Ordering::Relaxed);
         self.keep(name, cache_key, validator, value);
     }
 
-    /// Keeps an entry, unless that would take too much of the room.
+    /// Adds an entry, unless it is too large for the cache.
     pub fn keep(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         if fits(value.len()) {
             let evicted = self.lock().insert(name, cache_key, validator, value);
@@ -230,7 +230,7 @@ impl Cache {
         }
     }
 
-    /// The entry, made by `make` when it is not there; concurrent callers wait for the one that makes it.
+    /// The entry, made by `make` on a miss; concurrent callers wait for the one that makes it.
     pub fn get_or_make(
         &self,
         name: &OsStr,
@@ -258,12 +258,12 @@ impl Cache {
         Ok(value)
     }
 
-    /// Forgets what is kept of a value.
+    /// Drops the entries of a value.
     pub fn forget(&self, name: &OsStr) {
         self.lock().forget(name);
     }
 
-    /// Forgets everything.
+    /// Drops all entries.
     pub fn clear(&self) {
         let mut content = self.lock();
         let flights = std::mem::take(&mut content.flights);
@@ -277,7 +277,7 @@ impl Cache {
     }
 }
 
-/// Whether a decoded chunk of that size may be kept.
+/// Whether a decoded chunk of that size may be cached.
 pub fn fits(nbytes: usize) -> bool {
     nbytes <= capacity() / 4
 }

@@ -1,4 +1,4 @@
-//! A codec chain bound to the chunks it will see.
+//! A codec chain bound to chunks of one shape.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::codecs::Codec;
 use crate::error::{Error, Result};
 use crate::part::{GridAxis, strides};
 
-/// What is reversed where stored and memory byte order differ: `count` values of `unit` bytes at `offset` of an element.
+/// A byte swap between stored and memory order: `count` values of `unit` bytes at `offset` of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swap {
     pub offset: usize,
@@ -46,11 +46,11 @@ pub struct Chain {
     pub stored_strides: Vec<isize>,
     pub nbytes: usize,
     pub middle: ArrayToBytes,
-    /// bytes → bytes codecs in encoding order, each with the size of what it encodes.
+    /// bytes → bytes codecs in encoding order, each with the size of its input.
     pub after: Vec<(Codec, usize)>,
     /// Exact stored size, where it does not depend on the data.
     pub encoded_size: Option<usize>,
-    /// Number of the way in which the whole stored value is decoded (`cache::layout`).
+    /// The number of this chain's description (`cache::layout`).
     layout: u32,
 }
 
@@ -138,7 +138,7 @@ impl Chain {
                     let given = size.ok_or_else(|| {
                         unsupported(format!("the codec '{name}' after one whose output has no fixed size"))
                     });
-                    // Behind a compressor only codecs that keep or add to the size are worked backwards.
+                    // Behind a compressor, sizes are computed backwards only for codecs that keep or add to the size.
                     let given = match (given, after.last()) {
                         (Ok(n), _) => n,
                         (Err(error), None) => return Err(error),
@@ -171,28 +171,28 @@ impl Chain {
         })
     }
 
-    /// The chunk at `offset` of a stored value, in the cache.
+    /// The cache key of the chunk at `offset` of a stored value.
     pub fn cache_key(&self, offset: u64) -> CacheKey {
         CacheKey { offset, layout: self.layout, index: false }
     }
 
-    /// The index of the shard at `offset` of a stored value, in the cache.
+    /// The cache key of the index of the shard at `offset` of a stored value.
     pub fn index_cache_key(&self, offset: u64) -> CacheKey {
         CacheKey { index: true, ..self.cache_key(offset) }
     }
 
-    /// Whether chunks are stored without any bytes → bytes codec, in no shard.
+    /// Whether chunks are stored without shard and bytes → bytes codecs.
     pub fn is_raw(&self) -> bool {
         matches!(&self.middle, ArrayToBytes::Bytes { .. }) && self.after.is_empty()
     }
 
-    /// Whether stored bytes are the elements as they are in memory.
+    /// Whether stored bytes equal the elements in memory.
     pub fn is_plain(&self) -> bool {
         matches!(&self.middle, ArrayToBytes::Bytes { swap, boolean: false } if swap.is_empty())
     }
 }
 
-/// After a compressor, sizes are unknown; only checksums, whose body is found from the end, can be undone there.
+/// After a compressor, sizes are unknown; only checksums, which are located from the end, can be decoded there.
 fn check_sizes(after: &[(Codec, usize)]) -> Result<()> {
     for (codec, size) in after {
         if *size == usize::MAX && !matches!(codec, Codec::Checksum(_)) {
@@ -226,7 +226,7 @@ impl Shard {
         &self.index
     }
 
-    /// Inner chunk number of a grid index.
+    /// The number of the inner chunk at `coords`.
     pub fn number(&self, coords: &[usize]) -> usize {
         coords.iter().zip(&self.grid).fold(0, |n, (&i, &m)| n * m + i)
     }

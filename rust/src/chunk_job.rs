@@ -1,4 +1,4 @@
-//! One request over many chunks: threads share out the chunks, and the inner chunks of a shard that one of them opened.
+//! One request over many chunks: threads take chunks, and inner chunks of a shard that one of them opened, in turn.
 //!
 //! Reading and writing differ in what they do with a chunk (`ChunkWork`), not in how threads share the work.
 
@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::pool::{Control, Job, POLL, Poll, locked, process};
 
-/// Less than this much work is done by the calling thread alone: waking another costs more.
+/// The calling thread does less work than this alone: waking another thread costs more.
 pub const SMALL_WORK: usize = 64 << 10;
 
 /// What a request does with its chunks.
@@ -43,7 +43,7 @@ struct OpenShards<S> {
     opening: usize,
 }
 
-/// A shard that some thread has opened, and how far its inner chunks are.
+/// A shard that a thread has opened, and the progress of its inner chunks.
 pub struct OpenShard<S> {
     shard: S,
     total: usize,
@@ -61,7 +61,7 @@ struct Progress {
 }
 
 impl<W: ChunkWork> ChunkJob<W> {
-    /// Do `work` on chunks `0..total`, on this thread and up to `helpers` others.
+    /// Run `work` on chunks `0..total`, on this thread and up to `helpers` others.
     pub fn run(work: W, total: usize, helpers: usize, poll: Poll) -> Result<()> {
         let job = Arc::new(ChunkJob {
             work,
@@ -138,7 +138,7 @@ impl<W: ChunkWork> Job for ChunkJob<W> {
 
     fn work(&self, poll: Poll) -> Result<()> {
         while !self.control.is_stopped() {
-            // From before the number is taken, so that another thread does not leave while a shard may still be opened.
+            // Begin before taking a number, so that no other thread leaves while a shard may still be opened.
             let opening = (!self.alone).then(|| Opening::begin(self));
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.total {
@@ -159,7 +159,7 @@ impl<W: ChunkWork> Job for ChunkJob<W> {
     }
 
     fn wake(&self) {
-        // Under the lock, so that no thread is between looking and waiting.
+        // Under the lock, so that no thread is between checking and waiting.
         let _shards = locked(&self.shards);
         self.opened.notify_all();
     }
@@ -183,7 +183,7 @@ impl<S> Deref for OpenShard<S> {
     }
 }
 
-/// A thread at work on inner chunks; after a panic too, the others learn that it left.
+/// Counts a thread that works on inner chunks; its drop, after a panic too, notifies the others.
 struct Working<'a, S> {
     open: &'a OpenShard<S>,
     failed: bool,
@@ -205,7 +205,7 @@ impl<S> Drop for Working<'_, S> {
     }
 }
 
-/// A thread at work on a chunk.
+/// Counts a thread that works on a chunk.
 struct Opening<'a, W: ChunkWork>(&'a ChunkJob<W>);
 
 impl<'a, W: ChunkWork> Opening<'a, W> {

@@ -1,15 +1,15 @@
 //! Chunk reads from a store that Python serves.
 //!
-//! `requests` says what is needed now, whole values or ranges of them, and `receive` takes any of it, in any order, decodes
-//! what can be decoded and finds what is needed next. Of a shard the index comes first and then the inner chunks that are
-//! wanted, ranges close to each other as one.
+//! `requests` returns the requests needed now, for whole values or ranges of them. `receive` takes responses in any order,
+//! decodes complete chunks and finds the next requests. Of a shard the index is requested first, then the selected inner
+//! chunks, with coalesced ranges.
 //!
-//! A shard may be replaced between two responses. Where the store names versions, all that is put together must be of one;
-//! elsewhere the index is requested again with the data (an index that stayed the same fits the new data as it did the
-//! old). What does not fit is read again from the start.
+//! A shard may be replaced between two responses. If the store has versions, all responses must have the same one;
+//! otherwise the index is requested again with the data (an unchanged index fits the new data as it did the old). On a
+//! mismatch the chunk read restarts.
 //!
-//! Where versions are known, decoded chunks that were read in part and indexes are cached. They are worth nothing by
-//! themselves: some response of the same read must show that the value still has their version.
+//! With versions, indexes and decoded chunks of partial reads are cached. A cached entry is only valid if a response of the
+//! same read shows that the value still has the entry's version.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::store::{OwnedBytes, Source};
 
 /// How often a read of parts of a changing shard is retried; then the whole shard is requested, at one version.
 const ROUNDS: usize = 5;
-/// Ranges that lie near each other are joined up to so many bytes.
+/// Largest coalesced request in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// Bytes `start..stop` of a value; a negative start counts from the end, without a stop it goes to the end.
@@ -40,26 +40,26 @@ pub struct Request {
 }
 
 pub struct Response {
-    /// That of the `Request`.
+    /// The id of the `Request`.
     pub id: usize,
     /// A buffer per range; `None` for a missing key.
     pub parts: Option<Vec<OwnedBytes>>,
-    /// Of the value, where the store tells it.
+    /// The version of the value, if the store has versions.
     pub version: Option<Arc<str>>,
 }
 
-/// Bytes that must still be there, or the offsets at hand are those of another shard.
+/// Bytes that must be unchanged, else the known offsets belong to another shard.
 #[derive(Clone)]
 struct Guard {
     range: Range,
     bytes: OwnedBytes,
 }
 
-/// The version of the index at hand.
+/// The version of the known index.
 #[derive(Clone)]
 struct Known {
     version: Arc<str>,
-    /// It was read just now, not found in the cache.
+    /// The index was read by this request, not found in the cache.
     fresh: bool,
 }
 
@@ -67,7 +67,7 @@ struct Known {
 struct Node {
     number: usize,
     depth: usize,
-    /// As the chain at this depth sees it.
+    /// The part in the axes of the chain at this depth.
     part: Part,
     within: Option<(u64, usize)>,
     guards: Vec<Guard>,
@@ -78,7 +78,7 @@ struct Node {
 enum Want {
     Whole,
     Index,
-    /// The version alone: the chunk itself is in the cache.
+    /// Only the version: the chunk itself is in the cache.
     Version(Value),
     Inner(Inner),
 }
@@ -88,17 +88,17 @@ enum Want {
 struct Inner {
     /// Part, offset and size in the value.
     wanted: Vec<(Part, u64, usize)>,
-    /// What to request: ranges, rising, that hold all that is wanted.
+    /// Coalesced ranges to request, ascending, that contain all of `wanted`.
     spans: Vec<(u64, u64)>,
-    /// From the cache.
+    /// Parts found in the cache.
     kept: Vec<(Part, Value)>,
-    /// A byte that the value must have.
+    /// A byte that must exist in the value.
     last: Option<u64>,
 }
 
 pub struct ChunkReads {
     job: Job,
-    /// Shards of at most so many decoded bytes are requested whole.
+    /// Shards with at most this many decoded bytes are requested whole.
     whole_below: usize,
     /// Not yet requested.
     nodes: Vec<Node>,
@@ -120,7 +120,7 @@ fn wants_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, in
     chain.nbytes <= whole_below || part.covers(inside) || 2 * inner_parts(chain, shard, part).len() >= inner
 }
 
-/// Decoded bytes that are fetched for a part; the first part stands for all.
+/// Decoded bytes that are fetched for the first part, which is representative.
 pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
     let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
@@ -169,7 +169,7 @@ impl ChunkReads {
         Ok(())
     }
 
-    /// What is needed now; nothing when all that was requested is still to be answered, or all is read.
+    /// The requests needed now; none while all are in flight, or when everything is read.
     pub fn requests(&mut self) -> Result<Vec<Request>> {
         let mut requests = Vec::with_capacity(self.nodes.len());
         for node in std::mem::take(&mut self.nodes) {
@@ -200,18 +200,18 @@ impl ChunkReads {
     fn index_range(&self, node: &Node) -> Result<Range> {
         let chain = self.job.chain(node.number)?;
         let ArrayToBytes::Shard(shard) = &at_depth(&chain, node.depth).middle else {
-            return Err(Error::new("internal", "an index of what is no shard"));
+            return Err(Error::new("internal", "an index of a chunk that is not a shard"));
         };
         let n = shard.index_nbytes;
         Ok(match (shard.at_start, node.within) {
             (true, within) => span(within.map_or(0, |(offset, _)| offset), n),
             (false, None) => (-(n as i64), None),
-            // A nested shard that is shorter than its index is found out when that is decoded.
+            // Decoding the index detects a nested shard that is shorter than its index.
             (false, Some((offset, len))) => span(offset + len.saturating_sub(n) as u64, n.min(len)),
         })
     }
 
-    /// Takes some responses, decodes what can be decoded.
+    /// Receives some responses, and decodes complete chunks.
     pub fn receive(&mut self, responses: Vec<Response>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (mut leaves, mut changed) = (Vec::new(), HashSet::new());
         for response in responses {
@@ -244,7 +244,7 @@ impl ChunkReads {
         self.begin(number, whole_below)
     }
 
-    /// `false`: the value is not the one that is partly at hand.
+    /// `false`: the value has another version than earlier responses.
     fn take(&mut self, mut node: Node, response: Response, leaves: &mut Vec<Leaf>) -> Result<bool> {
         let chain = self.job.chain(node.number)?;
         let here = at_depth(&chain, node.depth);
@@ -260,7 +260,7 @@ impl ChunkReads {
         };
         let same = match (&node.known, &response.version) {
             (Some(known), Some(version)) => known.version == *version,
-            // A range past the end tells none; only what the cache knows is in doubt then.
+            // A range past the end has no version; only entries of the cache are in doubt then.
             (Some(known), None) => known.fresh,
             (None, _) => true,
         };
@@ -335,7 +335,7 @@ impl ChunkReads {
         Ok(())
     }
 
-    /// The index of a shard has come: keeps it where the version is known, guards it where not.
+    /// Receives the index of a shard: caches it if the version is known, else checks it again with the data.
     fn take_index(
         &mut self,
         mut node: Node,
@@ -359,7 +359,7 @@ impl ChunkReads {
         self.request_inner(node, chain, shard, &index)
     }
 
-    /// The index of a shard is known: notes what to request next, and fills what is not stored.
+    /// Plans the requests for inner chunks from the index of a shard, and fills those that are not stored.
     fn request_inner(&mut self, node: Node, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
         let Node { number, depth, part, within, guards, known, .. } = node;
         let base = within.map_or(0, |(offset, _)| offset);
@@ -374,7 +374,7 @@ impl ChunkReads {
             }
         }
         if inner.wanted.is_empty() && known.as_ref().is_some_and(|known| !known.fresh) {
-            // No request would show whether the index still holds.
+            // No other request would show whether the index is still valid.
             let want = Want::Index;
             self.nodes.push(Node { number, depth, part, within, guards, known: None, want });
             return Ok(());
@@ -389,7 +389,7 @@ impl ChunkReads {
                 self.nodes.push(Node { number, depth, part, within, guards, known, want });
             }
         } else if let Some(stop) = inner.wanted.iter().map(|(_, offset, len)| offset + *len as u64).max() {
-            // Without the size of the shard nothing else tells whether a chunk reaches into the index.
+            // Without the size of the shard, only this shows whether a chunk reaches into the index.
             let behind = if shard.at_start { 0 } else { shard.index_nbytes as u64 };
             inner.last = (within.is_none() && !self.job.asking().remote).then(|| stop + behind - 1);
             self.plan(number, &shard.inner, &mut inner, known.as_ref());
@@ -398,7 +398,7 @@ impl ChunkReads {
         Ok(())
     }
 
-    /// Takes what the cache has, and joins the ranges of the rest.
+    /// Takes cached chunks, and coalesces the ranges of the others.
     fn plan(&self, number: usize, chain: &Chain, inner: &mut Inner, known: Option<&Known>) {
         let gap = self.job.asking().gap;
         if let (Some(known), Some(name)) = (known, self.job.name(number)) {
@@ -422,7 +422,7 @@ impl ChunkReads {
         }
     }
 
-    /// The inner chunks of a shard that was requested whole.
+    /// Reads the inner chunks of a shard that was requested whole.
     fn split(
         &self,
         node: &Node,

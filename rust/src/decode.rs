@@ -1,4 +1,4 @@
-//! From stored bytes to the caller's memory, one chunk at a time.
+//! Decode stored chunks into the caller's memory, one chunk at a time.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::store::{Bytes, Source};
 #[derive(Clone, Copy)]
 pub struct Reading {
     pub out: Memory<'static>,
-    /// Keep the decoded chunk for the next partial read.
+    /// Cache the decoded chunk for the next partial read.
     pub keep: bool,
 }
 
-/// Writes the fill value wherever `part` goes.
+/// Writes the fill value to the output positions of `part`.
 pub fn fill(chain: &Chain, part: &Part, out: Memory) {
     let value = Memory::of(&chain.fill);
     match part {
@@ -160,7 +160,7 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
             scatter(chain, &value, 0, part, how.out);
             return Ok(());
         }
-        // Kept the second time only: who reads every chunk in part once would fill the cache for nothing.
+        // Cached on the second read only: a program that reads each chunk in part once would fill the cache without hits.
         if !cache.touched(name, cache_key, &validator) {
             return read_some(chain, source, part, how.out);
         }
@@ -179,7 +179,7 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
     read_some(chain, source, part, how.out)
 }
 
-/// Copies `part` of a decoded chunk to its place.
+/// Copies `part` of a decoded chunk to the output.
 pub fn place(chain: &Chain, data: &[u8], part: &Part, out: Memory) {
     match &chain.order {
         None => scatter(chain, data, 0, part, out),
@@ -244,7 +244,7 @@ fn span(chain: &Chain, axes: &[AxisSelection]) -> (usize, usize) {
     (low, high)
 }
 
-/// Where the whole chunk lies in the output, when it is one run there, laid out as it is stored.
+/// The output offset of the whole chunk, if it is contiguous there in stored order.
 pub fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
     let Part::Box(axes) = part else { return None };
     let mut place = 0;
@@ -261,7 +261,7 @@ pub fn contiguous(chain: &Chain, part: &Part) -> Option<isize> {
     Some(place)
 }
 
-/// Undoes every bytes → bytes codec but the first.
+/// Decodes every bytes → bytes codec but the first.
 fn peel<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
     let mut data = source.read()?;
     for (codec, size) in chain.after.iter().skip(1).rev() {
@@ -297,7 +297,7 @@ fn decoded<'a>(chain: &Chain, source: Source<'a>) -> Result<Bytes<'a>> {
     Ok(in_memory_order(chain, data))
 }
 
-/// `data` as elements are in memory; copied only when it must change and is not ours.
+/// Converts `data` to memory byte order; copies only borrowed data that must change.
 fn in_memory_order<'a>(chain: &Chain, data: Bytes<'a>) -> Bytes<'a> {
     if !needs_finish(chain, &data) {
         return data;
@@ -335,7 +335,7 @@ fn needs_finish(chain: &Chain, data: &[u8]) -> bool {
     }
 }
 
-/// Turns stored elements into elements as they are in memory, or (a reversal being its own inverse) back.
+/// Converts elements from stored to memory byte order, or (a reversal being its own inverse) back.
 pub fn finish(chain: &Chain, data: &mut [u8]) {
     if let ArrayToBytes::Bytes { swap, boolean } = &chain.middle {
         swap_bytes(swap, chain.item, data);
@@ -393,9 +393,9 @@ pub fn point_offsets<'a>(chain: &'a Chain, ndim: usize, at: &'a [usize]) -> impl
     at.chunks(ndim).map(move |point| point.iter().zip(strides).map(|(&p, &stride)| p as isize * stride).sum())
 }
 
-// -- chunks that are stored as they are ------------------------------------------------------------------------------
+// -- raw chunks ------------------------------------------------------------------------------------------------------
 
-/// What one more read costs, in bytes of reading.
+/// The cost of an additional read, expressed in bytes.
 const READ_COST: usize = 6 << 10;
 
 fn read_raw(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<()> {
@@ -421,7 +421,7 @@ fn read_raw(chain: &Chain, source: Source, part: &Part, out: Memory) -> Result<(
     }
 }
 
-/// Reads a box in as few pieces as is worthwhile: all of its span at once, or piece by piece along axis `level`.
+/// Reads a box: its whole span at once, or piece by piece along axis `level`, whichever is cheaper.
 fn read_box(chain: &Chain, source: Source, axes: &[AxisSelection], mut level: usize, out: Memory) -> Result<()> {
     let (low, high) = span(chain, axes);
     let selected: usize = axes.iter().map(AxisSelection::len).product::<usize>() * chain.item;
@@ -443,7 +443,7 @@ fn read_box(chain: &Chain, source: Source, axes: &[AxisSelection], mut level: us
     Ok(())
 }
 
-/// The index of a shard, from the cache when its file is known there.
+/// The index of a shard, cached for files.
 pub fn cached_index(shard: &Shard, source: Source) -> Result<Arc<Vec<u8>>> {
     match source.origin() {
         Some((local, 0)) => {

@@ -1,5 +1,5 @@
-//! Stores that Python serves: Python sends the requests of chunk reads and hands over the responses (`ReadPlan`,
-//! `ChunkReads`), and stores the new values of chunks (`WritePlan`). Nothing here calls Python.
+//! Stores that Python serves: Python sends the requests of chunk reads and passes the responses back (`ReadPlan`,
+//! `ChunkReads`), and stores the new values of chunks (`WritePlan`). This module never calls Python.
 
 use std::sync::{Arc, Mutex};
 
@@ -36,7 +36,7 @@ impl ReadPlan {
         self.0.plan.len()
     }
 
-    /// Decoded bytes that are fetched for a part; the first stands for all.
+    /// Decoded bytes that are fetched for the first part, which is representative.
     #[getter]
     fn nbytes(&self) -> PyResult<usize> {
         Ok(if self.0.plan.len() == 0 { 0 } else { chunk_reads::part_nbytes(&self.0.array, &self.0.plan)? })
@@ -75,13 +75,13 @@ impl ChunkReads {
 
 #[pymethods]
 impl ChunkReads {
-    /// What is needed now: (id, key, ranges or `None` for the whole value).
+    /// The requests needed now: (id, key, ranges or `None` for the whole value).
     fn requests(&self, py: Python<'_>) -> PyResult<Vec<Requested>> {
         let requests = py.detach(|| self.with(chunk_reads::ChunkReads::requests))?;
         Ok(requests.into_iter().map(|request| (request.id, request.key, request.ranges)).collect())
     }
 
-    /// Takes responses: (id, a buffer per range or `None` for a missing key, version or `None`).
+    /// Receives responses: (id, a buffer per range or `None` for a missing key, version or `None`).
     fn receive(&self, py: Python<'_>, responses: Vec<Given<'_>>) -> PyResult<()> {
         let taken = responses.into_iter().map(|(id, parts, version)| {
             let parts = parts.map(|parts| buffers(&parts)).transpose()?;
@@ -102,7 +102,7 @@ impl WritePlan {
         self.0.plan.len()
     }
 
-    /// Of part `number`: the chunk's index in the grid, its key, and whether it is covered.
+    /// Coords and key of the chunk of part `number`, and whether the selection covers it.
     fn part<'py>(&self, py: Python<'py>, number: usize) -> PyResult<(Bound<'py, PyTuple>, String, bool)> {
         let Planned { array, plan, .. } = &self.0;
         if number >= plan.len() {
@@ -112,7 +112,7 @@ impl WritePlan {
         Ok((PyTuple::new(py, &coords)?, array.key(&coords), part.covers(&array.inside(&coords))))
     }
 
-    /// The encoded chunk of part `number` laid over `old` (`None`: fill value); `None` when there is nothing to store.
+    /// Encodes part `number` merged into `old` (`None`: fill value); `None` when nothing is to be stored.
     fn encode<'py>(
         &self,
         py: Python<'py>,
@@ -141,7 +141,7 @@ fn changed<'py>(
     Ok(new.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
-/// The encoded chunk of part `number` laid over `old` (`None`: fill value).
+/// Encodes part `number` merged into `old` (`None`: fill value).
 fn encode(
     array: &Array,
     plan: &Plan,

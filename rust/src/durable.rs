@@ -1,8 +1,8 @@
-//! Durable changes: content and names of files that are on the disk before a call returns.
+//! Durable changes: sync content and names of files to the disk before a call returns.
 //!
-//! What syncing asks of the disk: `fsync` on Linux and other Unix systems, `F_FULLFSYNC` on macOS, `FlushFileBuffers` on
-//! Windows, where names are left to the journal of NTFS. A sync that failed is never tried again: the kernel takes the pages it
-//! could not write for clean, so that a second one would say that all is well.
+//! System calls: `fsync` on Linux and other Unix systems, `F_FULLFSYNC` on macOS, `FlushFileBuffers` on Windows, where names
+//! are left to the journal of NTFS. A failed sync is never retried: the kernel marks the pages that it could not write as
+//! clean, so a second sync would report success.
 //!
 //! The Python engine does the same (`src/tessarr/stores/local/sync.py`).
 
@@ -25,14 +25,14 @@ pub fn sync(file: &File) -> io::Result<()> {
     }
 }
 
-/// Whether the file system, one of a network for instance, does not know `F_FULLFSYNC`. Nothing was tried then.
+/// Whether the file system, such as a network one, does not support `F_FULLFSYNC`. Nothing was synced then.
 #[cfg(target_vendor = "apple")]
 fn is_no_full_sync(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::INVAL, Errno::NOTSUP, Errno::NOTTY].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))
 }
 
-/// The change was made, and what a power cut would leave of it is not known.
+/// Makes the error for a change that was made and may not survive a power cut.
 pub fn unknown(path: &Path, done: &str, error: &io::Error) -> Error {
     Error::new("durability", format!("{done}, but its directory could not be synced: {}", path.display()))
         .got(error.to_string())
@@ -83,8 +83,8 @@ pub fn make_directories(folder: &Path, root: &Path, durable: bool) -> io::Result
     Ok(())
 }
 
-/// A directory as no other is, not even a later one of the same name and inode. (One that is made again within a tick
-/// of the kernel's clock could pass for the old one: see `Synced::forget`.)
+/// The identity of a directory, which a later one of the same name and inode does not share. (A directory made again within
+/// a tick of the kernel's clock could: see `Synced::forget`.)
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -94,7 +94,7 @@ struct Identity {
 
 #[cfg(unix)]
 impl Identity {
-    /// `None` where the file system does not tell when a directory was made.
+    /// `None` where the file system has no creation times.
     fn of(directory: &File) -> Option<Identity> {
         use std::os::unix::fs::MetadataExt;
         let metadata = directory.metadata().ok()?;
@@ -106,7 +106,7 @@ impl Identity {
 #[derive(Default)]
 pub struct Synced(Mutex<HashMap<PathBuf, Identity>>);
 
-/// More directories than this are forgotten, and synced again.
+/// With more directories than this the table is cleared, and directories are synced again.
 const MANY: usize = 1 << 14;
 
 impl Synced {
@@ -114,7 +114,7 @@ impl Synced {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called before directories are made.
+    /// Call this before making directories.
     fn forget(&self, folders: &[&Path]) {
         let mut known = self.lock();
         for &folder in folders {

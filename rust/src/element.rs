@@ -1,6 +1,6 @@
-//! One element: no plan and no job. Where it is kept or stored as it is, one look at the file is enough.
+//! Read one element without plan and job. If its chunk is cached or raw, a `stat` or a read of the file is enough.
 //!
-//! Loops over elements stay in one chunk for long: an array remembers where it found the last (`Last`).
+//! Loops over elements read many elements of one chunk: an array remembers the last chunk (`Last`).
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::pool::process;
 use crate::region::Memory;
 use crate::store::{Local, Object, Source, Version, read_exact_at, version_at};
 
-/// The chunk, or inner chunk, of plain elements that was asked last.
+/// The chunk, or inner chunk, of plain elements that was read last.
 pub struct Last {
     /// Its first element and its shape, in the axes of the array, and the bytes from one element to the next.
     start: Vec<usize>,
@@ -28,15 +28,15 @@ pub struct Last {
     bytes: ChunkBytes,
 }
 
-/// Neither is kept alive by the array: the cache counts its bytes, and few files stay open.
+/// The array keeps neither alive: the cache counts its bytes, and few files stay open.
 enum ChunkBytes {
     Chunk(Weak<Vec<u8>>),
-    /// Stored as it is, from that byte on.
+    /// A raw chunk, from that byte on.
     File(Weak<File>, u64),
 }
 
-/// Puts the element at `at`, which lies inside the array, into the first bytes of `out`, when that takes no more than
-/// finding it. `false`: it does, and nothing was done.
+/// Reads the element at `at`, which must be within bounds, into the first bytes of `out`, if no chunk has to be decoded.
+/// `false`: nothing was read.
 pub fn find(array: &Array, at: &[usize], mut out: Memory) -> bool {
     let last = array.last.try_lock().ok().and_then(|last| last.clone());
     if let Some(last) = last
@@ -68,7 +68,7 @@ pub fn find(array: &Array, at: &[usize], mut out: Memory) -> bool {
     true
 }
 
-/// Where an element lies: the first one of its chunk, and its own place in there, in the axes of the array.
+/// The location of an element: the start of its chunk, and its position in the chunk, in the axes of the array.
 struct Place {
     start: Vec<usize>,
     inside: Vec<usize>,
@@ -83,7 +83,7 @@ fn leaf(chain: &Chain) -> Option<&Chain> {
     }
 }
 
-/// An element of a chunk that is in the cache.
+/// Finds an element of a cached chunk.
 fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Option<Last> {
     let name = path.as_os_str();
     if !cache.knows(name) {
@@ -101,7 +101,7 @@ fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Opti
     Last::new(chain, path, version, place, ChunkBytes::Chunk(Arc::downgrade(&chunk)))
 }
 
-/// An element of a chunk that is stored as it is.
+/// Finds an element of a raw chunk.
 fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<Last> {
     let object = Object::Local(Local::find(path.clone(), false).ok()??);
     let local = object.local()?;
@@ -113,13 +113,13 @@ fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<Last> {
         }
     };
     if matches!(chain.middle, ArrayToBytes::Bytes { .. }) && version.size() != chain.nbytes as u64 {
-        return None; // an error, which the long way tells
+        return None; // an error, which the ordinary read reports
     }
     keep_open(file.clone());
     Last::new(chain, path, version, place, ChunkBytes::File(Arc::downgrade(&file), offset))
 }
 
-/// From a place in a shard to the one in its inner chunk, and where that is stored.
+/// Converts a location in a shard to one in its inner chunk; returns also the offset of the inner chunk.
 fn inner(chain: &Chain, index: &[u8], version: Version, place: Place) -> Option<(Place, u64)> {
     let ArrayToBytes::Shard(shard) = &chain.middle else { return None };
     let inside = stored_order(chain, &place.inside);
@@ -140,7 +140,7 @@ fn stored_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
     }
 }
 
-/// The way back.
+/// Undoes `stored_order`.
 fn array_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
     let mut back = of.to_vec();
     for (&axis, &n) in chain.order.iter().flatten().zip(of) {
@@ -189,12 +189,12 @@ impl Last {
     }
 }
 
-/// Files of chunks that are stored as they are, open as long as they are asked again and again.
+/// Recently used files of raw chunks, kept open.
 static OPEN: Mutex<VecDeque<Arc<File>>> = Mutex::new(VecDeque::new());
 const OPEN_FILES: usize = 16;
 
 fn keep_open(file: Arc<File>) {
-    // Never waits: in a forked child the lock may be held by a thread that is not there.
+    // Never blocks: in a forked child, a thread of the parent may hold the lock for ever.
     let Ok(mut open) = OPEN.try_lock() else { return };
     if open.len() >= OPEN_FILES {
         open.pop_front();

@@ -1,4 +1,4 @@
-//! From the caller's memory to stored bytes, one chunk at a time.
+//! Encode the caller's memory to stored chunks, one chunk at a time.
 
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::decode::{self, decode_into, finish, read_index};
@@ -8,17 +8,17 @@ use crate::region::{CopyAxis, Memory, Steps, copy};
 use crate::scratch::{self, Scratch};
 use crate::store::Source;
 
-/// What is written, and how.
+/// The values to write, and options.
 #[derive(Clone, Copy)]
 pub struct Writing {
     pub value: Memory<'static>,
-    /// Store chunks that hold nothing but the fill value.
+    /// Store chunks that hold only the fill value.
     pub keep_empty: bool,
 }
 
-/// Whether `data` is `fill` over and over, bit for bit; the first element decides nearly always.
+/// Whether `data` repeats `fill`, bit for bit; the first element nearly always decides.
 pub fn is_fill(data: &[u8], fill: &[u8]) -> bool {
-    // The rest equals the beginning when the data equal themselves one element later.
+    // All elements are equal if the data equals itself shifted by one element.
     data.starts_with(fill) && data[fill.len()..] == data[..data.len() - fill.len()] || data.is_empty()
 }
 
@@ -49,7 +49,7 @@ pub fn clipped(shape: &[usize], inside: &[usize]) -> Vec<usize> {
     shape.iter().zip(inside).map(|(&n, &m)| n.min(m)).collect()
 }
 
-/// Appends the encoded chunk that holds `old` (`None`: fill value) with `part` of the value laid over it; tells whether
+/// Appends the encoded chunk of `old` (`None`: fill value) with `part` of the value merged into it; returns whether
 /// there is anything to store. `part` and `inside` are in stored order.
 pub fn merge(
     chain: &Chain,
@@ -84,7 +84,7 @@ fn merge_leaf(
     with_merged(chain, old, part, inside, how, |chunk| encode_plain(chain, chunk, out))
 }
 
-/// Hands `sink` the elements of a merged chunk that is no shard, as its bytes → bytes codecs are given them; tells
+/// Passes the elements of a merged chunk that is not a shard, as input of its bytes → bytes codecs, to `sink`; returns
 /// whether there is anything to store (else `sink` is not called).
 pub fn with_merged(
     chain: &Chain,

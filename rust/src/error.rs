@@ -1,4 +1,4 @@
-//! The engine's one error type, and how it reaches Python.
+//! The error type of the engine, and its conversion to Python.
 //!
 //! Python sees `tessarr._native.NativeError(kind, what, facts)`; `tessarr.engine.native.engine` turns it into the typed class
 //! of `tessarr.errors` that has the same `kind`.
@@ -23,7 +23,7 @@ pub struct Fault {
     pub errno: Option<i32>,
 }
 
-/// An error of the engine, or one that Python code raised while the engine called it.
+/// An error of the engine, or one that Python raised while the engine checked for signals.
 #[derive(Debug)]
 pub enum Error {
     Fault(Box<Fault>),
@@ -54,7 +54,7 @@ impl Error {
         Error::new("codec", what).with(|f| f.codec = Some(codec.into()))
     }
 
-    /// A decoded size that is not the one the chunk must have.
+    /// A chunk that decodes to the wrong size.
     pub fn size(codec: &str, expected: usize, got: impl std::fmt::Display) -> Error {
         Error::codec(codec, "a chunk decodes to the wrong size")
             .expected(format!("{expected} bytes"))
@@ -84,7 +84,7 @@ impl Error {
         self.with(|f| f.hint = Some(text.into()))
     }
 
-    /// Adds the place where it is not known yet.
+    /// Adds the location if it is unknown.
     pub fn at(self, chunk: &[usize], key: &str) -> Error {
         self.with(|f| {
             f.chunk.get_or_insert_with(|| chunk.iter().map(|&i| i as u64).collect());

@@ -1,4 +1,4 @@
-//! Chunk keys: text, and slots for the indices of a chunk, as `tessarr.keys.base` has them.
+//! Chunk keys: text, and slots for the coords of a chunk, as in `tessarr.keys.base`.
 //!
 //! ```json
 //! ["a/c/", {"axis": 0}, "/", {"axis": 1, "width": 4, "group": 0}]
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 enum Part {
     Text(String),
-    /// The index of `axis`, with zeros in front to at least `width` digits.
+    /// The index of `axis`, padded with zeros to at least `width` digits.
     Index {
         axis: usize,
         width: usize,
@@ -35,7 +35,7 @@ pub struct KeyTemplate {
 const MAX_WIDTH: u64 = 99;
 
 impl KeyTemplate {
-    /// For arrays of `ndim` axes.
+    /// Parses the template for arrays of `ndim` axes.
     pub fn from_json(json: &Value, ndim: usize) -> Result<KeyTemplate> {
         let unsupported = || Error::new("unsupported", "a chunk key that is not text and slots");
         let list = json.as_array().ok_or_else(unsupported)?;

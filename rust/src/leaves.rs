@@ -1,4 +1,4 @@
-//! Chunks of plain elements on their way from a store that Python serves into the caller's memory.
+//! Decode chunks of plain elements, received from a store that Python serves, into the caller's memory.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::{OwnedBytes, Source};
 
 pub type Value = Arc<Vec<u8>>;
 
-/// What is read, and where it goes.
+/// A selection, and the memory it is read into.
 #[derive(Clone)]
 pub struct Job {
     pub array: Arc<Array>,
@@ -24,11 +24,11 @@ pub struct Job {
     pub out: Memory<'static>,
 }
 
-/// A chunk without inner chunks that is at hand.
+/// A received or cached chunk without inner chunks.
 pub struct Leaf {
-    /// Part of the request.
+    /// The number of the part of the request.
     pub number: usize,
-    /// Of how many shards it is an inner chunk.
+    /// Number of nested shards around the chunk.
     pub depth: usize,
     pub part: Part,
     pub data: Data,
@@ -36,7 +36,7 @@ pub struct Leaf {
 
 pub enum Data {
     Decoded(Value),
-    /// `start..start + len` of the bytes; to be kept as the chunk at `offset` of the value, where a version is given.
+    /// `start..start + len` of the bytes; with a version, cached as the chunk at `offset` of the value.
     Stored {
         held: OwnedBytes,
         start: usize,
@@ -47,7 +47,7 @@ pub enum Data {
 }
 
 impl Leaf {
-    /// A chunk that was in the cache, and turned out to hold still.
+    /// A cached chunk that is still fresh.
     pub fn kept(number: usize, depth: usize, part: Part, value: Value) -> Leaf {
         process().cache.hit();
         Leaf { number, depth, part, data: Data::Decoded(value) }
@@ -83,12 +83,12 @@ impl Job {
         }
     }
 
-    /// Under which name the cache keeps the value of part `number`.
+    /// The name of the value of part `number` in the cache.
     pub fn name(&self, number: usize) -> Option<OsString> {
         self.asking().name(&self.key(number))
     }
 
-    /// What the cache has of the value of part `number`, and the version that was of.
+    /// The cached entry for the value of part `number`, and its version.
     pub fn last_seen(&self, number: usize, cache_key: CacheKey) -> Option<(Value, Arc<str>)> {
         match process().cache.last_seen(&self.name(number)?, cache_key)? {
             (value, Validator::Tag(version)) => Some((value, version)),

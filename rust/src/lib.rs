@@ -2,7 +2,7 @@
 //!
 //! `tessarr.engine.native.engine` describes a bound array once as JSON (`array`); every request is then one call.
 
-// A selection or source of no length is never asked whether it is empty.
+// `is_empty` of selections and sources is never needed.
 #![allow(clippy::len_without_is_empty)]
 
 pub mod array;

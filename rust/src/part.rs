@@ -1,4 +1,4 @@
-//! Plan a selection over a grid: which part of it lies in which chunk.
+//! Plan a selection over a grid: find the part of each chunk.
 //!
 //! A selection of a whole array, its part in a shard and its part in an inner chunk have one representation, `Part`.
 //! Positions are relative to the array, shard or inner chunk; places in the caller's array are byte offsets.

@@ -1,5 +1,5 @@
-//! The thread pool and the other state of a process. A forked child gets its own: the parent's threads do not exist there,
-//! and its locks may be held for ever.
+//! The thread pool and the other state of a process. A forked child gets new state: the parent's threads do not exist there,
+//! and locks that they held are never released.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ pub type Poll<'a> = &'a mut dyn FnMut() -> Result<()>;
 /// Work that several threads can do together.
 pub trait Job: Send + Sync + 'static {
     fn control(&self) -> &Control;
-    /// Work until nothing is left to take; `poll` is called now and then and ends the work with its error.
+    /// Work until no item is left to take; `poll` is called periodically, and its error ends the work.
     fn work(&self, poll: Poll) -> Result<()>;
     /// Wake the threads that wait inside `work`: the job was stopped.
     fn wake(&self) {}
@@ -93,7 +93,7 @@ impl Gate {
     }
 }
 
-/// How often a waiting caller looks for signals.
+/// How often a waiting caller checks for signals.
 pub const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
@@ -114,7 +114,7 @@ pub struct Process {
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// One slot per generation of forks: a child steps to the next one, without any lock that its parent could have held.
+/// One slot per generation of forks: a child uses the next one, without a lock that its parent could have held.
 static GENERATIONS: [OnceLock<Process>; 256] = [const { OnceLock::new() }; 256];
 static GENERATION: AtomicUsize = AtomicUsize::new(0);
 
@@ -147,7 +147,7 @@ pub fn set_threads(n: usize) {
 }
 
 impl Process {
-    /// Do `job` on this thread, with up to `helpers` others, and return when no thread is in it any more.
+    /// Run `job` on this thread, with up to `helpers` others, and return when all threads have left it.
     pub fn run<J: Job>(&'static self, job: Arc<J>, helpers: usize, poll: Poll) -> Result<()> {
         let job: Arc<dyn Job> = job;
         if helpers > 0 {
@@ -240,7 +240,7 @@ pub fn release<T: Send + 'static>(what: T) {
     }
 }
 
-/// Numbered items, each done by the first thread that is free.
+/// Numbered items, each processed by the first idle thread.
 struct Items {
     work: Shared,
     total: usize,
@@ -266,14 +266,14 @@ impl Job for Items {
     }
 }
 
-/// Do items `0..total`, on this thread and up to `helpers` others; the first error ends the work.
+/// Process items `0..total`, on this thread and up to `helpers` others; the first error ends the work.
 pub fn each(total: usize, helpers: usize, poll: Poll, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let (next, control) = (AtomicUsize::new(0), Control::default());
-    // Returns when no thread is in the job any more, so `work` outlives its last use.
+    // Returns when all threads have left the job, so `work` outlives its last use.
     process().run(Arc::new(Items { work: Shared::new(work), total, next, control }), helpers, poll)
 }
 
-/// Do items `0..total`, on this thread and on idle ones.
+/// Process items `0..total`, on this thread and on idle ones.
 pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     match if total < 2 { 0 } else { process().spare().min(total - 1) } {
         0 => (0..total).try_for_each(work),
@@ -281,7 +281,7 @@ pub fn share(total: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Resul
     }
 }
 
-/// Work on `job`; an error or a panic ends it, and nothing else.
+/// Work on `job`; an error or a panic ends only this job.
 fn guarded(job: &dyn Job, poll: Poll) {
     match catch_unwind(AssertUnwindSafe(|| job.work(poll))) {
         Ok(Ok(())) => {}

@@ -1,4 +1,4 @@
-//! The Python face of the engine.
+//! The Python bindings of the engine.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -49,8 +49,8 @@ impl PyArray {
         Ok(made)
     }
 
-    /// Fills `out` with the selection `at`: per axis a slice (step >= 1) or an int64 array, of which the outer product is
-    /// meant, or with `points` the int64 arrays that name points together, for a one-dimensional `out`.
+    /// Fills `out` with the selection `at`: the outer product of a slice (step >= 1) or an int64 array per axis, or with
+    /// `points` int64 arrays that together name points, for a one-dimensional `out`.
     fn read(&self, py: Python<'_>, at: &Bound<'_, PyTuple>, points: bool, out: &Bound<'_, PyAny>) -> PyResult<()> {
         let buffer = self.buffer(out, true)?;
         let part = self.part(py, at, points, &buffer)?;
@@ -69,7 +69,7 @@ impl PyArray {
     }
 
     /// The element at `index` as a scalar; `None`, having done nothing, when `index` is not one `int` inside the array
-    /// per axis, or another thread is asking for one, or Python serves the store.
+    /// per axis, or another thread is reading one, or Python serves the store.
     fn element(&self, py: Python<'_>, index: &Bound<'_, PyTuple>) -> PyResult<Option<Py<PyAny>>> {
         let shape = &self.array.shape;
         if matches!(self.array.store, Store::Python(_)) || index.len() != shape.len() || shape.is_empty() {
@@ -112,7 +112,7 @@ impl PyArray {
         Ok(WritePlan(self.planned(py, at, points, self.buffer(value, false)?)?))
     }
 
-    /// Forgets what the cache has of the value of `key`, which was written.
+    /// Drops the cached data of the value of `key`, which was written.
     fn forget(&self, py: Python<'_>, key: &str) {
         if let Store::Python(asking) = &self.array.store
             && let Some(name) = asking.name(key)
@@ -154,7 +154,7 @@ impl PyArray {
 
     fn outer(&self, py: Python<'_>, dims: &Bound<'_, PyTuple>, buffer: &PyUntypedBuffer) -> PyResult<Part> {
         let shape = &self.array.shape;
-        // NumPy exports 0-d arrays without a shape, which PyO3 refuses: they come as one element.
+        // NumPy exports 0-d arrays without a shape, which PyO3 refuses: they are passed as one element.
         if dims.len() != shape.len() || buffer.dimensions() != shape.len().max(1) {
             return Err(PyValueError::new_err(format!("the array has {} dimensions", shape.len())));
         }
@@ -222,7 +222,7 @@ impl PyArray {
         if selected == 0 {
             return Ok(());
         }
-        // `buffer` lives until this function returns, and `read::read` leaves no thread behind.
+        // `buffer` lives until this function returns, and no thread uses it after `read::read`.
         let out = Memory::of_buffer(buffer);
         let array = &self.array;
         Ok(py.detach(|| read::read(array, Plan::new(part, &array.grid_axes), out, selected, &mut poll()))?)
@@ -237,11 +237,11 @@ fn positions(py: Python<'_>, list: &Bound<'_, PyAny>, length: usize) -> PyResult
     Ok(list)
 }
 
-/// Looks for signals (Ctrl-C) every now and then; holds no lock while it does.
+/// Checks for signals (Ctrl-C) periodically, without holding a lock.
 pub fn poll() -> impl FnMut() -> Result<()> {
     let mut last: Option<Instant> = None;
     move || {
-        // The first look starts the clock: most requests are over by then.
+        // The first call starts the clock: most requests end before the second.
         let Some(before) = last else {
             last = Some(Instant::now());
             return Ok(());
@@ -266,7 +266,7 @@ fn set_threads(n: usize) {
     pool::set_threads(n);
 }
 
-/// Sets the size of the cache of decoded chunks in bytes; 0 switches it off.
+/// Sets the size of the cache of decoded chunks in bytes; 0 disables it.
 #[pyfunction]
 fn set_cache_bytes(n: usize) {
     cache::set_capacity(n);
@@ -275,13 +275,13 @@ fn set_cache_bytes(n: usize) {
     }
 }
 
-/// Forgets all cached chunks and shard indices.
+/// Drops all cached chunks and shard indices.
 #[pyfunction]
 fn clear_cache() {
     pool::process().cache.clear();
 }
 
-/// What the cache holds and did: capacity, nbytes, entries, hits, misses, evictions.
+/// State and counters of the cache: capacity, nbytes, entries, hits, misses, evictions.
 #[pyfunction]
 fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     use std::sync::atomic::Ordering::Relaxed;
@@ -297,7 +297,7 @@ fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(info)
 }
 
-/// The values of files of at most `most` bytes each: `None` where there is none, `False` where Python must look itself.
+/// Reads files of at most `most` bytes each: `None` for a missing file, `False` for one that Python must read itself.
 #[pyfunction]
 fn read_files<'py>(py: Python<'py>, paths: Vec<PathBuf>, most: u64) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let found: Vec<ReadResult> = py.detach(|| paths.into_iter().map(|path| read_small(path.into(), most)).collect());

@@ -13,7 +13,7 @@ use crate::pool::{Poll, process, threads};
 use crate::region::Memory;
 use crate::store::{Local, Object, STALE, Source};
 
-/// A shard that some thread has opened.
+/// A shard that a thread has opened.
 struct OpenShard {
     chain: Arc<Chain>,
     object: Object,
@@ -151,7 +151,7 @@ fn source_at(object: &Object, offset: u64, len: usize) -> Source<'_> {
     Source::Stored { object, offset, len }
 }
 
-/// Gaps up to this are read along.
+/// Largest gap between coalesced ranges.
 const GAP: u64 = 4 << 10;
 const MAX_RUN: u64 = 1 << 20;
 
@@ -180,7 +180,7 @@ fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
     let chain = array.chain_at(&coords)?;
     let (pieces, work) = match &chain.middle {
         ArrayToBytes::Shard(shard) => {
-            // The first part stands for all.
+            // The first part is representative.
             let inner = match (&part, &chain.order) {
                 (Part::Points { out, .. }, _) => out.len(),
                 (part, None) => Plan::new(part, &shard.grid_axes).len(),

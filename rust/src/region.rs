@@ -1,8 +1,7 @@
 //! Moving elements between memory of any layout. The only file with `unsafe`.
 //!
-//! A `Memory` is a range of bytes that somebody else keeps alive: a NumPy array's buffer, or a slice. Every public
-//! function checks, before it touches anything, that all the offsets it will visit lie inside; what is left to callers
-//! is written at `Memory`.
+//! A `Memory` is a borrowed range of bytes: a NumPy array's buffer, or a slice. Every public function checks all offsets
+//! against the range before it accesses memory; `Memory` documents the invariants that callers keep.
 
 use std::marker::PhantomData;
 use std::slice;
@@ -71,7 +70,7 @@ impl<'a> Memory<'a> {
         if !self.writable || !self.holds(offset, offset.checked_add(len as isize)?) {
             return None;
         }
-        // SAFETY: inside the memory (just checked), alive and not written by anybody else (invariants of `Memory`).
+        // SAFETY: inside the memory (just checked), alive, and without other writers (invariants of `Memory`).
         Some(unsafe { slice::from_raw_parts_mut(self.origin.offset(offset), len) })
     }
 
@@ -85,13 +84,13 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// Read-only memory of a Python object (a part of a larger answer, say), held by its exported buffer.
+/// Read-only memory of a Python object (such as a part of a larger response), held by its exported buffer.
 pub struct Exported {
     buffer: PyUntypedBuffer,
 }
 
 impl Exported {
-    /// `None` where the memory has holes or may be written.
+    /// `None` for memory that is not contiguous or is writable.
     pub fn of(buffer: PyUntypedBuffer) -> Option<Exported> {
         (buffer.readonly() && buffer.is_c_contiguous()).then_some(Exported { buffer })
     }
@@ -116,19 +115,19 @@ pub struct Shared {
     work: *const Work<'static>,
 }
 
-// SAFETY: the work behind the pointer is `Sync`; see `run` for how long it is there.
+// SAFETY: the work behind the pointer is `Sync`; see `run` for its lifetime.
 unsafe impl Send for Shared {}
 // SAFETY: as for Send.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// The caller keeps `work` until no thread calls `run` any more: it waits for the gate of the job that holds this.
+    /// The caller keeps `work` until no thread calls `run` any more, by waiting for the gate of the job that holds it.
     pub fn new<'a>(work: &'a Work<'a>) -> Shared {
-        // SAFETY: only the lifetime changes, and a pointer makes no promise about it.
+        // SAFETY: only the lifetime changes, which a raw pointer does not guarantee.
         Shared { work: unsafe { std::mem::transmute::<*const Work<'a>, *const Work<'static>>(work) } }
     }
 
-    /// Does piece number `piece`.
+    /// Runs piece number `piece`.
     pub fn run(&self, piece: usize) -> Result<()> {
         // SAFETY: only called from inside the job's gate, so the thread that owns the work still waits (see `new`).
         unsafe { (*self.work)(piece) }
@@ -210,7 +209,7 @@ pub fn copy(src: Memory, mut s0: isize, dst: Memory, mut d0: isize, mut axes: Ve
     unsafe { walk(&axes, src.origin.offset(s0), dst.origin.offset(d0), item) }
 }
 
-/// Joins neighbouring axes that are one run in both memories.
+/// Merges neighbouring axes that are contiguous in both memories.
 fn merge(axes: &mut Vec<CopyAxis>) {
     let mut i = axes.len();
     while i > 1 {
@@ -292,7 +291,7 @@ unsafe fn plane(s: *const u8, d: *mut u8, (n1, s1, d1): Line, (n0, s0, d0): Line
 unsafe fn row(s: *const u8, ss: isize, d: *mut u8, ds: isize, n: usize, item: usize) {
     let i = item as isize;
     // SAFETY: the contract, handed on; contiguous runs are n × item bytes long. Source and destination never overlap:
-    // one of them is always engine memory or a caller's array of its own.
+    // one of them is always engine memory or a separate array of the caller.
     unsafe {
         if ss == i && ds == i {
             d.copy_from_nonoverlapping(s, n * item);
@@ -371,7 +370,7 @@ pub fn wide_vectors<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A libdeflate decompressor that also tells how much input it used, which the safe crate does not.
+/// A libdeflate decompressor that also returns how much input it used, unlike the safe crate.
 pub struct Inflater(std::ptr::NonNull<libdeflate_sys::libdeflate_decompressor>);
 
 /// The formats that `Inflater` reads.

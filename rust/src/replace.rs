@@ -1,7 +1,7 @@
 //! Replacing and removing files: temporary files that are renamed, the locks of values, and empty directories.
 //!
-//! Who changes a value holds its lock file (`Lock`) from before the read on; who replaces it whole does not. That neither
-//! undoes the other is checked in the last step: see `LockedFile`.
+//! An update holds the lock file of the value (`Lock`) from before the read on; a write of the whole value does not. The
+//! last step is a compare-and-swap, so that neither overwrites the other unseen: see `LockedFile`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -28,7 +28,7 @@ fn unique() -> String {
     format!("{:x}-{number:x}-{time:x}", std::process::id())
 }
 
-/// Files from this many bytes on are shared where they can be.
+/// Files from this many bytes on are cloned (reflink) where possible.
 pub const LARGE: u64 = 1 << 20;
 /// Files from this many bytes on are preallocated before they are written, and are freed on an idle thread.
 pub const ROOM: u64 = 128 << 10;
@@ -54,10 +54,10 @@ fn reflink(_target: &File, _source: &File) -> bool {
     false
 }
 
-/// How often a directory that other processes keep removing is made again, and a value that they keep replacing looked at.
+/// Retries for a directory that other processes keep removing, or a value that they keep replacing.
 const TRIES: usize = 100;
 
-/// Who changes a value notices one that replaces it without the lock.
+/// Whether an update detects a replacement of the value without the lock.
 pub const REPLACING_IS_SEEN: bool = cfg!(unix);
 
 /// The version that the value must still have (`None`: no value); no precondition when the outer option is empty.
@@ -76,7 +76,7 @@ struct LockedFile {
 }
 
 impl LockedFile {
-    /// `None`: there is nothing. An error means that this cannot be done here. NFS locks only what is open for writing.
+    /// `None`: there is no file. An error means that locking is not possible here. NFS locks only files open for writing.
     #[cfg(unix)]
     fn begin(path: &Path) -> io::Result<Option<LockedFile>> {
         for _ in 0..TRIES {
@@ -99,7 +99,7 @@ impl LockedFile {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Files that are open can be neither replaced nor removed there.
+    /// Open files can be neither replaced nor removed there.
     #[cfg(not(unix))]
     fn begin(_path: &Path) -> io::Result<Option<LockedFile>> {
         Err(io::ErrorKind::Unsupported.into())
@@ -124,7 +124,7 @@ impl Drop for LockedFile {
     }
 }
 
-/// Renames where nothing is; "unsupported" where the system or the file system cannot.
+/// Renames to an unused name; "unsupported" where the system or the file system cannot.
 #[cfg(target_os = "linux")]
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -136,7 +136,7 @@ fn rename_new(_from: &Path, _to: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Puts a file where nothing is; "already exists" where something is. `false`: this cannot be done here.
+/// Renames or links a file to an unused name, else fails with "already exists". `false`: not possible here.
 fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
     match rename_new(from, to) {
         Err(error) if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) => {}
@@ -149,22 +149,22 @@ fn place_new(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// A store's directory, and whether what is changed in it is to be durable.
+/// A store's directory, and whether changes in it are durable.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub root: &'a Path,
     pub durable: bool,
-    /// Set once a file is seen whose time is not the one it was given.
+    /// Set once the time of a file differs from the one it was set to.
     pub coarse: &'a AtomicBool,
 }
 
-/// Runs `work`, and again after making the directory of `path` as long as that is missing.
+/// Runs `work`, and retries after making the directory of `path` while that is missing.
 fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let make = |folder| make_directories(folder, place.root, place.durable);
     for _ in 0..TRIES {
         match work() {
             Err(error) if is_missing(&error) => match path.parent().map(make) {
-                // "Already exists" is also said of a directory that was there for a moment.
+                // "Already exists" is also the error for a directory that existed for a moment.
                 Some(Err(error)) if !is_missing(&error) && error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(error);
                 }
@@ -176,7 +176,7 @@ fn in_directory<T>(path: &Path, place: Place, work: impl Fn() -> io::Result<T>) 
     work()
 }
 
-/// A temporary file that becomes the value when finished and is removed when not.
+/// A temporary file that becomes the value when finished, and is removed otherwise.
 pub struct Replacement {
     path: Arc<Path>,
     temporary: PathBuf,
@@ -194,11 +194,11 @@ impl Replacement {
         }
     }
 
-    /// Puts the file in the value's place. With `if_match`, only when that version (`None`: nothing) is still there: else
-    /// the error is `STALE`. With the error `durability` it is in place.
+    /// Renames the file to the value's name. With `if_match`, only if the value still has that version (`None`: no value):
+    /// else the error is `STALE`. With the error `durability` the file was renamed.
     pub fn finish(&self, place: Place, if_match: Precondition) -> Result<()> {
         let failed = |error| self.failed(error);
-        // The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
+        // The kernel's timestamps are as coarse as 4 ms, and inodes are reused: two values could have one version.
         let now = SystemTime::now();
         self.file.set_modified(now).map_err(failed)?;
         if !Version::of(&self.file.metadata().map_err(failed)?).has_time(now) {
@@ -221,7 +221,7 @@ impl Replacement {
 
     fn place(&self, if_match: Precondition) -> Result<()> {
         for _ in 0..TRIES {
-            // Most values are new ones.
+            // Most values are new.
             if !matches!(if_match, Some(Some(_))) {
                 match place_new(&self.temporary, &self.path) {
                     Ok(true) => return Ok(()),
@@ -240,7 +240,7 @@ impl Replacement {
                 Err(_) => break,
             }
         }
-        // Without `flock`, or over what cannot be opened. What comes between these two steps is lost.
+        // Without `flock`, or if the file cannot be opened. A write between these two steps is lost.
         if if_match.is_some_and(|version| version != version_at(&self.path)) {
             return Err(stale());
         }
@@ -253,8 +253,8 @@ impl Replacement {
             .map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
     }
 
-    /// Asks for room for `len` bytes at once, which makes a large file faster to write and, on ext4, far faster to
-    /// rename over another. The size stays; `trim` gives back what was not used.
+    /// Preallocates `len` bytes, which makes a large file faster to write and, on ext4, far faster to rename over another.
+    /// The size stays; `trim` frees unused blocks.
     pub fn reserve(&self, len: u64) -> Result<()> {
         if len < ROOM {
             return Ok(());
@@ -267,17 +267,17 @@ impl Replacement {
         }
     }
 
-    /// Ends the file at `len`, where its bytes end.
+    /// Truncates the file to `len`, the end of its bytes.
     pub fn trim(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|error| Error::store(format!("cannot write {}", self.path.display()), &error))
     }
 
-    /// Makes the new file share all bytes of `source`, where the file system can; tells whether.
+    /// Clones all bytes of `source` (reflink), where the file system can; returns whether it did.
     pub fn share(&self, source: &File) -> bool {
         reflink(&self.file, source)
     }
 
-    /// Copies bytes `from..from + len` of `source` to `offset`, in the kernel where it can.
+    /// Copies bytes `from..from + len` of `source` to `offset`, in the kernel where possible.
     pub fn copy_from(&self, source: &File, from: u64, len: u64, offset: u64) -> Result<()> {
         let copied = (|| {
             let (mut source, mut target) = (source, &self.file);
@@ -298,8 +298,8 @@ impl Drop for Replacement {
     }
 }
 
-/// Removes a value and the directories below the root that are empty then; a missing value is no error. With `if_match` only
-/// that version: else the error is `STALE`. With the error `durability` it is removed.
+/// Removes a value and the directories below the root that become empty; a missing value is not an error. With `if_match`
+/// only that version: else the error is `STALE`. With the error `durability` the value was removed.
 pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
     let held = LockedFile::begin(path);
     match &held {
@@ -311,7 +311,7 @@ pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
     }
     match fs::remove_file(path) {
         Ok(()) => prune(path, place.root),
-        // Another, who need not have synced it yet, removed it since it was seen here.
+        // Another process, which need not have synced the removal yet, removed the value in the meantime.
         Err(error) if is_missing(&error) && matches!(held, Ok(Some(_))) => {}
         Err(error) if is_missing(&error) => return Ok(()),
         Err(_) if path.is_dir() => return Ok(()),
@@ -323,7 +323,7 @@ pub fn remove(path: &Path, place: Place, if_match: Precondition) -> Result<()> {
     Ok(())
 }
 
-/// Removes the directories on the way from `root` to `path` that are empty.
+/// Removes empty directories between `root` and `path`.
 pub fn prune(path: &Path, root: &Path) {
     for folder in path.ancestors().skip(1) {
         if folder == root || !folder.starts_with(root) || fs::remove_dir(folder).is_err() {
@@ -340,11 +340,11 @@ pub struct Lock<'a> {
     file: File,
 }
 
-/// The longest time between two looks at a lock that another has.
+/// Longest pause between two tries to acquire a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 impl<'a> Lock<'a> {
-    /// `wait` is called now and then while another has the lock, and ends the waiting with its error.
+    /// `wait` is called periodically while another holder has the lock; its error ends the waiting.
     pub fn hold(value: &Path, place: Place<'a>, wait: &mut dyn FnMut() -> Result<()>) -> Result<Lock<'a>> {
         let path = beside(value, "tessarr-lock");
         let failed = |error: io::Error| Error::store(format!("cannot lock {}", value.display()), &error);
@@ -352,7 +352,7 @@ impl<'a> Lock<'a> {
             let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             let file = in_directory(&path, place, open).map_err(failed)?;
             let mut pause = Duration::from_micros(100);
-            // Not by waiting in the kernel: a thread that helps would not learn there that its caller was interrupted.
+            // Not by blocking in the kernel: a helper thread could not be cancelled there.
             while let Err(error) = file.try_lock() {
                 match error {
                     TryLockError::WouldBlock => {}

@@ -1,11 +1,11 @@
-//! Memory and decoder state that a thread keeps and reuses, so that nothing is allocated or zeroed per chunk.
+//! Memory and decoder state that a thread reuses, so that no chunk allocates or zeroes memory.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
 use crate::region::Inflater;
 
-/// Buffers larger than this are given back to the allocator instead of being kept.
+/// Larger buffers are freed instead of being kept.
 const KEEP_BYTES: usize = 8 << 20;
 const KEEP_BUFFERS: usize = 6;
 
@@ -17,7 +17,7 @@ thread_local! {
     static DEFLATER: RefCell<Option<(i32, libdeflater::Compressor)>> = const { RefCell::new(None) };
 }
 
-/// A buffer on loan from the thread; its first contents are whatever was left there.
+/// A reused buffer of the thread; its initial contents are arbitrary.
 pub struct Scratch {
     bytes: Vec<u8>,
     len: usize,
@@ -30,7 +30,7 @@ pub fn take(len: usize) -> Scratch {
         None => kept.pop().unwrap_or_default(),
     });
     if bytes.capacity() < len {
-        bytes = vec![0; len]; // nothing in it is worth copying
+        bytes = vec![0; len]; // its contents need not be copied
     } else if bytes.len() < len {
         bytes.resize(len, 0);
     }
@@ -61,7 +61,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if !bytes.is_empty() && bytes.len() <= KEEP_BYTES {
-            // The thread may be ending; then there is no list to return to.
+            // A thread that ends has no list of buffers any more.
             let _ = BUFFERS.try_with(|kept| {
                 let mut kept = kept.borrow_mut();
                 if kept.len() < KEEP_BUFFERS {

@@ -1,4 +1,4 @@
-//! Single codecs of the engine, for the classes of Python that stand for them.
+//! Run single codecs of the engine, for the codec classes in Python.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,7 +13,7 @@ fn codec(name: &str, configuration: &str) -> Result<Codec> {
     Codec::from_json(name, &json)?.ok_or_else(|| unsupported(format!("the codec '{name}'")))
 }
 
-/// What the codec `name` makes of `data`; the configuration is JSON, as the engine has it.
+/// Encodes `data` with the codec `name`; the configuration is JSON, as in the engine's description.
 #[pyfunction]
 pub fn encode_step<'py>(
     py: Python<'py>,
@@ -29,7 +29,7 @@ pub fn encode_step<'py>(
     Ok(PyBytes::new(py, &encoded))
 }
 
-/// The `nbytes` bytes that `data` was made of.
+/// Decodes `data` to `nbytes` bytes.
 #[pyfunction]
 pub fn decode_step<'py>(
     py: Python<'py>,

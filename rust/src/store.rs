@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::region::Exported;
 use crate::scratch::{self, Scratch};
 
-/// What changes whenever a file is replaced or written.
+/// The version of a file, which changes when the file is replaced or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Version {
     device: u64,
@@ -21,9 +21,9 @@ pub struct Version {
     coarse: bool,
 }
 
-/// Times that are all multiples of this many nanoseconds come from a file system that rounds them (FAT, HFS+, ext3).
+/// File systems that round times (FAT, HFS+, ext3) give only multiples of this many nanoseconds.
 const COARSE_NS: u128 = 10_000_000;
-/// No value is replaced twice within this time.
+/// Shortest time between two replacements of a value.
 const KEPT_NS: u128 = 10_000;
 
 impl Version {
@@ -46,18 +46,18 @@ impl Version {
         Version { device, inode, mtime_ns, size: metadata.len(), coarse }
     }
 
-    /// Whether the time is too coarse to tell this value from another that has its inode and size.
+    /// Whether the time is too coarse to distinguish this value from another with the same inode and size.
     pub fn is_coarse(&self) -> bool {
         self.coarse
     }
 
-    /// Whether a time that was set came back as that.
+    /// Whether the file has the time that was set.
     pub fn has_time(&self, set: SystemTime) -> bool {
         let set_ns = set.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         self.mtime_ns.abs_diff(set_ns) < KEPT_NS
     }
 
-    /// Whether both are of one file, changed or not.
+    /// Whether both are versions of one file.
     pub fn same_file(&self, other: &Version) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -102,7 +102,7 @@ pub fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Re
     Ok(())
 }
 
-/// Bytes that somebody owns.
+/// Reference-counted bytes.
 #[derive(Clone)]
 pub enum OwnedBytes {
     Python(Arc<pyo3::pybacked::PyBackedBytes>),
@@ -125,7 +125,7 @@ pub enum Object {
     Bytes(OwnedBytes),
 }
 
-/// A local file; opened when first read, so that cached values need no more than a `stat`.
+/// A local file, opened on the first read, so that cached values need only a `stat`.
 pub struct Local {
     pub path: Arc<Path>,
     pub version: Version,
@@ -136,7 +136,7 @@ pub struct Local {
 pub enum Bytes<'a> {
     Borrowed(&'a [u8]),
     Scratch(Scratch),
-    /// Part of a buffer, which was shortened to where it ends.
+    /// The end of a buffer, from a position on.
     Sub(Scratch, usize),
 }
 
@@ -208,7 +208,7 @@ impl<'a> Source<'a> {
         matches!(self, Source::Stored { object: Object::Local(_), .. })
     }
 
-    /// Where the value comes from, for the cache: file and offset. `None` also where its version may be another's too.
+    /// Origin of the value for the cache: file and offset. `None` also where its version may not be unique.
     pub fn origin(&self) -> Option<(&'a Local, u64)> {
         match *self {
             Source::Stored { object: Object::Local(local), .. } if local.version.is_coarse() => None,
@@ -229,14 +229,14 @@ impl Deref for Bytes<'_> {
     }
 }
 
-/// The file was replaced between two looks at it.
+/// The kind of the error for a file that was replaced in the meantime.
 pub const STALE: &str = "stale";
 
 pub fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Opens for reading, and for writing if asked to; never waits for others when the name is a pipe.
+/// Opens for reading, and for writing on request; never blocks on a named pipe.
 pub fn open_value(path: &Path, write: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(write);
@@ -252,7 +252,7 @@ const NONBLOCK: i32 = 0x800;
 const NONBLOCK: i32 = 0x4;
 
 impl Local {
-    /// `None` when there is no such file. With `lazy`, the file is looked at but not opened.
+    /// `None` when there is no such file. With `lazy`, calls `stat` without opening the file.
     pub fn find(path: Arc<Path>, lazy: bool) -> Result<Option<Local>> {
         let cell = OnceLock::new();
         let metadata = if lazy {
@@ -272,7 +272,7 @@ impl Local {
         }
     }
 
-    /// Opens the file unless that was done; a file that is not the one found before is the error `STALE`.
+    /// Opens the file on the first call; the error is `STALE` if it is not the file found before.
     pub fn open(&self) -> Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);
@@ -289,7 +289,7 @@ impl Local {
         Ok(self.file.get_or_init(|| Arc::new(file)))
     }
 
-    /// The file, when it is open, to be kept open beyond this.
+    /// A shared handle of the file, if it is open.
     pub fn opened(&self) -> Option<Arc<File>> {
         self.file.get().cloned()
     }
@@ -348,9 +348,9 @@ impl Object {
 /// The result of `read_small`.
 pub enum ReadResult {
     Value(Vec<u8>),
-    /// No file, or none of the regular kind.
+    /// No file, or not a regular one.
     Absent,
-    /// It is larger than was asked for, or cannot be read.
+    /// Larger than requested, or unreadable.
     Other,
 }
 
@@ -366,12 +366,12 @@ pub fn read_small(path: Arc<Path>, most: u64) -> ReadResult {
     }
 }
 
-/// Whether a directory says that its file system rounds times.
+/// Whether the times of a directory show that its file system rounds times.
 pub fn has_coarse_times(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| Version::of(&metadata).is_coarse())
 }
 
-/// What is at `path` now; `None` when there is no file.
+/// The present version at `path`; `None` when there is no file.
 pub fn version_at(path: &Path) -> Option<Version> {
     fs::metadata(path).ok().filter(Metadata::is_file).map(|metadata| Version::of(&metadata))
 }

@@ -1,22 +1,22 @@
 //! Text and bytes of varying length (`vlen-utf8`, `vlen-bytes`) between a chunk's bytes and what NumPy takes.
 //!
 //! Used by `tessarr.codecs.array_to_bytes.vlen_native`. A chunk is the number of elements, then for each its length and its bytes;
-//! numbers are 32-bit, unsigned, little-endian. Nothing here reports what is wrong with data or objects: the answer is
-//! `None` then, and the codec in Python, which handles every case, says it.
+//! numbers are 32-bit, unsigned, little-endian. For corrupt data and unsupported objects the functions return `None`; the codec
+//! in Python, which handles every case, reports the error.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 const HEAD: usize = 4;
 
-/// The length of the element that starts at `at`, when it lies inside `data` with all its bytes.
+/// The length of the element that starts at `at`, if all its bytes are inside `data`.
 fn length(data: &[u8], at: usize) -> Option<usize> {
     let (head, rest) = data.get(at..)?.split_first_chunk::<HEAD>()?;
     let size = u32::from_le_bytes(*head) as usize;
     (size <= rest.len()).then_some(size)
 }
 
-/// The elements from one position on, which are known to lie inside the data.
+/// Iterates over elements that are known to be inside the data.
 struct Elements<'a> {
     data: &'a [u8],
     at: usize,
@@ -50,7 +50,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The `count` elements that start at `at`; `None` when they are not all there.
+    /// Checks the `count` elements that start at `at`; `None` when the data is too short.
     pub fn new(data: &'a [u8], at: usize, count: usize) -> Option<Block<'a>> {
         if at > data.len() || count > data.len() / HEAD {
             return None;
@@ -72,11 +72,11 @@ impl<'a> Block<'a> {
 
     /// Whether every element is UTF-8.
     pub fn is_text(&self) -> bool {
-        // Lengths below 128 are ASCII too, so that most blocks of ASCII need one look.
+        // Lengths below 128 are ASCII too, so most blocks of ASCII need one check.
         self.data[self.at..self.end].is_ascii() || self.elements().all(|item| std::str::from_utf8(item).is_ok())
     }
 
-    /// Whether elements of one width, short ones padded with NUL, are the elements, and take little more memory.
+    /// Whether the elements can be padded with NUL to one width without ambiguity and much more memory.
     pub fn pads_well(&self) -> bool {
         !self.nul && self.width.saturating_mul(self.count) <= 64 * self.count + 4 * (self.end - self.at)
     }
@@ -89,11 +89,11 @@ impl<'a> Block<'a> {
     }
 }
 
-/// A block in the form that NumPy takes fastest, the width of an element in it (0: a list), the end.
+/// A block in the form that NumPy converts fastest, the width of its elements (0: a list), and the end.
 type Found<'py> = (Bound<'py, PyAny>, usize, usize);
 
 /// `count` texts of `data` from the position `at` on: `(texts, width, end)`. `texts` holds them padded with NUL to `width`
-/// bytes, which is at most `widest`, or, with a `width` of 0, is a list of `str`. `None`: they are not there, or not UTF-8.
+/// bytes, which is at most `widest`, or, with a `width` of 0, is a list of `str`. `None`: too little data, or not UTF-8.
 #[pyfunction]
 pub fn vlen_texts<'py>(
     py: Python<'py>,
@@ -114,7 +114,7 @@ pub fn vlen_texts<'py>(
     Ok(Some((PyList::new(py, texts)?.into_any(), 0, block.end)))
 }
 
-/// `count` elements of `data` from the position `at` on: a list of `bytes`, and the end. `None`: they are not there.
+/// `count` elements of `data` from the position `at` on: a list of `bytes`, and the end. `None`: the data is too short.
 #[pyfunction]
 pub fn vlen_bytes<'py>(
     py: Python<'py>,
@@ -127,7 +127,7 @@ pub fn vlen_bytes<'py>(
     Ok(Some((PyList::new(py, items)?, block.end)))
 }
 
-/// The bytes of a `str`, or none of `None`. `None`: it is another object, or has no UTF-8, or is too long to be stored.
+/// The bytes of a `str`, or no bytes for `None`. `None`: another object, not encodable as UTF-8, or too long.
 fn bytes_of<'a>(text: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     let bytes = match text.cast_exact::<PyString>() {
         Ok(text) => text.to_str().ok()?.as_bytes(),
@@ -136,8 +136,8 @@ fn bytes_of<'a>(text: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     u32::try_from(bytes.len()).is_ok().then_some(bytes)
 }
 
-/// The elements of a list of `str` and `None`, each after its length. `None`: another object is among them, or text that
-/// has no UTF-8.
+/// The elements of a list of `str` and `None`, each after its length. `None`: another object is among them, or text
+/// that is not encodable as UTF-8.
 #[pyfunction]
 pub fn vlen_join<'py>(py: Python<'py>, texts: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let texts: Vec<_> = texts.iter().collect();

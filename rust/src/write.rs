@@ -38,10 +38,10 @@ fn with_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     })
 }
 
-/// Bytes of inner chunks that a thread encodes before it writes them.
+/// Size of the buffer in which a thread encodes inner chunks before it writes them.
 const ARENA: usize = 512 << 10;
 
-/// Retries of a merge whose stored value another writer replaced.
+/// Retries of an update whose stored value another writer replaced.
 const ROUNDS: usize = 200;
 
 /// Threads of a durable write, most of which wait for the disk.
@@ -55,7 +55,7 @@ struct OpenShard {
     coords: Vec<usize>,
     key: String,
     inside: Vec<usize>,
-    /// The shard as it was, and its inner chunks by number (`None` when it is replaced whole).
+    /// The old shard, and its inner chunks by number (`None` when it is replaced whole).
     old: Option<(Object, Vec<Option<Stored>>)>,
     path: Arc<Path>,
     file: OnceLock<Replacement>,
@@ -83,10 +83,10 @@ pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: 
         ArrayToBytes::Shard(shard) => plan.len().max(selected / shard.inner.nbytes.max(1)),
         ArrayToBytes::Bytes { .. } => plan.len(),
     };
-    // Every further chunk is encoded whole, however little of it is written.
+    // Every further chunk is encoded whole, even if little of it is written.
     let work = selected.max((plan.len() - 1).saturating_mul(chain.nbytes));
     let threads = match (threads(), &chain.middle) {
-        // Most of them wait for the disk, which shards, few and long in the making, make them do less.
+        // Most threads wait for the disk; less so with shards, which are few and take long to encode.
         (n, ArrayToBytes::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
         (n, _) => n,
     };
@@ -131,11 +131,11 @@ impl WriteWork {
         for attempt in 0.. {
             let old = Local::find(chunk.path.clone(), false)?;
             let version = old.as_ref().map(|local| local.version);
-            // Freeing a replaced shard takes the kernel longer than anything but copying it: not while somebody waits.
+            // Freeing a replaced shard takes the kernel nearly as long as copying it: do it on an idle thread.
             let large = old.as_ref().filter(|local| local.version.size() >= ROOM).and_then(Local::opened);
             let _release = ReleaseOnDrop(large);
             match self.replace(job, chunk, old.map(Object::Local), Some(version), &mut *poll) {
-                // Somebody replaced the whole value without the lock, which is allowed: merge into that.
+                // Another writer replaced the whole value without the lock, which is allowed: merge into the new one.
                 Err(Error::Fault(fault)) if fault.kind == STALE => {
                     if attempt == ROUNDS {
                         let error = Error::new("store", "the value was replaced again and again while it was changed");
@@ -162,7 +162,7 @@ impl WriteWork {
         }
         let source = old.as_ref().map(Source::whole);
         if chunk.chain.is_raw() {
-            // The elements are the file: they go there from where they are.
+            // The file holds the raw elements: write them without a copy.
             let store = |elements: &[u8]| {
                 let file = Replacement::begin(path, place)?;
                 file.reserve(elements.len() as u64)?;
@@ -255,10 +255,10 @@ impl OpenShard {
             return Ok(file);
         }
         let file = Replacement::begin(&self.path, place(&self.array)?)?;
-        Ok(self.file.get_or_init(|| file)) // the loser's temporary file is removed by its drop
+        Ok(self.file.get_or_init(|| file)) // drop removes the loser's temporary file
     }
 
-    /// Copies the encoded inner chunks that will not be touched, and notes those that may be merged into.
+    /// Copies the encoded inner chunks that the selection does not touch, and keeps those to merge into.
     fn keep_untouched(&mut self, shard: &Shard, object: Object, contents: &mut ShardContents) -> Result<()> {
         let source = Source::whole(&object);
         let index = decode::read_index(shard, source)?;
@@ -279,7 +279,7 @@ impl OpenShard {
         let live: u64 = kept.iter().map(|chunk| chunk.len as u64).sum();
         let fresh = (self.plan.len() * (shard.inner.nbytes + shard.inner.nbytes / 64 + 256)) as u64;
         if source.len() as u64 >= LARGE && !kept.is_empty() {
-            // A shared file keeps the bytes of what is replaced; they are left behind when they are a third of it.
+            // A cloned file keeps the bytes of replaced inner chunks; above a third of the file, copy the others instead.
             if 2 * (source.len() as u64 - live.min(source.len() as u64)) < live && self.share(&object)? {
                 for chunk in &kept {
                     set_entry(&mut contents.index, chunk.number, chunk.offset, chunk.len as u64);
@@ -291,7 +291,7 @@ impl OpenShard {
             self.file()?.reserve(contents.end + live + fresh + contents.index.len() as u64)?;
         }
         kept.sort_by_key(|chunk| chunk.offset);
-        // Runs of touching ranges are copied as one; overlapping ones (legal, if odd) only once.
+        // Adjacent ranges are copied as one; overlapping ones (legal, if odd) only once.
         let mut rest = &kept[..];
         while let Some(first) = rest.first() {
             let (mut stop, mut n) = (first.offset, 0);
@@ -313,7 +313,7 @@ impl OpenShard {
         Ok(())
     }
 
-    /// Makes the new file share all bytes of the old one, where the file system can; tells whether.
+    /// Clones all bytes of the old file (reflink), where the file system can; returns whether it did.
     fn share(&self, object: &Object) -> Result<bool> {
         match object.local() {
             Some(local) => Ok(self.file()?.share(local.open()?)),
@@ -364,7 +364,7 @@ impl OpenShard {
     }
 }
 
-/// Where the chunks of an array are written.
+/// The directory to which the chunks of an array are written.
 fn place(array: &Array) -> Result<Place<'_>> {
     match &array.store {
         Store::Local(root) => Ok(Place { root, durable: array.durable, coarse: &array.coarse }),

@@ -2,7 +2,7 @@
 //!
 //! 16 bytes of header (version, compressor version, flags, typesize, decoded size, block size, encoded size), then one
 //! int32 per block with its offset, then the blocks. A block is one stream, or one per byte of an element; a
-//! stream is an int32 with its encoded size, then its bytes, which are stored as they are when that is the decoded size.
+//! stream is an int32 with its encoded size, then its bytes, which are uncompressed when that is the decoded size.
 //! Every length is checked against the buffer it points into and against the decoded size the chunk must have.
 
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::pool::share;
 use crate::scratch;
 
 const HEADER: usize = 16;
-/// Blocks of a chunk of this size are worth waking another thread for.
+/// Blocks of chunks from this size on are shared with other threads.
 const SHARED_BYTES: usize = 256 << 10;
 const MAX_SPLITS: usize = 16;
 const MIN_SPLIT: usize = 128;
@@ -149,7 +149,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Decodes block `i` into `out`, which has exactly its size.
+    /// Decodes block `i` into `out`, which has its exact size.
     fn block(&self, i: usize, out: &mut [u8]) -> Result<()> {
         let whole = out.len() == self.blocksize;
         let split = self.flags & 0x10 == 0
@@ -225,8 +225,8 @@ pub fn decode(data: &[u8], out: &mut [u8]) -> Result<()> {
     share(blocks.len(), &|i| frame.block(i, &mut blocks[i].lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Decodes what is needed of a frame that decodes to `total` bytes so that bytes `start..stop` of it are right; the
-/// result begins at the returned position.
+/// Decodes the blocks that hold bytes `start..stop` of a frame of `total` decoded bytes; the result begins at the
+/// returned position.
 pub fn decode_part(data: &[u8], total: usize, start: usize, stop: usize) -> Result<(usize, scratch::Scratch)> {
     let frame = Frame::parse(data, total)?;
     if frame.copied() || total == 0 {
@@ -297,7 +297,7 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         }
     }
     if config.level == 0 || out.len() - begin >= HEADER + data.len() {
-        // Nothing gained: store the data as they are, unshuffled.
+        // Compression gains nothing: store the data uncompressed and unshuffled.
         out.truncate(begin + HEADER);
         out[begin + 2] |= 2;
         out.extend_from_slice(data);
@@ -307,8 +307,8 @@ pub fn encode(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A multiple of the element size; large enough to compress well, small enough that shuffling stays in the cache and
-/// that reading a part of a chunk need not decode all of it.
+/// Chooses a multiple of the element size, large enough to compress well, small enough that a shuffled block fits into the
+/// CPU cache and a partial read need not decode the whole chunk.
 fn block_size(config: &Config, nbytes: usize) -> usize {
     let wanted = match (config.blocksize, config.compressor) {
         (0, _) => 256 << 10,
@@ -355,7 +355,7 @@ fn encode_block(config: &Config, block: &[u8], nsplits: usize, out: &mut Vec<u8>
     Ok(())
 }
 
-/// Appends the compressed stream and tells its size; `None` when it could not be made smaller.
+/// Appends the compressed stream and returns its size; `None` for incompressible data.
 fn encode_stream(config: &Config, data: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     use lz4::block::{CompressionMode, compress_bound, compress_to_buffer};
     let start = out.len();

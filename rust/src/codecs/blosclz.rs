@@ -8,7 +8,7 @@ const NEAR: usize = 8191;
 const FAR: usize = NEAR + 65535;
 const MIN_MATCH: usize = 4;
 
-/// Decodes `data` to exactly fill `out`; `None` when it does not.
+/// Decodes `data` to exactly fill `out`; `None` for any other decoded size.
 pub fn decode(data: &[u8], out: &mut [u8]) -> Option<()> {
     let mut at = 0;
     let mut made = 0;
@@ -76,7 +76,7 @@ fn copy_match(out: &mut [u8], made: usize, distance: usize, n: usize) -> Option<
     Some(())
 }
 
-/// Encodes `data` into `out`; `None` when it does not fit (the caller then stores it as it is).
+/// Encodes `data` into `out`; `None` when it does not fit (the caller then stores it uncompressed).
 pub fn encode(data: &[u8], out: &mut [u8]) -> Option<usize> {
     const BITS: u32 = 14;
     let mut table = [u32::MAX; 1 << BITS];

@@ -13,7 +13,7 @@ pub enum Sum {
     Crc32,
     Adler32,
     Fletcher32,
-    /// Bob Jenkins' lookup3; the prefix counts as if it stood before the data.
+    /// Bob Jenkins' lookup3; the prefix is hashed before the data.
     Jenkins {
         initval: u32,
         prefix: Vec<u8>,
@@ -37,7 +37,7 @@ impl Checksum {
             "fletcher32" => (Sum::Fletcher32, false),
             "jenkins_lookup3" => {
                 let initval = u32::try_from(integer(configuration, "initval", 0)?);
-                let initval = initval.map_err(|_| Error::new("unsupported", "initval is no 32-bit number"))?;
+                let initval = initval.map_err(|_| Error::new("unsupported", "initval is not a 32-bit number"))?;
                 let prefix = match configuration.get("prefix") {
                     None | Some(Value::Null) => Vec::new(),
                     Some(list) => integers(list, "prefix")?.into_iter().map(|byte| byte as u8).collect(),
@@ -76,7 +76,7 @@ impl Checksum {
         }
     }
 
-    /// The data without its checksum, which was right.
+    /// Verifies the checksum, and returns the data without it.
     pub fn check<'a>(&self, data: &'a [u8]) -> Result<&'a [u8]> {
         let Some(n) = data.len().checked_sub(4) else {
             return Err(Error::codec(self.name(), "a value is shorter than its checksum")
@@ -148,7 +148,7 @@ fn lookup3(initval: u32, data: &[u8]) -> u32 {
         *b = b.wrapping_add(word(4));
         *c = c.wrapping_add(word(8));
     };
-    // The last block, whole or not, is mixed in another way.
+    // The last block, whole or not, is mixed differently.
     let (blocks, last) = data.split_at((data.len() - 1) / 12 * 12);
     for block in blocks.chunks_exact(12) {
         add(&mut a, &mut b, &mut c, block);

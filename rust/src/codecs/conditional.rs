@@ -1,7 +1,7 @@
 //! The `conditional` codec: a bit per nested codec in a header says whether it was applied.
 //!
-//! The configuration has `codecs`, `header_bytes` and `always`; unless `always`, all codecs are applied or none, whatever
-//! is smaller.
+//! The configuration has `codecs`, `header_bytes` and `always`; unless `always`, all codecs are applied or none,
+//! whichever is smaller.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl Conditional {
         Ok(Conditional { codecs, header, always: json["always"].as_bool().unwrap_or(false) })
     }
 
-    /// The codecs that the header says were applied, and what follows it.
+    /// The codecs that were applied according to the header, and the bytes behind it.
     fn applied<'a>(&self, data: &'a [u8]) -> Result<(Vec<&Codec>, &'a [u8])> {
         let Some((header, body)) = data.split_at_checked(self.header) else {
             return Err(corrupt(format!("{} bytes", data.len())).expected(format!("{} bytes or more", self.header)));
@@ -52,7 +52,7 @@ impl Conditional {
 
     pub fn decode_into(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         let (applied, body) = self.applied(data)?;
-        // What each codec was given, where that is known.
+        // The input size of each codec, where known.
         let mut sizes = vec![Some(out.len())];
         for codec in &applied {
             sizes.push(sizes.last().copied().flatten().and_then(|n| codec.encoded_size(n)));

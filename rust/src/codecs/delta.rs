@@ -57,7 +57,7 @@ pub fn delta(decoded: Number, encoded: Number, data: &[u8], out: &mut [u8]) {
     });
 }
 
-/// Whether differences are words of the size of the elements, in the machine's order.
+/// Whether differences are words of the elements' size, in native byte order.
 fn is_direct(decoded: Number, encoded: Number) -> bool {
     decoded.size == encoded.size && !decoded.swapped && !encoded.swapped
 }

@@ -1,4 +1,4 @@
-//! Codecs of the registry and of proposals to it that are not those of every Zarr library.
+//! Registered and proposed codecs beyond the core specification.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub enum Extension {
         block: usize,
     },
     Lzw,
-    /// Bytes that are put before or behind a chunk, and not looked at when it is read.
+    /// Bytes before or behind a chunk, which decoding ignores.
     Pad {
         padding: Vec<u8>,
         at_start: bool,
@@ -25,7 +25,7 @@ pub enum Extension {
 }
 
 impl Extension {
-    /// From the name and configuration of a codec; `None` when the name is not known here.
+    /// Parses the name and configuration of a codec; `None` for an unknown name.
     pub fn from_json(name: &str, configuration: &Value) -> Result<Option<Extension>> {
         Ok(Some(match name {
             "zfp" => Extension::Zfp(Zfp::from_json(configuration)?),

@@ -1,7 +1,7 @@
-//! Filters: codecs that compute on elements, as bytes → bytes codecs that know the type of those elements.
+//! Filters: codecs that compute on elements, as bytes → bytes codecs with the type of the elements.
 //!
-//! Only filters with a result for every value are here: what NumPy refuses, warns of or leaves to the processor belongs
-//! to the reference engine, and `from_json` refuses it when the array is opened.
+//! Only filters with a defined result for every value are here: others, for which NumPy raises, warns or depends on the
+//! processor, belong to the reference engine, and `from_json` refuses them when the array is opened.
 
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ impl Filter {
             unsupported(format!("the codec '{codec}' from {decoded} to {encoded}"))
         };
         let filter = match name {
-            // NumPy refuses some first elements that the encoded type does not hold.
+            // NumPy refuses some first elements that are out of the encoded type's range.
             "filter.delta" => {
                 let (decoded, encoded) = (number("decoded")?, number("encoded")?);
                 if !encoded.holds(decoded) || decoded.is_float() && decoded.size < 4 {
@@ -208,7 +208,7 @@ fn quantize(decoded: Number, encoded: Number, scale: f64, data: &[u8], out: &mut
     }
 }
 
-/// From integers to integers, or between the byte orders of one type of floats.
+/// Converts between integer types, or between the byte orders of one float type.
 #[inline(always)]
 fn cast(from: Number, to: Number, data: &[u8], out: &mut [u8]) {
     let mut values = [0u64; BLOCK];

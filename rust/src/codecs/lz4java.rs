@@ -11,7 +11,7 @@ const HEAD: usize = 21;
 const RAW: u8 = 0x10;
 const LZ4: u8 = 0x20;
 const SEED: u32 = 0x9747_b28c;
-/// Java makes a checksum of 28 bits of it.
+/// Java's checksum is the low 28 bits of the hash.
 const MASK: u32 = 0x0fff_ffff;
 const LEVEL_BASE: u32 = 10;
 
@@ -45,7 +45,7 @@ pub fn decode(mut data: &[u8], out: &mut [u8]) -> Result<()> {
         let target = target.ok_or_else(|| Error::size(NAME, total, "more"))?;
         match head[8] & 0xf0 {
             RAW if stored == size => target.copy_from_slice(body),
-            LZ4 => decode_lz4_block(body, target).ok_or_else(|| corrupt("a block that is no lz4"))?,
+            LZ4 => decode_lz4_block(body, target).ok_or_else(|| corrupt("a block that is not lz4"))?,
             method => return Err(corrupt(format!("a block of method {method:#x}, of {stored} bytes for {size}"))),
         }
         let computed = xxh32(target, SEED) & MASK;

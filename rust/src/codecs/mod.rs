@@ -1,6 +1,6 @@
-//! Bytes → bytes codecs: compressors, checksums, shuffles, and filters that know the elements.
+//! Bytes → bytes codecs: compressors, checksums, shuffles, and filters with the type of the elements.
 //!
-//! Decoders get a destination of exactly the decoded size; data that decodes to anything else is an error.
+//! Decoders get a destination of the exact decoded size; any other decoded size is an error.
 
 mod bits;
 pub mod blosc;
@@ -27,7 +27,7 @@ use checksum::Checksum;
 use extension::Extension;
 use filter::Filter;
 
-/// No byte of zstd, lz4, deflate or Blosc decodes to more: a run of 128 KiB takes zstd four bytes.
+/// Largest ratio of decoded to encoded bytes of zstd, lz4, deflate and Blosc: a run of 128 KiB takes zstd four bytes.
 const MAX_RATIO: usize = 1 << 15;
 /// The same for bzip2, whose blocks of 900 kB hold run lengths: 45 MB in some 40 bytes.
 const MAX_RATIO_BZ2: usize = 1 << 21;
@@ -56,7 +56,7 @@ pub fn integer(configuration: &Value, name: &str, default: i64) -> Result<i64> {
 }
 
 impl Codec {
-    /// From a v3 name (or a numcodecs id) and its configuration; `None` when the name is not known here.
+    /// Parses a v3 name (or a numcodecs id) and its configuration; `None` for an unknown name.
     pub fn from_json(name: &str, configuration: &Value) -> Result<Option<Codec>> {
         let int = |key: &str, default| integer(configuration, key, default);
         let flag = |key: &str| configuration.get(key).and_then(Value::as_bool).unwrap_or(false);
@@ -107,12 +107,12 @@ impl Codec {
         }
     }
 
-    /// Refuses data that cannot decode to `size` bytes, before memory is taken for so many.
+    /// Refuses data that cannot decode to `size` bytes, before that memory is allocated.
     pub fn check_plausible(&self, data: &[u8], size: usize) -> Result<()> {
         let n = data.len();
         let most = n.saturating_mul(if matches!(self, Codec::Bz2 { .. }) { MAX_RATIO_BZ2 } else { MAX_RATIO });
         let got = match self {
-            Codec::Checksum(_) => None, // takes no memory
+            Codec::Checksum(_) => None, // allocates nothing
             Codec::Shuffle { .. } => (n != size).then(|| n.to_string()),
             Codec::Filter(filter) => (filter.encoded_size(size) != Some(n)).then(|| format!("what {n} encoded")),
             _ => (most < size).then(|| format!("at most {most}")),
@@ -185,7 +185,7 @@ fn whole_elements(width: usize, data: &[u8]) -> Result<()> {
         .got(format!("{} bytes", data.len())))
 }
 
-/// Appends up to `bound` bytes that `write` makes (it tells how many).
+/// Appends up to `bound` bytes that `write` makes; `write` returns their number.
 pub fn append<E>(
     out: &mut Vec<u8>,
     bound: usize,
@@ -212,7 +212,7 @@ fn decode_zstd(data: &[u8], out: &mut [u8]) -> Result<()> {
 /// The first `stop` bytes of data that decode to `total` bytes.
 pub fn zstd_prefix(data: &[u8], total: usize, stop: usize) -> Result<scratch::Scratch> {
     zstd_stream(data, total, stop).or_else(|_| {
-        // Streams need memory for the window that the frame asks for, which may be refused; whole frames do not.
+        // Streaming needs memory for the frame's window, which may be too large; decoding a whole frame does not.
         let mut out = scratch::take(total);
         decode_zstd(data, &mut out)?;
         out.truncate(stop);
@@ -268,7 +268,7 @@ fn decode_lz4(data: &[u8], out: &mut [u8]) -> Result<()> {
     decode_lz4_block(block, out).ok_or_else(|| Error::codec("lz4", "a chunk is not valid lz4 data"))
 }
 
-/// One raw lz4 block that exactly fills `out`; `None` when it does not.
+/// Decodes one raw lz4 block that exactly fills `out`; `None` for any other decoded size.
 pub fn decode_lz4_block(block: &[u8], out: &mut [u8]) -> Option<()> {
     let size = i32::try_from(out.len()).ok()?;
     if i32::try_from(block.len()).is_err() {

@@ -1,8 +1,8 @@
 //! The block of N5 in its default mode: a header with the block's own shape, then its elements, compressed.
 //!
-//! Blocks may be smaller or larger than the chunk they are read into: what is missing is filled, what is too much is left
-//! out. The configuration has `shape` (the chunk's, slowest axis first: the header names axes the other way round), `item`,
-//! `fill` (bytes of the fill value in stored order) and `codecs`, at most one compressor.
+//! Blocks may be smaller or larger than the chunk they are read into: they are filled or cropped. The configuration has
+//! `shape` (the chunk's, slowest axis first: the header names axes the other way round), `item`, `fill` (bytes of the
+//! fill value in stored order) and `codecs`, at most one compressor.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::scratch;
 
 const NAME: &str = "n5_default";
-/// A block may have so many times the elements of its chunk.
+/// Largest ratio of a block's elements to those of its chunk.
 const MOST: usize = 16;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ impl N5 {
         Ok(())
     }
 
-    /// The shape of a block, slowest axis first, and what follows its header.
+    /// Parses the shape of a block, slowest axis first; returns also the bytes behind its header.
     fn header<'a>(&self, data: &'a [u8]) -> Result<(Vec<usize>, &'a [u8])> {
         let number = |at: usize| data.get(at..at + 2).map(|b| u16::from_be_bytes([b[0], b[1]]));
         let (Some(mode), Some(ndim)) = (number(0), number(2)) else {
@@ -117,7 +117,7 @@ impl N5 {
         }
     }
 
-    /// Copies what a block of `sizes` and the chunk have in common, row by row.
+    /// Copies the common part of a block of `sizes` and the chunk, row by row.
     fn place(&self, sizes: &[usize], block: &[u8], out: &mut [u8]) {
         let common: Vec<usize> = sizes.iter().zip(&self.shape).map(|(&n, &m)| n.min(m)).collect();
         let Some((&row, outer)) = common.split_last() else {

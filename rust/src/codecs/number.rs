@@ -1,12 +1,12 @@
-//! Numbers of the types that filters compute with, in and out of bytes.
+//! Load and store the numbers that filters compute with.
 //!
-//! Integers are worked on in blocks, as 64 bits of two's complement; floats one by one, in their own precision.
+//! Integers are processed in blocks, as 64-bit two's complement; floats one by one, in their own precision.
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Elements worked on together: what is loaded stays in the first-level cache.
+/// Elements per block: a block fits into the first-level cache.
 pub const BLOCK: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub enum Kind {
 pub struct Number {
     pub kind: Kind,
     pub size: usize,
-    /// Whether its bytes are in the other order than the machine's.
+    /// Whether its bytes are not in native order.
     pub swapped: bool,
 }
 
 impl Number {
-    /// From a NumPy type string: `<f4`, `>i8`, `|u1`.
+    /// Parses a NumPy type string: `<f4`, `>i8`, `|u1`.
     pub fn parse(text: Option<&str>) -> Result<Number> {
         let unsupported = || Error::new("unsupported", format!("a filter of elements {text:?}"));
         let [order, kind, size] = text.unwrap_or_default().as_bytes() else { return Err(unsupported()) };
@@ -56,7 +56,7 @@ impl Number {
         self.kind == Kind::Float
     }
 
-    /// Whether both are of one kind and size, in whatever byte order.
+    /// Whether both have the same kind and size, in any byte order.
     pub fn is_type_of(&self, other: Number) -> bool {
         (self.kind, self.size) == (other.kind, other.size)
     }
@@ -74,7 +74,7 @@ impl Number {
         8 * self.size as u32
     }
 
-    /// Integers: `bits` cut off to this type and extended again.
+    /// Integers: `bits` truncated to this type and extended again.
     #[inline(always)]
     pub fn wrap(&self, bits: u64) -> u64 {
         let drop = 64 - self.bits();
@@ -90,7 +90,7 @@ impl Number {
     }
 }
 
-/// Runs `$body` with `$w` being the words (in machine order) of `$data`, W bytes each.
+/// Runs `$body` with `$w` being the words (in native order) of `$data`, W bytes each.
 macro_rules! each_word {
     ($data:expr, $swapped:expr, $out:expr, $type:ty, |$word:ident| $body:expr) => {{
         let words = $data.as_chunks::<{ size_of::<$type>() }>().0;
@@ -141,15 +141,15 @@ macro_rules! map_floats {
 map_floats!(map_f32, f32, u32);
 map_floats!(map_f64, f64, u64);
 
-/// Half to even, as `rint`; without the call that processors before SSE 4.1 need for it.
+/// Rounds half to even, like `rint`, without the function call that processors before SSE 4.1 need.
 #[inline(always)]
 pub fn rint32(value: f32) -> f32 {
-    const WHOLE: f32 = 8_388_608.0; // from here on there are no fractions
+    const WHOLE: f32 = 8_388_608.0; // larger floats are whole numbers
     let magnitude = value.abs();
     if magnitude < WHOLE { (magnitude + WHOLE - WHOLE).copysign(value) } else { value }
 }
 
-/// As `rint32`.
+/// Rounds like `rint32`.
 #[inline(always)]
 pub fn rint64(value: f64) -> f64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0;

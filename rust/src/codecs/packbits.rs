@@ -14,7 +14,7 @@ pub enum Padding {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum PackBits {
-    /// numcodecs: the number of unused bits in a byte of its own, then booleans, the first in the highest bit.
+    /// numcodecs: a byte with the number of unused bits, then booleans, the first in the highest bit.
     Booleans,
     Fields(Fields),
 }
@@ -94,7 +94,7 @@ impl PackBits {
     }
 }
 
-/// Bits that are left over in the last byte.
+/// Unused bits in the last byte.
 fn unused(bits: usize) -> u8 {
     (bits.wrapping_neg() % 8) as u8
 }
@@ -110,7 +110,7 @@ fn check_padding(stated: u8, there: u8) -> Result<()> {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Eight booleans to a byte, the first in the lowest bit of what `order` makes of them.
+/// Packs eight booleans into a byte, the first in the lowest bit after `order`.
 #[inline(always)]
 fn pack(data: &[u8], out: &mut [u8], order: impl Fn(u64) -> u64) {
     let byte = |eight: [u8; 8]| {
@@ -127,13 +127,13 @@ fn pack(data: &[u8], out: &mut [u8], order: impl Fn(u64) -> u64) {
     }
 }
 
-/// A byte to eight booleans; byte i of `masks` is the bit that the i-th of them is.
+/// Unpacks a byte to eight booleans; byte i of `masks` selects the bit of the i-th one.
 #[inline(always)]
 fn unpack(data: &[u8], out: &mut [u8], masks: u64) {
     let (whole, rest) = out.as_chunks_mut::<8>();
     let eight = |byte: u8| {
         let bits = u64::from(byte).wrapping_mul(ONES) & masks;
-        ((bits + 0x7f * ONES) >> 7 & ONES).to_le_bytes() // no byte is more than 0x80: nothing is carried
+        ((bits + 0x7f * ONES) >> 7 & ONES).to_le_bytes() // no byte exceeds 0x80: there are no carries
     };
     whole.iter_mut().zip(data).for_each(|(slot, &byte)| *slot = eight(byte));
     if let Some(&byte) = data.get(whole.len()) {

@@ -1,9 +1,9 @@
-//! Byte and bit shuffles, as blosc and numcodecs lay them out.
+//! Byte and bit shuffles in the layouts of blosc and numcodecs.
 //!
-//! Shuffle: byte 0 of every element, then byte 1 of every element, …; what is left of a last incomplete element follows
-//! as it is. Bit shuffle does the same with bits, for a number of elements that is a multiple of eight.
+//! Shuffle: byte 0 of every element, then byte 1 of every element, …; the bytes of a last incomplete element follow
+//! unchanged. Bit shuffle does the same with bits, for a number of elements that is a multiple of eight.
 
-/// Elements done together: both sides of a block stay in the first-level cache.
+/// Elements per block: both sides of a block fit into the first-level cache.
 const BLOCK: usize = 1024;
 
 pub fn shuffle(width: usize, data: &[u8], out: &mut [u8]) {
@@ -192,7 +192,7 @@ fn transpose8(mut x: u64) -> u64 {
     x ^ t ^ (t << 28)
 }
 
-/// Bit shuffle; a number of elements that is no multiple of eight leaves the data as it is (c-blosc's rule).
+/// Bit shuffle; data is left unchanged when the number of elements is not a multiple of eight (c-blosc's rule).
 pub fn bitshuffle(width: usize, data: &[u8], out: &mut [u8]) {
     let n = data.len().checked_div(width).unwrap_or(0);
     if !n.is_multiple_of(8) || n == 0 {

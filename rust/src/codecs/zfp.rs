@@ -39,7 +39,7 @@ enum Mode {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zfp {
     element: Element,
-    /// Sizes, the fastest axis first, the rest 0: as zfp has them.
+    /// Sizes in zfp's form: the fastest axis first, unused ones 0.
     sizes: [usize; 4],
     ndim: usize,
     count: usize,
@@ -132,7 +132,7 @@ impl Zfp {
         })
     }
 
-    /// What `data` was written with: zarrs counts the bits of a block as if it had three axes, whatever it has.
+    /// The options `data` was written with: zarrs counts the bits of a block as if it always had three axes.
     fn config_of(&self, data: &[u8]) -> Result<ZfpConfig> {
         let own = self.config(self.ndim)?;
         if !matches!(self.mode, Mode::Rate(_)) || self.ndim == 3 {
