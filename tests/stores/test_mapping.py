@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 
 import pytest
 
-from tessarr.errors import UnsupportedOperationError
+import tessarr
+from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, Fetch, Store, Version
 from tessarr.stores.memory.mapping import DictStore, KVStore, MappingStore
+from tessarr.stores.protocols import ConditionalSet, Lock
+from tessarr.stores.url import store_from
 from tessarr.types import Buffer, ByteRange
 from tests.stores.contract import StoreContract, plain
 
@@ -177,3 +180,93 @@ def test_a_class_that_lacks_a_method_gives_an_error_that_names_it_and_loses_noth
         with pytest.raises(UnsupportedOperationError, match=missing):
             call()
     assert store.values_by_key == {"a/b": b"old"}
+
+
+class Plain:
+    """The four methods and nothing else: no class of tessarr's is inherited."""
+
+    def __init__(self) -> None:
+        self.values_by_key: dict[str, bytes] = {}
+
+    def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+        value = self.values_by_key.get(key)
+        return value if value is None or byte_range is None else value[slice(*byte_range.bounds(len(value)))]
+
+    def set(self, key: str, value: bytes) -> None:
+        self.values_by_key[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values_by_key.pop(key, None)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        return (key for key in [*self.values_by_key] if key.startswith(prefix))
+
+
+class TestAnObjectOfFourMethods(StoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return store_from(Plain())[0]
+
+
+class TestAnObjectOfFourCoroutines(StoreContract):
+    parts_are_of_one_value = False  # each part is a call of `get`
+
+    @pytest.fixture
+    def store(self) -> Store:
+        class Awaited:
+            def __init__(self) -> None:
+                self.plain = Plain()
+
+            async def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:
+                return self.plain.get(key, byte_range)
+
+            async def set(self, key: str, value: bytes) -> None:
+                self.plain.set(key, value)
+
+            async def delete(self, key: str) -> None:
+                self.plain.delete(key)
+
+            async def list(self, prefix: str = "") -> AsyncIterator[str]:
+                for key in self.plain.list(prefix):
+                    yield key
+
+        return store_from(Awaited())[0]
+
+
+@pytest.mark.parametrize("missing", ["get", "set", "delete", "list"])
+def test_an_object_that_lacks_one_of_the_four_methods_is_refused_by_an_error_that_names_it(missing: str) -> None:
+    methods = {name: method for name, method in vars(Plain).items() if name != missing}
+    lacking = type("Unfinished", (), methods)()
+    with pytest.raises(UnsupportedOperationError, match=rf"Unfinished is no store: it lacks {missing}\("):
+        tessarr.create_array(lacking, shape=(2,), dtype="i4")
+    with pytest.raises(TypeError, match="cannot make a store"):
+        store_from(object())
+
+
+def test_an_object_with_get_and_list_alone_can_be_read() -> None:
+    values = Plain()
+    tessarr.create_array(values, data=[1, 2, 3])
+    reader = type("Reader", (), {"get": Plain.get, "list": Plain.list, "values_by_key": values.values_by_key})()
+    assert tessarr.open_array(reader, mode="r")[:].tolist() == [1, 2, 3]
+
+
+def test_what_an_object_can_do_beyond_four_methods_its_store_can_do() -> None:
+    class Versioned(Plain):
+        def version(self, key: str) -> str | None:
+            value = self.values_by_key.get(key)
+            return None if value is None else value.hex()
+
+        def set_if(self, key: str, value: bytes, version: str | None) -> str | None:
+            if self.version(key) != version:
+                raise ConflictError("another writer was faster", key=key)
+            self.set(key, value)
+            return self.version(key)
+
+    store = store_from(Versioned())[0]
+    assert isinstance(store, ConditionalSet)
+    assert not isinstance(store_from(Plain())[0], ConditionalSet | Lock)
+    assert store.set("a", b"1", if_match=None) == b"1".hex()
+    with pytest.raises(ConflictError):
+        store.set("a", b"2", if_match=None)
+    z = tessarr.create_array(store, name="z", shape=(0,), chunks=(4,), dtype="i4")
+    assert z.append([1, 2]) == (2,)

@@ -13,6 +13,7 @@ r"""From what a user gives to a store, and whether two stores are one place.
 | ``…|zip:…|zarr3:…`` (pipelines), an object whose name ends in ``.zip``, ``zip::…`` | `tessarr.stores.virtual.pipeline` |
 | ``mapping://…``, ``object+…://…`` | a place of this process (`tessarr.stores.memory.process_urls`) |
 | any other scheme, ``fsspec+scheme://…``, and chains with ``::`` | `FsspecStore` |
+| any other object with `get`, `set`, `delete` and `list` | `tessarr.stores.wrappers.four_methods` |
 | an fsspec map, a ``UPath``, an obstore (obspec) store | `FsspecStore`, `ObjectStore` |
 | a zarr-python ``Store`` (Icechunk's, too) or ``StorePath`` | `ZarrPythonStore` |
 
@@ -41,6 +42,7 @@ from tessarr import registry
 from tessarr.errors import StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.path import StorePath, join, path_of_file_url
+from tessarr.stores.protocols import Get
 
 
 class HasStore(Protocol):
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
         | HasStore
         | ObspecStore
         | ZarrPythonStoreLike
+        | Get
         | None
     )
 else:  # annotations join it with other types, and isinstance takes it
@@ -159,6 +162,10 @@ def _make(
         from tessarr.stores.memory.mapping import MappingStore
 
         return MappingStore(store_like, read_only=read_only), ""
+    from tessarr.stores.wrappers.four_methods import is_store_like, store_of
+
+    if is_store_like(store_like):
+        return store_of(store_like, read_only=read_only), ""
     raise TypeError(
         f"cannot make a store of {type(store_like).__name__}; give a path, a URL, a mapping, or a tessarr Store"
     )
