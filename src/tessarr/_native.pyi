@@ -1,12 +1,31 @@
 """The Rust module of the native engine. Private: use `tessarr.engine.native.engine`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.types import Buffer
+from tessarr.types import AnyArray, Buffer
+
+__all__ = [
+    "DEFAULT_CACHE_BYTES",
+    "Array",
+    "NativeError",
+    "ReadPlan",
+    "WritePlan",
+    "cache_info",
+    "clear_cache",
+    "decode_step",
+    "encode_step",
+    "read_files",
+    "set_cache_bytes",
+    "set_threads",
+    "threads",
+    "vlen_bytes",
+    "vlen_join",
+    "vlen_texts",
+]
 
 DEFAULT_CACHE_BYTES: int
 
@@ -17,32 +36,34 @@ class NativeError(Exception):
 
 _At: TypeAlias = tuple[slice | npt.NDArray[np.int64], ...]
 
+@final
 class Array:
     """A bound array, described as JSON (see `tessarr.engine.native.describe`). Immutable; safe to share by threads."""
 
-    def __new__(cls, binding: str, scratch: npt.NDArray[Any] | None = None) -> Self:
+    def __new__(cls, binding: str, scratch: AnyArray | None = None) -> Self:
         """Bind an array; `scratch` is an array of one element, owned by the new object from now on."""
 
     def element(self, index: tuple[object, ...]) -> np.generic | None:
         """Read the element at `index`; `None` unless `index` has one `int` within bounds per axis, `scratch` is free and
         the store is a local directory."""
 
-    def read(self, at: _At, points: bool, out: npt.NDArray[Any]) -> None:
+    def read(self, at: _At, points: bool, out: AnyArray) -> None:
         """Fill `out` with the selection `at`: with `points` the positions together name points, and `out` is 1-d; else `at`
         is the outer product of one slice (step >= 1) or list of positions per axis."""
 
-    def write(self, at: _At, points: bool, value: npt.NDArray[Any]) -> None:
+    def write(self, at: _At, points: bool, value: AnyArray) -> None:
         """Store `value`, whose shape is that of the selection `at`."""
 
-    def plan_read(self, at: _At, points: bool, out: npt.NDArray[Any]) -> ReadPlan:
+    def plan_read(self, at: _At, points: bool, out: AnyArray) -> ReadPlan:
         """Plan a `read` from a store that Python serves."""
 
-    def plan_write(self, at: _At, points: bool, value: npt.NDArray[Any]) -> WritePlan:
+    def plan_write(self, at: _At, points: bool, value: AnyArray) -> WritePlan:
         """Plan a `write` to a store that Python serves."""
 
     def forget(self, key: str) -> None:
         """Drop cached data of the value of `key`, which was written."""
 
+@final
 class ReadPlan:
     """Hold a selection and the output memory; its parts, one per chunk, are read in any number of `ChunkReads`."""
 
@@ -54,6 +75,8 @@ class ReadPlan:
     def start(self, first: int, stop: int, whole_below: int) -> ChunkReads:
         """Begin to read parts ``first:stop``; shards of at most `whole_below` decoded bytes are requested whole."""
 
+@final
+@type_check_only
 class ChunkReads:
     """Read parts of a `ReadPlan`, in progress."""
 
@@ -63,6 +86,7 @@ class ChunkReads:
     def receive(self, responses: Sequence[tuple[Any, list[Buffer] | None, str | None]]) -> None:
         """Receive and decode responses: id, a buffer per range (`None`: no such key), version (where known)."""
 
+@final
 class WritePlan:
     """Hold a selection and the values to write there."""
 

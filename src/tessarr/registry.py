@@ -213,7 +213,7 @@ def register(point: Point, name: str, implementation: object) -> None:
     _extended.add(point)
 
 
-def _resolve(point: str, name: str) -> Any:
+def _resolve(point: str, name: str) -> object:
     found = _TABLE[point].get(name)
     if isinstance(found, str):
         implementation = _imported.get(found)
@@ -269,7 +269,7 @@ def register_codec(key: str, codec_cls: type[Any], *, qualname: str | None = Non
     register("codec", key, codec_cls)
 
 
-def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+def get_codec_class(key: str, reload_config: bool = False) -> type[object]:  # noqa: ARG001 - zarr-python's argument
     """Return the codec class registered under `key`. Raises `UnknownCodecError`. `reload_config` has no effect."""
     found: type[object] | None = get("codec", key)
     if found is None:
@@ -279,7 +279,7 @@ def get_codec_class(key: str, reload_config: bool = False) -> type[Any]:  # noqa
     return found
 
 
-def get_numcodec(data: Mapping[str, object]) -> Any:
+def get_numcodec(data: Mapping[str, object]) -> object:
     """Make the numcodecs object of a configuration such as ``{"id": "zlib", "level": 1}``.
 
     Raises `UnknownCodecError` for an id that numcodecs does not know, `PickleCodecDisabledError` for pickle.
@@ -322,22 +322,22 @@ def register_ndbuffer(cls: type[object], qualname: str | None = None) -> None:
     """Do nothing: tessarr reads into NumPy arrays."""
 
 
-def _no_class(what: str, instead: str) -> type[Any]:
+def _no_class(what: str, instead: str) -> type[object]:
     from tessarr.errors import UnsupportedOperationError
 
     raise UnsupportedOperationError(f"tessarr has no {what} classes", hint=instead)
 
 
-def get_pipeline_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+def get_pipeline_class(reload_config: bool = False) -> type[object]:  # noqa: ARG001 - zarr-python's argument
     """Raise `UnsupportedOperationError`."""
     return _no_class("codec pipeline", "See Array.engine")
 
 
-def get_buffer_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+def get_buffer_class(reload_config: bool = False) -> type[object]:  # noqa: ARG001 - zarr-python's argument
     """Raise `UnsupportedOperationError`."""
     return _no_class("buffer", "Values are bytes-like objects")
 
 
-def get_ndbuffer_class(reload_config: bool = False) -> type[Any]:  # noqa: ARG001 - zarr-python's argument
+def get_ndbuffer_class(reload_config: bool = False) -> type[object]:  # noqa: ARG001 - zarr-python's argument
     """Raise `UnsupportedOperationError`."""
     return _no_class("buffer", "Chunks are NumPy arrays")

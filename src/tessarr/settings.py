@@ -231,7 +231,7 @@ class Restore:
         self._config._restore(self._before)
 
 
-def _copy(tree: Mapping[str, object]) -> dict[str, Any]:
+def _copy(tree: Mapping[str, object]) -> dict[str, object]:
     """Copy `tree` with its dictionaries."""
     return {name: _copy(value) if isinstance(value, Mapping) else value for name, value in tree.items()}
 
@@ -243,7 +243,7 @@ def _spelled(tree: Mapping[str, object], name: str) -> str:
     return next((known for known in tree if known.replace("-", "_") == name.replace("-", "_")), name)
 
 
-def _lookup(tree: object, parts: list[str]) -> Any:
+def _lookup(tree: object, parts: list[str]) -> object:
     """Return the value at `parts`, or `_ABSENT`."""
     for part in parts:
         if not isinstance(tree, dict):
@@ -252,7 +252,7 @@ def _lookup(tree: object, parts: list[str]) -> Any:
     return tree
 
 
-def _replaced(tree: Mapping[str, object], parts: list[str], value: object) -> dict[str, Any]:
+def _replaced(tree: Mapping[str, object], parts: list[str], value: object) -> dict[str, object]:
     """Copy `tree` with `value` at `parts`, or without it when it is `_ABSENT`."""
     name = _spelled(tree, parts[0])
     if len(parts) > 1:
@@ -264,7 +264,7 @@ def _replaced(tree: Mapping[str, object], parts: list[str], value: object) -> di
     }
 
 
-def _leaves(values: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[list[str], Any]]:
+def _leaves(values: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[list[str], object]]:
     """Yield every value in `values`, nested or not, with the parts of its name."""
     for name, value in values.items():
         parts = (*above, *name.split("."))
@@ -274,7 +274,7 @@ def _leaves(values: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterat
             yield list(parts), dict(value) if isinstance(value, Mapping) else value
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str) -> object:
     """Parse an environment variable's text as a Python literal; other text stays."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:

@@ -33,6 +33,9 @@ AxisSelection: TypeAlias = "SupportsIndex | slice | EllipsisType | npt.ArrayLike
 """What selects along one axis, or several (Ellipsis, a mask); a name, or a list of names, picks fields."""
 SelectionLike: TypeAlias = "AxisSelection | tuple[AxisSelection, ...]"
 """What users write between the brackets of an array."""
+Selected: TypeAlias = AnyArray | Any
+"""What reading a selection gives: an array, or one element (a NumPy scalar, for some data types a Python object) where
+every axis is dropped. As in NumPy's own stubs, type checkers know the members of arrays and allow those of elements."""
 Fields: TypeAlias = str | list[str] | None
 """Fields of a structured data type: one name, or several."""
 Progress: TypeAlias = Callable[[int, int, str], None]

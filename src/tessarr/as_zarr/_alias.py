@@ -132,7 +132,7 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if module.__name__ == "zarr":
             module.__version__ = self.version
 
-    def get_code(self, fullname: str) -> Any:
+    def get_code(self, fullname: str) -> object:
         """The facade module's code, for ``runpy``."""
         spec = importlib.util.find_spec(self._home(fullname))
         return None if spec is None or spec.loader is None else spec.loader.get_code(spec.name)  # type: ignore[attr-defined]

@@ -57,7 +57,7 @@ def print_json(document: object) -> None:
     print(json.dumps(jsonable(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def jsonable(value: object) -> Any:
+def jsonable(value: object) -> object:
     """Convert `value` to JSON: NaN and infinities by name, bytes as text, complex numbers as pairs."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind in "mM":

@@ -23,7 +23,7 @@ class NumcodecsCodec(Protocol):
 
     codec_id: str | None
 
-    def get_config(self) -> Mapping[str, Any]:
+    def get_config(self) -> Mapping[str, JSON]:
         """The configuration, with the name of the codec as ``id``."""
 
 
@@ -43,7 +43,7 @@ _PLAIN = frozenset(("name", "configuration"))
 _EMPTY: dict[str, Any] = {}
 
 
-def named_config(value: object, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, Any], bool] | None:
+def named_config(value: object, loc: Loc, problems: list[Problem]) -> tuple[str, Mapping[str, object], bool] | None:
     """Parse an extension definition to ``(name, configuration, must_understand)``; ``None`` when it is malformed.
 
     A plain string is the short-hand for an object with only a name.
@@ -153,7 +153,7 @@ def codec_from(value: Any) -> Codec:
     raise TypeError(f"a codec, its JSON or a numcodecs codec is needed, got {type(value).__name__}: {value!r}")
 
 
-def _json_of(codec: Any) -> Any:
+def _json_of(codec: Any) -> object:
     """Return the JSON of a codec object of zarr-python, without what that has left open (blosc's typesize)."""
     told = strict_json.plain(codec.to_dict())
     for name in getattr(codec, "_tunable_attrs", ()):

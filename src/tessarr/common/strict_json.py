@@ -27,7 +27,7 @@ class FloatLiteral(float):
         self.text = text
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return FloatLiteral, (self.text,)
 
 
@@ -51,14 +51,14 @@ class _AmbiguousError(Exception):
     """An object repeats a key."""
 
 
-def _unambiguous(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _unambiguous(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _AmbiguousError
     return found
 
 
-def _marked(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _marked(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -68,7 +68,7 @@ def _marked(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     return ambiguous
 
 
-def _decode(text: str, allow_nan: bool) -> tuple[Any, list[Loc]]:
+def _decode(text: str, allow_nan: bool) -> tuple[object, list[Loc]]:
     """Decode a document; also return the locations of its duplicate keys, which cost a second pass."""
     try:
         return (_WITH_NAN if allow_nan else _STRICT).decode(text), []
@@ -147,7 +147,7 @@ def in_attributes(key: str, loc: Loc) -> bool:
     return loc[:1] == ("attributes",)
 
 
-def _default(value: object) -> Any:
+def _default(value: object) -> object:
     """Convert NumPy scalars and arrays to plain values."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

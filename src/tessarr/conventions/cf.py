@@ -186,7 +186,7 @@ class Packing:
             result.view(dtype)[missing] = self._missing_as(dtype)
         return result.view(dtype)
 
-    def _missing_as(self, dtype: AnyDType) -> Any:
+    def _missing_as(self, dtype: AnyDType) -> object:
         """Return the first missing value in stored form; with ``_Unsigned`` it may be stated in decoded form."""
         fill = self.missing[0] if self.missing else np.nan
         counted = self._meant(dtype)

@@ -102,7 +102,7 @@ class CRS:
         return False
 
 
-def _bare(value: object) -> Any:
+def _bare(value: object) -> object:
     return re.sub(r"\s+", "", value) if isinstance(value, str) else value
 
 

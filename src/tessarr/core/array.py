@@ -369,7 +369,7 @@ class Array(Selecting):
     def __hash__(self) -> int:
         return hash((self._store.url, self._path))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         kept = ("_store", "_path", "_metadata", "_options", "_read_only", "_order")
         return {**{name: self.__dict__[name] for name in kept}, "given": self._store.given}
 

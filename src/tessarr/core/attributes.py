@@ -72,7 +72,7 @@ class Attributes(MutableMapping[str, Any]):
         """Remove all attributes in one write."""
         yield from steps_of(Attributes.put)(self, {})
 
-    def asdict(self) -> dict[str, Any]:
+    def asdict(self) -> dict[str, object]:
         """Return a copy as plain dicts and lists."""
         copy: dict[str, object] = strict_json.plain(self._values)
         return copy
@@ -102,7 +102,7 @@ class Attributes(MutableMapping[str, Any]):
 Save = Callable[[Any], None]
 
 
-def _live(value: object, save: Save) -> Any:
+def _live(value: object, save: Save) -> object:
     """Wrap a dict or list so that a change stores the whole attribute; return any other value unchanged."""
     if isinstance(value, dict):
         return _LiveDict(value, save)
@@ -120,7 +120,7 @@ class _LiveDict(dict[str, Any]):
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return dict, (strict_json.plain(self),)
 
 
@@ -133,11 +133,11 @@ class _LiveList(list[Any]):
         if self._save_whole is not None:  # a copy made by `type(self)(…)` saves nothing
             self._save_whole(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return list, (strict_json.plain(self),)
 
 
-def _saving(name: str, base: type[Any]) -> Callable[..., Any]:
+def _saving(name: str, base: type[Any]) -> Callable[..., object]:
     method = getattr(base, name)
 
     def changed(self: Any, *args: Any, **kwargs: Any) -> Any:

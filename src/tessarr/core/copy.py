@@ -33,7 +33,7 @@ class CopyCounts(NamedTuple):
         return CopyCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-def _logger(log: Any) -> Callable[[str], Any]:
+def _logger(log: Any) -> Callable[[str], object]:
     if log is None:
         return lambda line: None
     return log if callable(log) else lambda line: print(line, file=log)

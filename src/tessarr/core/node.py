@@ -51,7 +51,7 @@ class Node:
         """Raise `ReadOnlyError` for a node that was opened read-only."""
         raise NotImplementedError
 
-    def _asynchronous(self) -> Any:
+    def _asynchronous(self) -> object:
         """Wrap the node in `AsyncArray` or `AsyncGroup`."""
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class Node:
         self._require_writable()
         order = 0
 
-        def change_in_order(old: dict[str, Any]) -> dict[str, Any]:
+        def change_in_order(old: dict[str, Any]) -> dict[str, object]:
             nonlocal order
             order = next(_ORDER)  # in the order of the stored changes: `change` runs under the store's lock
             return change(old)

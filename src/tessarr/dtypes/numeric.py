@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -327,7 +327,7 @@ class Complex(Element):
         return [self.layout.dump(part, hexadecimal=zarr_format == 3) for part in self._split(fill)]
 
 
-def _parts(value: object) -> tuple[Any, Any]:
+def _parts(value: object) -> tuple[object, object]:
     if isinstance(value, complex | np.complexfloating):
         return value.real, value.imag
     return value, 0

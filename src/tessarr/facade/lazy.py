@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
 
 
-def submodules(package: str, names: str, homes: dict[str, str] | None = None) -> Callable[[str], Any]:
+def submodules(package: str, names: str, homes: dict[str, str] | None = None) -> Callable[[str], object]:
     """Make a module's ``__getattr__``: `names` are its submodules, `homes` says where other names live."""
     known = frozenset(names.split())
 
-    def getattribute(name: str) -> Any:
+    def getattribute(name: str) -> object:
         if name in known:
             return importlib.import_module(f"{package}.{name}")
         home = (homes or {}).get(name)

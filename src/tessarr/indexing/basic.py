@@ -10,7 +10,6 @@ Outer(dims=(slice(3, 4, 1), slice(1, 6, 2)))
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ def basic(selection: object, shape: Shape) -> Request:
     return Request(Outer(tuple(dims)), tuple(sizes), None if plain else tuple(pick), full_shape=tuple(full))
 
 
-def expand_basic(items: tuple[object, ...], ndim: int) -> list[Any]:
+def expand_basic(items: tuple[object, ...], ndim: int) -> list[object]:
     """Refuse items that are never basic indices, then `expand` the others."""
     for item in items:
         if item is None:

@@ -120,7 +120,7 @@ class OuterParts:
         return map(Part, coords, local, map(_outer_index, out) if arrays > 1 else out, covers)
 
 
-def _outer_index(picks: tuple[Pick, ...]) -> Any:
+def _outer_index(picks: tuple[Pick, ...]) -> object:
     """Make the NumPy index of the outer product of `picks`."""
     return Outer(picks).index
 

@@ -144,7 +144,7 @@ class Consolidated:
         return {name: self.parsed(name) for name in self.children("")}
 
     @property
-    def flattened_metadata(self) -> dict[str, Any]:
+    def flattened_metadata(self) -> dict[str, object]:
         """Path → parsed metadata of every node below this group; a new dict."""
         return {path: self.parsed(path) for path in self.paths()}
 
@@ -319,7 +319,7 @@ def kind_of(documents: Mapping[str, JSON]) -> Kind:
     return "array" if ".zarray" in documents else "group"
 
 
-def _unwrap(value: object, path: str, name: str) -> Any:
+def _unwrap(value: object, path: str, name: str) -> object:
     """Parse documents that very old ``.zmetadata`` holds as JSON text."""
     if not isinstance(value, str):
         return value

@@ -106,7 +106,7 @@ class Document:
         return value
 
 
-def check_attributes(attributes: object, key: str) -> dict[str, Any]:
+def check_attributes(attributes: object, key: str) -> dict[str, JSON]:
     """Check that user attributes are a JSON object. Raises `MetadataValidationError`."""
     if not isinstance(attributes, Mapping):
         raise MetadataValidationError(

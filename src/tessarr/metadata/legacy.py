@@ -88,7 +88,7 @@ def chunk_lengths(document: Document) -> Document | None:
     return changed(document, new)
 
 
-def grid_lengths(document: Document, name: str, member: str) -> Any:
+def grid_lengths(document: Document, name: str, member: str) -> object:
     grid = document.get("chunk_grid")
     inner = grid.get("configuration") if isinstance(grid, dict) and grid.get("name") == name else None
     return inner.get(member) if isinstance(inner, dict) else None
@@ -103,7 +103,7 @@ def mixed_grid(document: Document) -> Document | None:
     return {**document, "chunk_grid": grid}
 
 
-def plain_orders(dtype: object) -> Any:
+def plain_orders(dtype: object) -> object:
     """Remove the byte order of single bytes from a v2 dtype.
 
     >>> plain_orders([["a", "<u1"], ["b", "<i4"]])

@@ -62,7 +62,7 @@ class _Shown:
         """Return the metadata as one document, attributes included."""
         return self._model.to_dict()
 
-    def to_buffer_dict(self, prototype: Any) -> dict[str, Any]:
+    def to_buffer_dict(self, prototype: Any) -> dict[str, JSON]:
         """Return the stored documents: key relative to the array → a buffer of ``prototype.buffer``."""
         documents = formats.dumps(self._model.documents())
         return {key: prototype.buffer.from_bytes(value) for key, value in documents.items()}
@@ -78,7 +78,7 @@ class _Shown:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self)._of, (self._model,)
 
     @property
@@ -347,7 +347,7 @@ def _configuration(codec: object) -> Any:
     return None if codec is None else v2_config(codec)
 
 
-def _json_of(value: object) -> Any:
+def _json_of(value: object) -> object:
     """Return the JSON of a grid, key encoding or codec; JSON unchanged."""
     for name in ("to_json", "to_dict"):
         if hasattr(value, name):

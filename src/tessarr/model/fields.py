@@ -76,7 +76,7 @@ def rename_members(fields: Mapping[str, JSON]) -> dict[str, Any]:
     return {new if name == old else name: value for name, value in fields.items()}
 
 
-def restore_names(fields: Mapping[str, JSON]) -> dict[str, Any]:
+def restore_names(fields: Mapping[str, JSON]) -> dict[str, JSON]:
     """Undo `rename_members`.
 
     >>> restore_names({"__members": 1, "_members": 2}), restore_names({"___members": 2})

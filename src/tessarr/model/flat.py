@@ -26,7 +26,7 @@ def flatten(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def unflatten(nodes: Mapping[str, JSON]) -> Any:
+def unflatten(nodes: Mapping[str, JSON]) -> object:
     """Build the tree of a flat map, in any order; paths may begin with a slash.
 
     Raises `NodeNotFoundError` when a node's parent is not in the map, `ContainsArrayError` when it is an array.

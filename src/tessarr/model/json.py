@@ -109,7 +109,7 @@ def _array(
 
 def _group(
     obj: Mapping[str, JSON], zarr_format: Any, attributes: JSONObject, loc: _Loc, problems: list[Problem]
-) -> GroupSpec[JSONObject, Any] | None:
+) -> GroupSpec[JSONObject, object] | None:
     members = obj.get("members", {})
     if not isinstance(members, Mapping):
         problems.append(Problem((*loc, "members"), "type", f"must be an object, got {members!r}"))

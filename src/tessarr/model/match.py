@@ -174,7 +174,7 @@ def _named(wanted: Any) -> Any:
         raise ValueError(f"a pattern has the unknown dtype {wanted!r}; families are {', '.join(_FAMILIES)}") from error
 
 
-def _dtype(node: Any) -> Any:
+def _dtype(node: Any) -> object:
     """Return the NumPy dtype; the document's text for an unknown type."""
     if isinstance(node, GroupSpec):
         return _MISSING
@@ -196,7 +196,7 @@ def dims(node: Any) -> Any:
     return own_json(node)["attributes"].get("_ARRAY_DIMENSIONS")  # type: ignore[union-attr,call-overload,unused-ignore]
 
 
-def _chunk_shape(node: Any) -> Any:
+def _chunk_shape(node: Any) -> object:
     if isinstance(node, GroupSpec):
         return _MISSING
     if node.zarr_format == 2:

@@ -79,7 +79,7 @@ def _ask(rule: Rule, path: str, node: object) -> Iterable[str] | str | None:
         return f"{getattr(rule, '__name__', 'rule')} failed: {type(error).__name__}: {error}"
 
 
-def _wants(rule: Rule) -> type[Any] | None:
+def _wants(rule: Rule) -> type[object] | None:
     import inspect
 
     try:

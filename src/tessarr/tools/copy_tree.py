@@ -340,7 +340,7 @@ def _automatic(node: SourceArray) -> Shape:
     return grid.chunk_shape
 
 
-def _kept_chunks(node: SourceArray) -> Any:
+def _kept_chunks(node: SourceArray) -> object:
     if node.keep:
         return node.keep["chunks"]
     if node.chunks is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def verify(
     _each(compare, boxes(target, chunks, PIECE_NBYTES // jobs), jobs, done)
 
 
-def _turn(parallel: bool) -> AbstractContextManager[Any]:
+def _turn(parallel: bool) -> AbstractContextManager[object]:
     return nullcontext() if parallel else Lock()
 
 

@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 class _Accelerate:
     """Make `accelerate` callable, with `explain` as a method."""
 
-    def __call__(self, obj: object) -> Any:
+    def __call__(self, obj: object) -> object:
         """Make a copy of a dataset, data array or tree whose values are read through tessarr where that is possible.
 
         Arrays opened by the engine ``zarr`` are replaced, also inside a dask array, which keeps its chunks and names. All
@@ -66,7 +66,7 @@ class _Accelerate:
 accelerate = _Accelerate()
 
 
-def _exchanged(ds: Any) -> Any:
+def _exchanged(ds: Any) -> object:
     """Replace the arrays of every variable of the dataset for which that is possible."""
     new = {}
     for name, variable in ds.variables.items():
@@ -149,7 +149,7 @@ def _outcome_of_dask(data: Any) -> Outcome:
     return Outcome(changed, slow[0] if slow else FAST)
 
 
-def _exchanged_task(task: Any, whys: list[str]) -> Any:
+def _exchanged_task(task: Any, whys: list[str]) -> object:
     """Replace a task of a graph that is a stored array; return other tasks unchanged."""
     value = getattr(task, "value", task)
     if type(value).__module__.partition(".")[0] != "xarray" or isinstance(task, Mapping):

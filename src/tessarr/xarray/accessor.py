@@ -19,7 +19,7 @@ class TessarrAccessor:
 
         return to_zarr(self._obj, *args, **kwargs)
 
-    def accelerate(self) -> Any:
+    def accelerate(self) -> object:
         """Call `tessarr.xarray.accelerate` for the object."""
         from tessarr.xarray.accelerate import accelerate
 

@@ -94,7 +94,7 @@ class TessarrStore(ZarrStore):
         """Return the names of the arrays."""
         return tuple(name for name, _ in self.arrays())
 
-    def get_variables(self) -> Any:
+    def get_variables(self) -> object:
         """Return the variables by name; the coordinates of dimensions share their requests."""
         wanted = {name: array for name, array in self.arrays() if name not in self._dropped}
         named = {name: array for name, array in wanted.items() if is_dimension_named(name, array)}
@@ -104,7 +104,7 @@ class TessarrStore(ZarrStore):
         finally:
             self._batch = None  # the variables hold the batch; the store is pickled with the dataset
 
-    def open_store_variable(self, name: str) -> Any:
+    def open_store_variable(self, name: str) -> object:
         """Return the array `name` as a variable whose values are read on use."""
         array = self.members[name]
         dimensions, attributes = dimensions_and_attributes(array)
@@ -183,7 +183,7 @@ class TessarrStore(ZarrStore):
                     f"append_dim={self._append_dim!r} does not match any existing dataset dimensions {known}"
                 )
 
-    def _encoded_as_stored(self, variables: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _encoded_as_stored(self, variables: Mapping[Any, Any]) -> dict[object, object]:
         """Encode `variables`, which are already stored, with exactly the encoding of their stored values."""
         if not variables:
             return {}

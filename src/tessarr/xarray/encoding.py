@@ -46,7 +46,7 @@ def dimensions_and_attributes(array: Array) -> tuple[tuple[Any, ...], dict[str, 
     return tuple(names), attributes
 
 
-def encoding_of(array: Array, dimensions: Sequence[object]) -> dict[str, Any]:
+def encoding_of(array: Array, dimensions: Sequence[object]) -> dict[str, object]:
     """Return the encoding of the variable of `array`. Chunk sizes are one number per axis where all are equal."""
     chunks = _sizes(array, sharded=False)
     encoding: dict[str, Any] = {
@@ -63,7 +63,7 @@ def encoding_of(array: Array, dimensions: Sequence[object]) -> dict[str, Any]:
     return encoding
 
 
-def _sizes(array: Array, *, sharded: bool) -> tuple[Any, ...]:
+def _sizes(array: Array, *, sharded: bool) -> tuple[object, ...]:
     """Return the shape of chunks or shards; along an axis whose intervals differ, the size of each."""
     try:
         return tuple(array.shards or ()) if sharded else tuple(array.chunks)
@@ -72,7 +72,7 @@ def _sizes(array: Array, *, sharded: bool) -> tuple[Any, ...]:
         return tuple(_compact(sizes) for sizes in listed)
 
 
-def _compact(sizes: tuple[int, ...]) -> Any:
+def _compact(sizes: tuple[int, ...]) -> object:
     if not sizes:
         return (0,)  # dask has no axis without chunks
     return sizes[0] if len({*sizes[:-1]}) <= 1 and sizes[-1] <= sizes[0] else sizes
@@ -80,7 +80,7 @@ def _compact(sizes: tuple[int, ...]) -> Any:
 
 def creation_keywords(
     dtype: DTypeLike, fill_value: object, encoding: Mapping[str, object], write_empty: bool | None, zarr_format: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Make the keywords of `tessarr.Group.create_array` for a variable of `dtype` with xarray's `encoding`.
 
     A `fill_value` of ``None`` is null in v2, where no value is then missing, and in v3 the default of the data type.

@@ -76,7 +76,7 @@ class LazyArray(BackendArray):
     def __setstate__(self, state: tuple[Array, str]) -> None:
         LazyArray.__init__(self, *state)  # without the batch: a pickle holds no values
 
-    def _result(self, value: object) -> Any:
+    def _result(self, value: object) -> object:
         return np.asarray(value, dtype=self.dtype) if self.dtype.kind == "T" and isinstance(value, str) else value
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -92,7 +92,7 @@ class LazyArray(BackendArray):
         adapted = indexing.explicit_indexing_adapter
         return self._result(adapted(key, self.shape, indexing.IndexingSupport.VECTORIZED, read))
 
-    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> object:
         """Read ``self[key]`` asynchronously."""
         array = self._array
         read: Callable[[Any], Awaitable[Any]] = array.read_async

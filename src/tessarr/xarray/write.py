@@ -91,7 +91,7 @@ def _as_dataset(obj: xarray.Dataset | xarray.DataArray) -> xarray.Dataset:
 
 def _tree_nodes(
     tree: xarray.DataTree, encoding: Mapping[str, Any], inherited: bool
-) -> dict[str, tuple[xarray.Dataset, Mapping[Any, Any]]]:
+) -> dict[str, tuple[xarray.Dataset, Mapping[object, object]]]:
     """Map the path below the root to dataset and encoding."""
     unknown = set(encoding) - set(tree.groups)
     if unknown:
@@ -132,7 +132,7 @@ def _write_nodes(
     nodes: Mapping[str, tuple[xarray.Dataset, Mapping[object, object]]],
     compute: bool,
     store_kwargs: Mapping[str, object] | None,
-) -> Any:
+) -> object:
     from tessarr.xarray.writer import dump, validate_names, when_written
 
     writer = LockingWriter(warns=store.warns_of_shared)

@@ -97,7 +97,7 @@ def _in_this_process(scheduler: object) -> bool:
 # -- what xarray moved between releases --------------------------------------------------------------------------------
 
 
-def _private(name: str) -> Callable[..., Any]:
+def _private(name: str) -> Callable[..., object]:
     """Return a private function of xarray's writers, in `xarray.backends.api` until 2025.9."""
     try:
         from xarray.backends import writers as home
@@ -116,14 +116,14 @@ def validate_names(dataset: object) -> None:
     _private("_validate_dataset_names")(dataset)
 
 
-def when_written(written: object, store: StoreLike) -> Any:
+def when_written(written: object, store: StoreLike) -> object:
     """Return a delayed object that closes `store` after the delayed `written`."""
     import dask
 
     return dask.delayed(_closed)(store, written)
 
 
-def _closed(store: Any, written: Any) -> Any:
+def _closed(store: Any, written: Any) -> object:
     """Close `store`; `written` is dask's result, on which this call has to wait."""
     store.close()
     return written

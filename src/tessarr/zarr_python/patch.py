@@ -274,7 +274,7 @@ def _getting_async(original: Callable[..., Any], _: type) -> Callable[..., Any]:
     async def get_selection(
         store_path: Any, metadata: Any, codec_pipeline: Any, config: Any, *rest: Any, prototype: Any = None,
         out: Any = None, fields: Any = None, **more: Any
-    ) -> Any:  # fmt: skip
+    ) -> object:  # fmt: skip
         found = binding(metadata, config, store_path, codec_pipeline)
         indexer = more["indexer"] if "indexer" in more else rest[-1]
         why = found.why if found.bound is None else _why_not(prototype, out=out, fields=fields)

@@ -229,7 +229,7 @@ def _print_csv(array: Array, axes: list[Axis], fields: list[str]) -> None:
             writer.writerow([_cell(cell) for cell in cells])
 
 
-def _cell(value: object) -> Any:
+def _cell(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     return value.item() if isinstance(value, np.generic) and value.dtype.kind not in "mM" else value

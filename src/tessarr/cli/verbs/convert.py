@@ -235,7 +235,7 @@ def parse_codec(text: str) -> dict[str, Any] | str | None:
     return f"numcodecs.{name}" if name in ("lz4", "lzma") else name
 
 
-def _blosc(options: Sequence[str]) -> dict[str, Any]:
+def _blosc(options: Sequence[str]) -> dict[str, object]:
     cname, level, shuffle = [*options, *("lz4", "5", "shuffle")[len(options) :]]
     # Without typesize: that of the array is used.
     return {

@@ -136,7 +136,7 @@ def examine() -> dict[str, Any]:
     }
 
 
-def _packages(problems: list[str], needing: list[str]) -> dict[str, Any]:
+def _packages(problems: list[str], needing: list[str]) -> dict[str, object]:
     required = {name: _installed(name, module, problems, needing) for name, module in _REQUIRED.items()}
     for name, found in required.items():
         if found is None:
@@ -189,7 +189,7 @@ def _engine(problems: list[str]) -> dict[str, Any]:
     return {"setting": wanted, "native": native, "native_reason": reason, "reference": True}
 
 
-def _threads(needing: list[str]) -> dict[str, Any]:
+def _threads(needing: list[str]) -> dict[str, object]:
     from tessarr.engine.processors import processors
 
     return {
@@ -203,7 +203,7 @@ def _threads(needing: list[str]) -> dict[str, Any]:
     }
 
 
-def _cache() -> dict[str, Any]:
+def _cache() -> dict[str, object]:
     """Describe the native engine's cache of decoded chunks."""
     return {"nbytes": chunk_cache_info().capacity}
 
@@ -289,7 +289,7 @@ def _try(name: str) -> str:
         return array.engine.name
 
 
-def _settings(problems: list[str]) -> dict[str, Any]:
+def _settings(problems: list[str]) -> dict[str, object]:
     """Return the settings that differ from the defaults, and those from the environment."""
     changed = {name: config.get(name) for name in _names(DEFAULTS) if config.get(name, None) != _default(name)}
     variables = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
@@ -320,7 +320,7 @@ def _lock(threads: dict[str, Any]) -> str:
     return ", free-threaded, with its GIL on (PYTHON_GIL=1?)" if threads["gil"] else ", free-threaded"
 
 
-def _default(name: str) -> Any:
+def _default(name: str) -> object:
     value: Any = DEFAULTS
     for part in name.split("."):
         value = value[part]

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
+def describe_array(array: Array, *, sizes: bool) -> dict[str, object]:
     """Describe an array, as plain values; stored sizes only with `sizes`."""
     metadata = array._metadata
     document = metadata.to_dict()
@@ -85,7 +85,7 @@ def describe_array(array: Array, *, sizes: bool) -> dict[str, Any]:
     return described
 
 
-def _stored(array: Array, sizes: bool) -> dict[str, Any]:
+def _stored(array: Array, sizes: bool) -> dict[str, object]:
     if not sizes:
         return {"nbytes_stored": None, "values_stored": None, "ratio": None}
     stored = array.nbytes_stored()
@@ -97,7 +97,7 @@ def _stored(array: Array, sizes: bool) -> dict[str, Any]:
     }
 
 
-def describe_group(group: Group, *, sizes: bool) -> dict[str, Any]:
+def describe_group(group: Group, *, sizes: bool) -> dict[str, object]:
     """Describe a group, as plain values; the nodes below only with `sizes`."""
     described: dict[str, object] = {
         "kind": "group",
@@ -176,7 +176,7 @@ def _attribute_rows(attributes: dict[str, object]) -> list[tuple[str, str]]:
     return [("attributes", "\n".join(f"{name:<{width}}  {_short(value)}" for name, value in attributes.items()))]
 
 
-def _flat(codecs: list[Any]) -> list[Any]:
+def _flat(codecs: list[Any]) -> list[object]:
     """Flatten a list of codecs, with the codecs of a sharding codec after it."""
     flat = []
     for codec in codecs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 from tessarr.cli.places import open_node
 from tessarr.cli.printing import OK, add_place, add_verb, human, lengths, print_json
@@ -73,7 +72,7 @@ def _type_name(array: Array) -> str:
     return name if "." not in name and "_" not in name else str(array.dtype)
 
 
-def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, Any]:
+def branch(node: Array | Group, level: int | None, sizes: bool) -> dict[str, object]:
     """Return a node and the nodes below it, as plain values."""
     if isinstance(node, Array):
         names = node.dimension_names

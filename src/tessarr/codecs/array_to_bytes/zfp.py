@@ -165,7 +165,7 @@ class ZfpCodec(ArrayToBytes):
             return values.view(spec.dtype.newbyteorder("="))
         return values.astype(spec.dtype, copy=False)
 
-    def _zfpy_options(self) -> dict[str, Any]:
+    def _zfpy_options(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in _MEMBERS[self.mode]}
 
     def _with_zfpy(self, data: Buffer, element: str, shape: Shape) -> AnyArray:

@@ -48,7 +48,7 @@ class ObjectCodec(ArrayToBytes):
     def __repr__(self) -> str:
         return f"ObjectCodec({self.config!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.config,)
 
     @classmethod

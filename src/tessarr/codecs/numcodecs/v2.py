@@ -48,7 +48,7 @@ class _FromV2(Codec):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.config!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.config,)
 
     @classmethod
@@ -107,7 +107,7 @@ class _Unusable(_FromV2):
         """Return true: another package may provide the codec later."""
         return True
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.config, self.reason)
 
     def _raise(self) -> NoReturn:
@@ -194,7 +194,7 @@ def is_object(data_type: DataType) -> bool:
     return data_type.object_codec is not None or data_type.dtype.kind in "OT"
 
 
-def config_of_v3(codec: Codec) -> dict[str, Any] | None:
+def config_of_v3(codec: Codec) -> dict[str, JSON] | None:
     """Return the numcodecs configuration under which v2 stores the bytes of a v3 codec; ``None`` where it has none
     (UPG-06).
     """
@@ -228,7 +228,7 @@ def v2_config(value: object) -> dict[str, Any]:
     return config
 
 
-def _whole_config(value: object) -> dict[str, Any]:
+def _whole_config(value: object) -> dict[str, object]:
     if isinstance(value, _FromV2 | ObjectCodec):
         return dict(value.config)
     if hasattr(value, "get_config"):
@@ -243,7 +243,7 @@ def _whole_config(value: object) -> dict[str, Any]:
     raise TypeError(f"a numcodecs codec or its configuration is needed, got {type(value).__name__}: {value!r}")
 
 
-def _object_config(codec_id: str, members: Mapping[str, JSON]) -> dict[str, Any]:
+def _object_config(codec_id: str, members: Mapping[str, JSON]) -> dict[str, object]:
     from numcodecs import get_codec
 
     try:

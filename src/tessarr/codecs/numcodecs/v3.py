@@ -55,7 +55,7 @@ class NumcodecsCodec(Codec):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.coder.config.items())})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self).from_json, (self.coder.config,)
 
     @classmethod

@@ -51,7 +51,7 @@ class ZFPY(Coder):
     }
     _mode_members: ClassVar[Mapping[int, str]] = {2: "rate", 3: "precision", 4: "tolerance"}
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, object]:
         name = self._mode_members.get(self.members["mode"])
         return {} if name is None else {name: self.members[name]}
 

@@ -129,7 +129,7 @@ def _bijection(step: Mapping[str, JSON], loc: Loc) -> Iterator[Problem]:
         yield from transformation(step.get(name), (*loc, name), None)
 
 
-def _listed(step: Mapping[str, JSON]) -> Sequence[Any] | None:
+def _listed(step: Mapping[str, JSON]) -> Sequence[JSON] | None:
     value = step.get("transformations")
     return value if isinstance(value, list | tuple) else None
 

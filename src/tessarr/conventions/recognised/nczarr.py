@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem, items, parent
+from tessarr.types import JSON
 
 NAME = "nczarr"
 KEYS = (".nczarray", ".nczattr", ".nczgroup", ".nczvar")
@@ -118,7 +119,7 @@ def dimensions(path: str, hierarchy: Hierarchy) -> dict[str, int | None] | None:
     return lengths
 
 
-def _noted(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, Any] | None:
+def _noted(part: str, attributes: Attributes, document: Attributes | None, own: str) -> Mapping[str, JSON] | None:
     """Return the object of a part; a `document` of NCZarr (``.nczgroup``, ``.nczarray``) is the part itself."""
     found = read(attributes, document).get(part)
     if found is None and document is not None and isinstance(document.get(own), Mapping):

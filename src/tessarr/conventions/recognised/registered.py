@@ -26,6 +26,7 @@ from typing import Any
 from tessarr.conventions import framework
 from tessarr.conventions.base import Attributes, Convention, Hierarchy, Node, Problem
 from tessarr.conventions.xarray import is_dimension_coordinate
+from tessarr.types import JSON
 
 LICENSE = "b77365e5-2b0c-4141-b917-c03b7c68e935"
 UOM = "3bbe438d-df37-49fe-8e2b-739296d46dfb"
@@ -59,7 +60,7 @@ def _entry(uuid: str) -> Callable[[Node], bool]:
     return lambda node: framework.uses(node.attributes, uuid)
 
 
-def _object(attributes: Attributes, name: str) -> tuple[Mapping[str, Any], list[Problem]]:
+def _object(attributes: Attributes, name: str) -> tuple[Mapping[str, JSON], list[Problem]]:
     value = attributes.get(name, {})
     if isinstance(value, Mapping):
         return value, []

@@ -222,7 +222,7 @@ def _check_fit(array: Array, document: Document, values: AnyArray, axis: int) ->
     fit_elements(array, values, axis, metadata.shape, metadata.dtype)
 
 
-def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[str, Any]:
+def _grown_grid(array: Array, document: Document, axis: int, stop: int) -> dict[str, object]:
     """Return the member `chunk_grid` if the grid must grow to cover the region that ends at `stop`, else nothing.
 
     The grid grows when the region is reserved, so that the chunks do not depend on which region is published first.

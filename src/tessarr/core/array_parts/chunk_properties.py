@@ -85,7 +85,7 @@ class Layout(ArrayState):
         return prod(axis.nchunks for axis in self._bound.axes) if self._sharding else None
 
     @property
-    def _stages(self) -> tuple[Any, ...]:
+    def _stages(self) -> tuple[object, ...]:
         return self._sharding.codecs if self._sharding else self._metadata.codecs
 
     @property

@@ -179,7 +179,7 @@ def change_shape_steps(
         if attempt is not None:
             attempt.begin()
         kept = Reservations(axis=0, stop=0) if pending is None else pending
-        length = members["shape"][kept.axis]
+        length = metadata.shape[kept.axis]
         voided = tuple(region for region in kept.voided if region.stop <= length)
         return replace(kept, stop=length, voided=voided, closed=closing).put_in(new)
 
@@ -256,7 +256,7 @@ def _compare(array: Array, stored: Any, shape: Shape) -> None:
         )
 
 
-def shape_members(metadata: ArrayMetadata) -> dict[str, Any]:
+def shape_members(metadata: ArrayMetadata) -> dict[str, object]:
     """Serialise the members of a document that change with the shape."""
     members: dict[str, object] = {"shape": list(metadata.shape)}
     if metadata.zarr_format != 3:  # old documents may hold a bare NaN as fill value, which must not be written again

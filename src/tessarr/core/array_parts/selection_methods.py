@@ -7,7 +7,7 @@ the result the shape of the request. `Array` inherits them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-from tessarr.types import AnyArray, AnyDType, Fields, SelectionLike
+from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike
 
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
 """Makes the request for one bound array. The bound array is read once per call, so that a concurrent resize by another thread
@@ -29,7 +29,7 @@ class Selecting(Layout):
 
     # -- brackets --------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, selection: SelectionLike) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Selected:
         """Read the selected elements into a new NumPy array (a scalar when every axis is dropped).
 
         Integers, slices with any step, Ellipsis, masks and integer arrays are interpreted as by zarr-python where
@@ -63,7 +63,7 @@ class Selecting(Layout):
             return
         self._engine.write(bound, request.selection, self._prepared(request, value))
 
-    def read(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Any:
+    def read(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Selected:
         """Read `selection` as ``array[selection]`` does; with `out`, fill and return `out`.
 
         `out`: of the result's shape and the array's dtype, owned by the caller.
@@ -71,7 +71,7 @@ class Selecting(Layout):
         fields, selection = requests.pop_fields(selection)
         return self._get(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    async def read_async(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Any:
+    async def read_async(self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None) -> Selected:
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
@@ -92,7 +92,7 @@ class Selecting(Layout):
         out: AnyArray | None = None,
         prototype: object = None,
         fields: Fields = None,
-    ) -> Any:
+    ) -> Selected:
         """Read by integers, slices and Ellipsis. `out` (shape of the result, the array's dtype) is filled and returned.
 
         `prototype` is accepted for compatibility with zarr-python and has no effect, here and in the methods below.
@@ -101,7 +101,7 @@ class Selecting(Layout):
 
     async def get_basic_selection_async(
         self, selection: SelectionLike = Ellipsis, *, out: AnyArray | None = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     def set_basic_selection(
@@ -117,13 +117,13 @@ class Selecting(Layout):
 
     def get_orthogonal_selection(
         self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         """Read the outer product of one integer, slice, integer array or mask per axis."""
         return self._get(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     async def get_orthogonal_selection_async(
         self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     def set_orthogonal_selection(
@@ -139,13 +139,13 @@ class Selecting(Layout):
 
     def get_coordinate_selection(
         self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         """Read points: their coordinates are one integer array per axis, broadcast against each other."""
         return self._get(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     async def get_coordinate_selection_async(
         self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     def set_coordinate_selection(
@@ -166,13 +166,13 @@ class Selecting(Layout):
         out: AnyArray | None = None,
         prototype: object = None,
         fields: Fields = None,
-    ) -> Any:
+    ) -> Selected:
         """Read the elements where `mask`, of the array's shape, is true, as a 1-d array in C order."""
         return self._get(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     async def get_mask_selection_async(
         self, mask: npt.NDArray[np.bool_], *, out: AnyArray | None = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     def set_mask_selection(
@@ -188,13 +188,13 @@ class Selecting(Layout):
 
     def get_block_selection(
         self, selection: SelectionLike, *, out: AnyArray | None = None, prototype: object = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         """Read whole chunks (with shards: whole shards), by integers and slices of the chunk grid."""
         return self._get(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     async def get_block_selection_async(
         self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None
-    ) -> Any:
+    ) -> Selected:
         return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     def set_block_selection(
@@ -208,11 +208,11 @@ class Selecting(Layout):
     ) -> None:
         await self._put_async(lambda bound: requests.block(selection, bound.axes), value, fields)
 
-    def get_point_selection(self, selection: SelectionLike) -> Any:
+    def get_point_selection(self, selection: SelectionLike) -> Selected:
         """Read points by a mask or coordinate arrays, as `vindex` does."""
         return self._get(self._points(selection), None, None)
 
-    async def get_point_selection_async(self, selection: SelectionLike) -> Any:
+    async def get_point_selection_async(self, selection: SelectionLike) -> Selected:
         return await self._get_async(self._points(selection), None, None)
 
     def set_point_selection(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
@@ -254,7 +254,7 @@ class Selecting(Layout):
                 return view, True
         return np.empty(request.full_shape, self._bound.dtype, self._order), False
 
-    def _finish(self, request: Request, full: AnyArray, direct: bool, out: AnyArray | None, fields: Fields) -> Any:
+    def _finish(self, request: Request, full: AnyArray, direct: bool, out: AnyArray | None, fields: Fields) -> Selected:
         if direct:
             return out
         result = request.result(full)
@@ -265,14 +265,14 @@ class Selecting(Layout):
             return out
         return result if request.shape else result[()]
 
-    def _get(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Any:
+    def _get(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Selected:
         bound = self._bound
         request = plan(bound)
         full, direct = self._full(request, out, fields)
         self._engine.read(bound, request.selection, full)
         return self._finish(request, full, direct, out, fields)
 
-    async def _get_async(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Any:
+    async def _get_async(self, plan: Plan, out: AnyArray | None, fields: Fields) -> Selected:
         bound = self._bound
         request = plan(bound)
         full, direct = self._full(request, out, fields)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from tessarr.types import SelectionLike
+from tessarr.types import Selected, SelectionLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -24,13 +24,13 @@ class OIndex:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, selection: SelectionLike) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Selected:
         return self._array.get_orthogonal_selection(selection)
 
     def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         self._array.set_orthogonal_selection(selection, value)
 
-    async def getitem(self, selection: SelectionLike) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Selected:
         """Read asynchronously."""
         return await self._array.get_orthogonal_selection_async(selection)
 
@@ -47,13 +47,13 @@ class VIndex:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, selection: SelectionLike) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Selected:
         return self._array.get_point_selection(selection)
 
     def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
         self._array.set_point_selection(selection, value)
 
-    async def getitem(self, selection: SelectionLike) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Selected:
         """Read asynchronously."""
         return await self._array.get_point_selection_async(selection)
 
@@ -70,7 +70,7 @@ class Blocks:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def __getitem__(self, selection: SelectionLike) -> Any:
+    def __getitem__(self, selection: SelectionLike) -> Selected:
         return self._array.get_block_selection(selection)
 
     def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:

@@ -15,7 +15,7 @@ from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.stores.url import StoreLike
-from tessarr.types import AnyArray, AnyDType, Fields, SelectionLike, Shape, ShapeLike
+from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ShapeLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -28,7 +28,7 @@ class AsyncOIndex:
     def __init__(self, array: AsyncArray) -> None:
         self._array = array
 
-    async def getitem(self, selection: SelectionLike) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Selected:
         """Read the outer product of the selections, asynchronously."""
         return await self._array.get_orthogonal_selection(selection)
 
@@ -39,7 +39,7 @@ class AsyncVIndex:
     def __init__(self, array: AsyncArray) -> None:
         self._array = array
 
-    async def getitem(self, selection: SelectionLike) -> Any:
+    async def getitem(self, selection: SelectionLike) -> Selected:
         """Read points, asynchronously."""
         return await self._array._node.get_point_selection_async(selection)
 
@@ -180,7 +180,7 @@ class AsyncArray(_AsyncNode):
         """Point indexing."""
         return AsyncVIndex(self)
 
-    async def getitem(self, selection: SelectionLike, *, prototype: object = None) -> Any:
+    async def getitem(self, selection: SelectionLike, *, prototype: object = None) -> Selected:
         """Read ``array[selection]``. `prototype` has no effect."""
         return await self._node.read_async(selection)
 
@@ -190,7 +190,7 @@ class AsyncArray(_AsyncNode):
 
     async def get_orthogonal_selection(
         self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None, prototype: object = None
-    ) -> Any:
+    ) -> Selected:
         return await self._node.get_orthogonal_selection_async(selection, out=out, fields=fields)
 
     async def get_mask_selection(
@@ -200,12 +200,12 @@ class AsyncArray(_AsyncNode):
         out: AnyArray | None = None,
         fields: Fields = None,
         prototype: object = None,
-    ) -> Any:
+    ) -> Selected:
         return await self._node.get_mask_selection_async(mask, out=out, fields=fields)
 
     async def get_coordinate_selection(
         self, selection: SelectionLike, *, out: AnyArray | None = None, fields: Fields = None, prototype: object = None
-    ) -> Any:
+    ) -> Selected:
         return await self._node.get_coordinate_selection_async(selection, out=out, fields=fields)
 
     # -- changing, and what is stored ----------------------------------------------------------------------------------

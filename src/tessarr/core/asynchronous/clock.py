@@ -46,7 +46,7 @@ class Attempt:
     def shielded(self, call: Call) -> Call:
         """Shield `call` from cancellation: it runs in a thread, to its end even when the awaiting task is cancelled."""
 
-        async def awaited() -> Any:
+        async def awaited() -> object:
             import asyncio
 
             loop = asyncio.get_running_loop()

@@ -224,7 +224,7 @@ def _drive(steps: Steps[R], at: _Progress) -> R:
     return at.result  # type: ignore[no-any-return]
 
 
-def _call_all(calls: Sequence[Call]) -> list[Any]:
+def _call_all(calls: Sequence[Call]) -> list[object]:
     if len(calls) == 1 or not all(call.waits for call in calls):
         return [call.now() for call in calls]
     from tessarr.stores.remote.loop import run_side_by_side
@@ -253,7 +253,7 @@ def steps_of(function: Callable[P, R]) -> Callable[P, Steps[R]]:
     return function.steps  # type: ignore[attr-defined, no-any-return]
 
 
-def async_variant(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+def async_variant(function: Callable[P, R]) -> Callable[P, Coroutine[object, object, R]]:
     """Make the async variant of `function`: the same arguments, result and errors."""
     steps = getattr(function, "steps", None)
 

@@ -89,7 +89,7 @@ class CoroutineStore(ZarrPythonStore):
     def __dask_tokenize__(self) -> tuple[object, ...]:
         return (type(self).__qualname__, self.store, self.read_only)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         store = self.store.__reduce_ex__(2)
         state = {name: value for name, value in (store[2] or {}).items() if name != "_tessarr_caller"}
         return _rebuilt, (store[0], store[1], state, self.read_only)

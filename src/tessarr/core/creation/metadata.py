@@ -267,7 +267,7 @@ def _byteorder(dtype: DTypeLike) -> str | None:
     return {">": "big", "<": "little"}.get(order)
 
 
-def from_numpy_dtype(dtype: DTypeLike) -> Any:
+def from_numpy_dtype(dtype: DTypeLike) -> object:
     """Convert `dtype` to a NumPy dtype, or return ``None`` where NumPy has none."""
     if isinstance(dtype, DataType):
         return dtype.dtype
@@ -305,7 +305,7 @@ def _chain(
     return (*before, codec_from(serializer), *after)
 
 
-def _listed(value: object) -> list[Any]:
+def _listed(value: object) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 

@@ -248,7 +248,7 @@ def _close_own(given: StoreLike, store: Store) -> None:
 
 def load(
     store: StoreLike, path: str | None = None, zarr_format: int | None = None, zarr_version: int | None = None
-) -> Any:
+) -> object:
     """Read an array as a NumPy array, or a group as a dict of its members, nested like the hierarchy."""
     node = open(store, mode="r", path=path, zarr_format=zarr_format or zarr_version)
     values = _load(node)
@@ -256,7 +256,7 @@ def load(
     return values
 
 
-def _load(node: Array | Group) -> Any:
+def _load(node: Array | Group) -> object:
     if isinstance(node, Array):
         return node[...]
     return {name: _load(member) for name, member in node.members()}

@@ -145,7 +145,7 @@ def creation_arguments(zarr_format: int, given: Mapping[str, object]) -> tuple[d
     return arguments, runtime
 
 
-def _compressors(rest: dict[str, object]) -> Any:
+def _compressors(rest: dict[str, object]) -> object:
     """Merge ``compressors``, ``compressor``, and v1's ``compression`` with ``compression_opts`` into one value."""
     given = rest.pop("compressors", "auto")
     single = rest.pop("compressor", "auto")

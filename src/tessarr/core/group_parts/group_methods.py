@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[Any, Any, list[R]]]:
+def _listing(function: Callable[P, Iterator[R]]) -> Callable[P, Coroutine[object, object, list[R]]]:
     """Make the async variant of a method that returns an iterator: the same items, as a list."""
 
     @functools.wraps(function)
@@ -204,17 +204,17 @@ class GroupMethods(ArrayCreation):
         for name in [*self]:
             del self[name]
 
-    def visitkeys(self, func: Callable[[str], object]) -> Any:
+    def visitkeys(self, func: Callable[[str], R | None]) -> R | None:
         """Call ``func(path)`` for every node below until it returns something other than ``None``."""
         return self.visititems(lambda path, _: func(path))
 
     visit = visitkeys
 
-    def visitvalues(self, func: Callable[[Array | Group], object]) -> Any:
+    def visitvalues(self, func: Callable[[Array | Group], R | None]) -> R | None:
         """Call ``func(node)`` for every node below until it returns something other than ``None``."""
         return self.visititems(lambda _, node: func(node))
 
-    def visititems(self, func: Callable[[str, Array | Group], object]) -> Any:
+    def visititems(self, func: Callable[[str, Array | Group], R | None]) -> R | None:
         """Call ``func(path, node)`` for every node below until it returns something other than ``None``."""
         for path, node in sorted(self.members(None), key=lambda item: item[0]):
             result = func(path, node)

@@ -285,7 +285,7 @@ class Members(Node):
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=found), object()
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_state", "_attributes_order")}
         return {**kept, "given": self._store.given}
 

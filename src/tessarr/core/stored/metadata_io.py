@@ -387,12 +387,12 @@ def change_attributes_steps(
     keys = formats.KEYS[metadata.zarr_format]
     new: dict[str, Any] = {}
 
-    def in_document(document: dict[str, Any]) -> dict[str, Any]:
+    def in_document(document: dict[str, Any]) -> dict[str, JSON]:
         nonlocal new
         new = change(dict(document.get("attributes") or {}))
         return {**document, "attributes": new}
 
-    def alone(document: dict[str, Any]) -> dict[str, Any]:
+    def alone(document: dict[str, Any]) -> dict[str, object]:
         nonlocal new
         new = change(document)
         return new

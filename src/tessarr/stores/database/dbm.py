@@ -56,7 +56,7 @@ class DBMStore(ConditionalStore):
     def url(self) -> str:
         return f"dbm://{quote(Path(self.path).as_posix())}"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         if not self.read_only:
             self.close()  # what was written is in the file before another process opens it
         state = {**self.__dict__, "_file": None, "_flag": "r" if self.read_only else "c"}

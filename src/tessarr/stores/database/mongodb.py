@@ -64,10 +64,10 @@ class MongoDBStore(DatabaseStore):
         place = f"{self._options.get('host', 'localhost')}:{self._options.get('port', 27017)}"
         return urlunsplit(("mongodb", place, f"/{self.database}/{self.collection}", "", ""))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_given": None}
 
-    def _connect(self) -> Any:
+    def _connect(self) -> object:
         return _pymongo("pymongo").MongoClient(**self._options)
 
     def _call(self, key: str, command: Callable[[Any], Any]) -> Any:

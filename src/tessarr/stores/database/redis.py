@@ -61,7 +61,7 @@ class RedisStore(DatabaseStore):
         path = f"/{self._options.get('db', 0)}/{self.prefix}".rstrip("/")
         return urlunsplit((scheme, place, path, "", ""))
 
-    def _connect(self) -> Any:
+    def _connect(self) -> object:
         try:
             import redis
         except ImportError as error:

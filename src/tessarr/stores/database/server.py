@@ -21,7 +21,7 @@ class DatabaseStore(FetchingStore, ConditionalStore):
     _made: Any = None
     """The client, once it was needed. Each process makes its own."""
 
-    def _connect(self) -> Any:
+    def _connect(self) -> object:
         """A new client. Raises `MissingDependencyError`."""
         raise NotImplementedError
 
@@ -49,7 +49,7 @@ class DatabaseStore(FetchingStore, ConditionalStore):
             self._made.close()
             self._made = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         from tessarr.stores.remote.credentials import remember_secrets
 
         return {**self.__dict__, "_made": None, "_options": remember_secrets(self.url, self._options)}

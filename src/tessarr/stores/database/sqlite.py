@@ -82,7 +82,7 @@ class SQLiteStore(ConditionalStore):
     def url(self) -> str:
         return f"sqlite://{quote(Path(self.path).as_posix())}"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"path": self.path, "read_only": self.read_only, "_options": self._options}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:

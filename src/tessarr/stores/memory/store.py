@@ -82,7 +82,7 @@ class MemoryStore(ConditionalStore):
     def __hash__(self) -> int:
         return hash(self._identity)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         with _CHANGING:
             items = [*self._map.items()]
         return {"_map": {key: bytes(byte_view(value)) for key, value in items}, "read_only": self.read_only}
@@ -318,7 +318,7 @@ class ManagedMemoryStore(MemoryStore):
         self._check_writable(key)
         return KEYED_LOCKS.hold((id(self._place), join(self.path, key)))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _reopen, (self.name, self.path, self.read_only, os.getpid())
 
 

@@ -135,7 +135,7 @@ def build(recipe: Recipe, place: str) -> Any:
     return shared_client(recipe.kind, recipe.url, {**recipe._asdict(), **secrets}, lambda: _built(recipe, secrets))
 
 
-def _built(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> Any:
+def _built(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> object:
     from tessarr.stores.remote.obstore.clients import obstore_stores
 
     stores = obstore_stores()
@@ -175,7 +175,7 @@ def _without_credentials(place: str, names: Iterable[str], start: str | None) ->
     )
 
 
-def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
     """`options` without what can hold a credential at any depth; this process keeps them whole for `recall_secrets`.
 
     A value under the name ``secrets`` says which names were left out.
@@ -187,7 +187,7 @@ def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**public_options(options), "secrets": names}
 
 
-def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
     """The opposite of `remember_secrets`; where the environment has credentials for such a URL, without those.
 
     Raises `StoreError` when this process knows neither.
@@ -203,7 +203,7 @@ def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in options.items() if name != "secrets"}, **found}
 
 
-def public_options(options: Mapping[str, object]) -> dict[str, Any]:
+def public_options(options: Mapping[str, object]) -> dict[str, object]:
     """`options` without those that can hold a credential, at any depth."""
     return {name: _public(value) for name, value in options.items() if not _is_withheld(str(name), value)}
 
@@ -242,7 +242,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _public(value: object) -> Any:
+def _public(value: object) -> object:
     if isinstance(value, Mapping):
         return public_options(value)
     if isinstance(value, list | tuple):

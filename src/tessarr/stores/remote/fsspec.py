@@ -139,7 +139,7 @@ class FsspecStore(NetworkStore):
             return f"{self._protocol}://{host}{port}/{path}"
         return path if "://" in path else f"{self._protocol}://{path}"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         from tessarr.stores.remote.credentials import remember_secrets
 
         options = remember_secrets(self._url, named_arguments(self.fs))
@@ -314,7 +314,7 @@ def _is_client_error(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in ("aiohttp", "requests", "botocore", "azure", "google", "gcsfs")
 
 
-def named_arguments(fs: Any) -> dict[str, Any]:
+def named_arguments(fs: Any) -> dict[str, object]:
     """What `fs` was made with, each by its name, which tells whether it is a credential."""
     import inspect
 

@@ -64,7 +64,7 @@ def _version(path: str) -> tuple[dict[str, str], str]:
     return {"snapshot_id": name}, rest.strip("/")
 
 
-def _storage(icechunk: Any, root: str, options: dict[str, object]) -> Any:
+def _storage(icechunk: Any, root: str, options: dict[str, object]) -> object:
     parts = urlsplit(root)
     scheme, plus, transport = parts.scheme.partition("+")
     where = unquote(parts.path).strip("/")

@@ -105,7 +105,7 @@ class ParquetReferences:
         self._records: dict[tuple[str, int], dict[str, _List[Any]]] = {}
         self._guard = threading.Lock()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, JSON]:
         return {**self.__dict__, "_records": {}, "_guard": None}
 
     def __setstate__(self, state: Mapping[str, JSON]) -> None:
@@ -253,7 +253,7 @@ class ReferenceStore(FetchingStore):
             raise UnsupportedOperationError("references are read-only", store=self.url)
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, JSON]:
         from tessarr.stores.remote.credentials import remember_secrets
 
         return {**self.__dict__, "_stores": {}, "_options": remember_secrets(self._url, self._options)}
@@ -400,7 +400,7 @@ def _counts(array: Mapping[str, Any]) -> _List[int]:
     return [-(-size // chunk) for size, chunk in zip(array["shape"], array["chunks"], strict=True)]
 
 
-def _read_parquet(data: Buffer) -> dict[str, _List[Any]]:
+def _read_parquet(data: Buffer) -> dict[str, _List[object]]:
     import importlib
 
     from tessarr.errors import MissingDependencyError

@@ -33,7 +33,7 @@ _MOST = 10_000_000
 """Generated references; more is a mistake or an attack."""
 
 
-def expand_references(document: Mapping[str, JSON]) -> dict[str, Any]:
+def expand_references(document: Mapping[str, JSON]) -> dict[str, JSON]:
     """The map of keys to references in `document`, of version 0 or 1, with nothing left to expand.
 
     Raises `StoreError` for a document that is not a map of references.
@@ -58,7 +58,7 @@ def _expanded(document: Mapping[str, Any]) -> dict[str, Any]:
     return refs
 
 
-def _expand(value: Any, names: Mapping[str, object]) -> Any:
+def _expand(value: Any, names: Mapping[str, object]) -> object:
     if isinstance(value, list) and value and isinstance(value[0], str) and "{{" in value[0]:
         return [fill(value[0], names), *value[1:]]
     if isinstance(value, str) and value.startswith("{{") and not value.startswith("base64:"):
@@ -94,7 +94,7 @@ def fill(text: str, names: Mapping[str, Any]) -> str:
     return _PLACE.sub(lambda found: str(_value_of(found[1].strip(), names)), text)
 
 
-def _value_of(expression: str, names: Mapping[str, Any]) -> Any:
+def _value_of(expression: str, names: Mapping[str, Any]) -> object:
     try:
         tree = ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def _value_of(expression: str, names: Mapping[str, Any]) -> Any:
     return _evaluate(tree, names, expression)
 
 
-def _evaluate(node: ast.expr, names: Mapping[str, JSON], expression: str) -> Any:
+def _evaluate(node: ast.expr, names: Mapping[str, JSON], expression: str) -> object:
     if isinstance(node, ast.Constant) and isinstance(node.value, int | str):
         return node.value
     if isinstance(node, ast.Name) and node.id in names:

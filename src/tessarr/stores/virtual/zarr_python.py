@@ -64,7 +64,7 @@ class ZarrPythonStore(Store):
 
         return told(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, JSON]:
         return {**self.__dict__, "store": _without_credentials(self.store)}
 
     def __setstate__(self, state: Mapping[str, JSON]) -> None:
@@ -316,7 +316,7 @@ class ZarrPythonStore(Store):
         return Listing(keys, [f"{prefix}{name}/" for name, is_key in zip(names, are_keys, strict=True) if not is_key])
 
 
-def byte_request(part: ByteRange | None) -> Any:
+def byte_request(part: ByteRange | None) -> object:
     """`part` in zarr-python's words."""
     from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
@@ -347,7 +347,7 @@ class _Made(NamedTuple):
         return self.kind(filesystem(**recall_secrets(self.url, arguments)), **self.options)
 
 
-def _without_credentials(store: Any) -> Any:
+def _without_credentials(store: Any) -> object:
     """What is pickled in place of `store`."""
     from tessarr.stores.remote.credentials import recipe_of, remember_secrets, url_of
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
@@ -139,7 +139,7 @@ def _takes_if_match(function: Callable[..., object]) -> bool:
 class ForwardingStore(WrapperStore):
     """A store around `store` that forwards every method; `_around` is entered around each call, `_key` translates keys."""
 
-    def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
+    def _around(self, method: str, place: str) -> AbstractContextManager[object]:
         """Return what is entered around each call of the wrapped store; `place` is the key or prefix, or how many.
 
         `method` has no ``_async``: asynchronous calls enter `_around_async`, which enters this one.

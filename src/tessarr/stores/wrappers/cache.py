@@ -19,7 +19,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version, shared_copy
@@ -158,7 +158,7 @@ class CacheStore(WrapperStore):
         self.cache_set_data = cache_set_data
         self._kept = _Kept()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_kept"}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
@@ -460,7 +460,7 @@ class CacheStore(WrapperStore):
         with self._kept.guard:
             return [key for key in {*self._kept.slots, *self._kept.writes} if key.startswith(prefix)]
 
-    def _forgetting(self, keys: Sequence[str], write: Callable[[], object]) -> Any:
+    def _forgetting(self, keys: Sequence[str], write: Callable[[], object]) -> object:
         """Runs `write`, with the entries of `keys` forgotten before and after."""
         for key in keys:
             self._written(key, 1)

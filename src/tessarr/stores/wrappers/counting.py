@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from tessarr.stores.base import Store
 from tessarr.stores.locks import Moment
@@ -30,6 +29,6 @@ class CountingStore(ForwardingStore):
         with _counter_lock:
             self.counter[method] += 1
 
-    def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
+    def _around(self, method: str, place: str) -> AbstractContextManager[object]:
         self._count(method)
         return nullcontext()

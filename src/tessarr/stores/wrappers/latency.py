@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from typing import Any
 
 from tessarr.stores.base import Store
 from tessarr.stores.protocols import Remote
@@ -32,7 +31,7 @@ class LatencyStore(ForwardingStore):
             else self.get_latency
         )
 
-    def _around(self, method: str, place: str) -> AbstractContextManager[Any]:
+    def _around(self, method: str, place: str) -> AbstractContextManager[object]:
         time.sleep(self._latency_s(method))
         return nullcontext()
 

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from tessarr.stores.base import Store, shared_copy
 from tessarr.stores.wrappers.counting import CountingStore
@@ -29,7 +28,7 @@ class LoggingStore(CountingStore):
         self.logger = logging.Logger(f"tessarr.{type(self.store).__name__}", self.log_level)  # noqa: LOG001
         self.logger.addHandler(self.log_handler)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in ("logger", "log_handler")}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:

@@ -72,7 +72,7 @@ class RemoteZipStore(FetchingStore):
             raise UnsupportedOperationError("an archive in another store is read-only", store=self.url)
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"store": self.store, "key": self.key}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:

@@ -32,7 +32,7 @@ import weakref
 import zipfile
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from tessarr.errors import KeyValidationError, UnsupportedOperationError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Listing, LockContext, Version, shared_copy
@@ -100,7 +100,7 @@ class ZipStore(ConditionalStore):
 
     __copy__ = shared_copy
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         if not self.read_only or self._archive.is_dirty or self.path is None:
             raise UnsupportedOperationError(
                 "this zip store cannot be pickled",

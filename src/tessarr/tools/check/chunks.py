@@ -252,7 +252,7 @@ def shard_findings(shard: Any, index_data: Any, nbytes: int, make: _Maker) -> It
         yield make("SHARD-UNUSED", f"{nbytes - used} of {nbytes} bytes belong to no inner chunk")
 
 
-def _other_separator(metadata: ArrayMetadata) -> Any:
+def _other_separator(metadata: ArrayMetadata) -> object:
     """Return the chunk key encoding with the other separator; ``None`` where the keys are the same."""
     encoding = metadata.chunk_key_encoding
     if metadata.ndim < 1 or not isinstance(encoding, V2KeyEncoding | DefaultKeyEncoding):

@@ -23,7 +23,7 @@ from tessarr.types import JSON, Buffer, ZarrFormat
 _V2_MEMBERS = ("zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters")
 
 
-def check_entry(entry: Entry, zarr_format: ZarrFormat, reserved: Buffer | None = None) -> tuple[Any, list[Finding]]:
+def check_entry(entry: Entry, zarr_format: ZarrFormat, reserved: Buffer | None = None) -> tuple[object, list[Finding]]:
     """Return the node's metadata (``None`` when it cannot be read) and everything that its documents break.
 
     `reserved` is the object with the reservations of a v2 array, where it has one.
@@ -68,7 +68,7 @@ def _name(entry: Entry, zarr_format: ZarrFormat) -> Iterator[Finding]:
         yield Finding("DOC-NAME", wrong, entry.path, fix="Move the node to another name")
 
 
-def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[Any, list[Finding]]:
+def _parse(entry: Entry, zarr_format: ZarrFormat) -> tuple[object, list[Finding]]:
     found: list[Finding] = []
     try:
         metadata, diagnostics = formats.parse_node(zarr_format, entry.documents(zarr_format))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 from tessarr.errors import TessarrError
 from tessarr.metadata import legacy
@@ -167,7 +166,7 @@ def _nan(document: Document) -> Document | None:
     return legacy.changed(document, {**document, "fill_value": _word(fill)}) if "fill_value" in document else None
 
 
-def _word(value: object) -> Any:
+def _word(value: object) -> object:
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -69,7 +69,7 @@ def _refuse_another(group: Mapping[str, Any], convention: Describing, base: Arra
         )  # fmt: skip
 
 
-def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[Any]:
+def _others(group: Mapping[str, Any], levels: Sequence[Level]) -> list[object]:
     """Return the pyramids of other arrays in the group's list."""
     listed = group.get("multiscales", [])
     return [

@@ -169,7 +169,7 @@ def _half_to_even(total: Any, divisor: Any) -> Any:
     return whole + _round_up(whole, rest, divisor)
 
 
-def _round_up(whole: Any, rest: Any, divisor: Any) -> Any:
+def _round_up(whole: Any, rest: Any, divisor: Any) -> object:
     twice, limit = rest * 2, np.asarray(divisor).astype(rest.dtype)
     return ((twice > limit) | ((twice == limit) & (whole % 2 == 1))).astype(whole.dtype)
 

@@ -134,7 +134,7 @@ class ByteSetter(ByteGetter, Protocol):
 class SyncByteGetter(Protocol):
     """One value that can be read without an event loop."""
 
-    def get_sync(self, prototype: Any = None, byte_range: ByteRange | None = None) -> Any:
+    def get_sync(self, prototype: Any = None, byte_range: ByteRange | None = None) -> object:
         """The value or a part of it, or ``None``."""
         ...
 

@@ -170,7 +170,7 @@ class BytesBytesCodec(_ByZarrPython, BytesToBytes):
         return made
 
 
-def _outcome(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def _outcome(coroutine: Coroutine[Any, Any, Any]) -> object:
     """The result of a codec's coroutine, in a loop that is its own: codecs also work within loops that run."""
     try:
         asyncio.get_running_loop()
@@ -194,7 +194,7 @@ def _row_of_bytes(nbytes: int) -> ArraySpec:
 class ArrayBytesCodecPartialDecodeMixin:
     """Of a codec that can decode a part of a chunk. tessarr decodes the whole."""
 
-    async def decode_partial(self, batch_info: Any) -> Any:
+    async def decode_partial(self, batch_info: Any) -> object:
         """Never called."""
         raise NotImplementedError
 
@@ -215,9 +215,9 @@ class CodecPipeline:
 class SupportsSyncCodec(Protocol):
     """A codec of zarr-python's contract that needs no event loop."""
 
-    def _encode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> Any: ...
+    def _encode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> object: ...
 
-    def _decode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> Any: ...
+    def _decode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> object: ...
 
 
 class GetResult(TypedDict):

@@ -19,7 +19,7 @@ class Numcodec(Protocol):
         """Decode a buffer."""
         ...
 
-    def get_config(self) -> Any:
+    def get_config(self) -> object:
         """The configuration, with ``id``."""
         ...
 

@@ -46,7 +46,7 @@ class Store(ABC):
         self._is_open = False
         self._read_only = read_only
 
-    def __class_getitem__(cls, item: object) -> Any:
+    def __class_getitem__(cls, item: object) -> object:
         return cls
 
     def __tessarr_place__(self) -> tuple[OurStore, str]:
@@ -62,7 +62,7 @@ class Store(ABC):
         """The path in this store, as nodes show it."""
         return self._path_class(self, path)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_tessarr"}
 
     @classmethod
@@ -130,7 +130,7 @@ class Store(ABC):
     @abstractmethod
     async def get_partial_values(
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Any]:
+    ) -> list[object]:
         """Parts of several values, in the order asked."""
 
     @abstractmethod
@@ -206,7 +206,7 @@ class Store(ABC):
 
     async def _get_many(
         self, requests: Iterable[tuple[str, object, ByteRequest | None]]
-    ) -> AsyncGenerator[tuple[str, Any]]:
+    ) -> AsyncGenerator[tuple[str, object]]:
         for key, prototype, byte_range in requests:
             yield key, await self.get(key, prototype, byte_range)
 
@@ -216,7 +216,7 @@ class Store(ABC):
             raise FileNotFoundError(key)
         return bytes(value.to_bytes())
 
-    async def _get_json(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
+    async def _get_json(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
         return json.loads(await self._get_bytes(key, prototype=prototype, byte_range=byte_range))
 
     def _get_bytes_sync(
@@ -226,7 +226,9 @@ class Store(ABC):
 
         return sync(self._get_bytes(key, prototype=prototype, byte_range=byte_range))
 
-    def _get_json_sync(self, key: str = "", *, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
+    def _get_json_sync(
+        self, key: str = "", *, prototype: object = None, byte_range: ByteRequest | None = None
+    ) -> object:
         return json.loads(self._get_bytes_sync(key, prototype=prototype, byte_range=byte_range))
 
     async def getsize(self, key: str) -> int:

@@ -14,7 +14,7 @@ from tessarr.core.creation.shorthands import create_hierarchy_async
 from tessarr.facade.zarr3.api import synchronous
 
 
-def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[object]]:
     twin = getattr(sys.modules[function.__module__], f"{function.__name__}_async")
 
     @wraps(function)

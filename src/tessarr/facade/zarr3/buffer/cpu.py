@@ -45,7 +45,7 @@ class Buffer:
         """Make a buffer over the memory of bytes, or of any object that exports bytes."""
         return cls(np.frombuffer(bytes_like, "u1"))
 
-    def as_array_like(self) -> Any:
+    def as_array_like(self) -> AnyArray:
         """Return the bytes as an array; shares memory."""
         return self._data
 
@@ -53,7 +53,7 @@ class Buffer:
         """Return the bytes as a NumPy array; shares memory."""
         return self._data
 
-    def as_buffer_like(self) -> Any:
+    def as_buffer_like(self) -> object:
         """Return the bytes as a `memoryview`; shares memory."""
         return self._data.data
 
@@ -118,7 +118,7 @@ class NDBuffer:
         """Make a buffer over the memory of an array, or over a new array made from another object."""
         return cls(array_like)
 
-    def as_ndarray_like(self) -> Any:
+    def as_ndarray_like(self) -> AnyArray:
         """Return the array; shares memory."""
         return self._data
 

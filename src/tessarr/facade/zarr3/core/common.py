@@ -78,7 +78,7 @@ def parse_name(data: object, expected: str | None = None) -> str:
 
 def parse_named_configuration(
     data: object, expected_name: str | None = None, *, require_configuration: bool = True
-) -> tuple[str, Any]:
+) -> tuple[str, object]:
     """The name and configuration of ``{"name": …, "configuration": {…}}``, or of a name alone."""
     if isinstance(data, str):
         data = {"name": data} if require_configuration else {"name": data, "configuration": None}
@@ -94,7 +94,7 @@ def parse_named_configuration(
     return name, None
 
 
-async def concurrent_map(items: Iterable[tuple[Any, ...]], func: Any, limit: int | None = None) -> list[Any]:
+async def concurrent_map(items: Iterable[tuple[Any, ...]], func: Any, limit: int | None = None) -> list[object]:
     """The results of the coroutine function `func` for each of `items`, at most `limit` side by side."""
     import asyncio
 

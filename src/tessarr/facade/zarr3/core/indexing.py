@@ -46,7 +46,7 @@ def is_slice(x: object) -> bool:
     return isinstance(x, slice)
 
 
-def ensure_tuple(v: object) -> tuple[Any, ...]:
+def ensure_tuple(v: object) -> tuple[object, ...]:
     """Return `v`, wrapped in a tuple of one item unless it is a tuple."""
     return v if isinstance(v, tuple) else (v,)
 

@@ -105,13 +105,13 @@ class InnerStore(Store):
         """The value of `key` as a buffer, or the part of it in `byte_range`; ``None`` when there is none."""
         return _buffer(await self._inner.get_async(key, byte_range), prototype)
 
-    def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> Any:
+    def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
         """`get`, without an event loop."""
         return _buffer(self._inner.get(key, byte_range), prototype)
 
     async def get_partial_values(
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> _List[Any]:
+    ) -> _List[object]:
         """Parts of several values, in the order asked; ``None`` for each that is missing."""
         return [_buffer(value, prototype) for value in await self._inner.get_partial_values_async([*key_ranges])]
 
@@ -202,7 +202,7 @@ def shaped(store: OurStore) -> Store:
     return made
 
 
-def _buffer(value: Any, prototype: Any) -> Any:
+def _buffer(value: Any, prototype: Any) -> object:
     return None if value is None else (prototype or default_buffer_prototype()).buffer.from_bytes(value)
 
 

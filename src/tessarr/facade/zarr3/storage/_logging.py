@@ -43,7 +43,7 @@ class LoggingStore(WrapperStore):
         self.logger = logging.Logger(f"LoggingStore({self._store})", self.log_level)  # noqa: LOG001
         self.logger.addHandler(handler)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in super().__getstate__().items() if name not in ("logger", "log_handler")}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
@@ -78,7 +78,7 @@ class LoggingStore(WrapperStore):
 def _awaited(name: str) -> Any:
     wrapped = getattr(WrapperStore, name)
 
-    async def method(self: LoggingStore, *args: Any, **kwargs: Any) -> Any:
+    async def method(self: LoggingStore, *args: Any, **kwargs: Any) -> object:
         with self.log(name, args[0] if args else ""):
             return await wrapped(self, *args, **kwargs)
 

@@ -64,7 +64,7 @@ class MemoryStore(InnerStore):
         super().__init__(ours.MemoryStore(given, read_only=read_only))
 
     @property
-    def _store_dict(self) -> MutableMapping[str, Any]:
+    def _store_dict(self) -> MutableMapping[str, object]:
         """Keys to buffers: the dictionary that was given, or a view of tessarr's own."""
         inner: Any = self._inner
         return inner._map.buffers if isinstance(inner._map, _AsBytes) else _AsBuffers(inner._map)

@@ -82,7 +82,7 @@ class WrapperStore(Store):
 
     async def get_partial_values(
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Any]:
+    ) -> list[object]:
         return list(await self._store.get_partial_values(prototype, key_ranges))
 
     async def exists(self, key: str) -> bool:

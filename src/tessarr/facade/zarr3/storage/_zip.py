@@ -60,7 +60,7 @@ class ZipStore(InnerStore):
     async def _open(self) -> None:
         self._sync_open()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
         if "_given_path" in state:
             state.pop("_inner_store", None)

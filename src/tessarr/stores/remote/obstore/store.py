@@ -130,7 +130,7 @@ class ObjectStore(NetworkStore):
 
     __copy__ = shared_copy
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         from tessarr.stores.remote.credentials import recipe_of
 
         state = {"recipe": recipe_of(self._client), "url": self._url, "prefix": self._prefix, "retry": self.retry}
@@ -247,7 +247,7 @@ class ObjectStore(NetworkStore):
             return value
         return byte_view(value) if self._kind in _REMOTE else bytes(byte_view(value))
 
-    def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, Any]:
+    def _put_options(self, key: str, value: Buffer, if_match: Version | None | Any_) -> dict[str, object]:
         if isinstance(if_match, Any_):
             return {"use_multipart": byte_view(value).nbytes >= _MULTIPART_FROM}
         if not self._can_set_if:

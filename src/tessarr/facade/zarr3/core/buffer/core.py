@@ -4,6 +4,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from tessarr.facade.zarr3.buffer import default_buffer_prototype
 from tessarr.facade.zarr3.buffer.cpu import Buffer, BufferPrototype, NDBuffer
+from tessarr.types import AnyArray
 
 
 @runtime_checkable
@@ -60,7 +61,7 @@ class NDArrayLike(Protocol):
 
     def __setitem__(self, key: slice, value: object) -> None: ...
 
-    def __array__(self) -> Any: ...
+    def __array__(self) -> AnyArray: ...
 
     def reshape(self, shape: Any, *, order: Any = ...) -> Any:
         """The same elements in another shape."""
@@ -82,11 +83,11 @@ class NDArrayLike(Protocol):
         """A copy."""
         ...
 
-    def transpose(self, axes: object) -> Any:
+    def transpose(self, axes: object) -> object:
         """The same elements with the axes in another order."""
         ...
 
-    def ravel(self, order: object = ...) -> Any:
+    def ravel(self, order: object = ...) -> object:
         """The elements in one row."""
         ...
 

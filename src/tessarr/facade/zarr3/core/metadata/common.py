@@ -1,9 +1,7 @@
 """zarr-python's ``zarr.core.metadata.common``."""
 
-from typing import Any
 
-
-def parse_attributes(data: dict[str, object] | None) -> dict[str, Any]:
+def parse_attributes(data: dict[str, object] | None) -> dict[str, object]:
     """The attributes; an empty dictionary for none."""
     return {} if data is None else data
 

@@ -8,14 +8,14 @@ from tessarr.facade.zarr3.core.metadata import ArrayV2MetadataDict
 from tessarr.metadata.public import ArrayV2Metadata
 
 
-def parse_compressor(data: object) -> Any:
+def parse_compressor(data: object) -> object:
     """A compressor of numcodecs, from itself or its configuration; ``None`` for none."""
     from tessarr.registry import get_numcodec
 
     return get_numcodec(data) if isinstance(data, dict) else data
 
 
-def parse_filters(data: Any) -> tuple[Any, ...] | None:
+def parse_filters(data: Any) -> tuple[object, ...] | None:
     """Filters of numcodecs, from themselves or their configurations; ``None`` for none."""
     return None if data is None else tuple(map(parse_compressor, data)) or None
 
