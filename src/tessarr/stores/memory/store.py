@@ -136,22 +136,18 @@ class MemoryStore(ConditionalStore):
             return self._version(key)
 
     def _version(self, key: str) -> Version | None:
-        value = self._present(key)
+        """Number the object that is the value now: it is another one after every change. ``None``: no such key."""
+        value = self._map.get(key)
         if value is None:
             self._versions.pop(key, None)
             return None
+        if type(value) is not bytes:
+            # someone else's buffer, whose bytes may change under its identity
+            value = self._map[key] = bytes(byte_view(value))
         known = self._versions.get(key)
         if known is None or known[0] is not value:
             known = self._versions[key] = (value, str(next(_NUMBERS)))
         return known[1]
-
-    def _present(self, key: str) -> object | None:
-        """The value of `key` as an object that is another one after every change; ``None``: no such key."""
-        value = self._map.get(key)
-        if value is not None and type(value) is not bytes:
-            # someone else's buffer, whose bytes may change under its identity
-            value = self._map[key] = bytes(byte_view(value))
-        return value
 
     # -- writing -----------------------------------------------------------------------------------------------
 
