@@ -145,6 +145,7 @@ TOLD_APART = {
     "fields": "of a model's document; of a structured type",
     "mapping": "a model in the other format; a store around a mapping",
     "consolidated": "the documents; keeping them in step in a store; a store that answers from them",
+    "pipeline": "of URLs; of codecs, in zarr-python",
     "describe": "an array for Rust; a pyramid for its group",
     "legacy": "documents of old writers: how they are read; how `check` reports them",
     "retry": "the policy; the wrapper",

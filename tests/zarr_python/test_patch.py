@@ -16,6 +16,7 @@ import pytest
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zarr.storage import FsspecStore
 
 import tessarr
 from tessarr import zarr_python
@@ -121,6 +122,30 @@ def test_a_changed_shape_is_seen() -> None:
         assert z[...].tolist() == [1, 1, 1, 1, 5, 5, 5]
         z.append(np.arange(2, dtype="i4"))
         assert z[-3:].tolist() == [5, 0, 1]
+
+
+def test_a_local_store_that_is_moved_is_followed(tmp_path: Path) -> None:
+    store = zarr.storage.LocalStore(tmp_path / "a")
+    z = zarr.create_array(store, shape=(4,), dtype="i4")
+    with zarr_python.patch(strict=True):
+        z[...] = 3
+        asyncio.run(store.move(tmp_path / "b"))
+        assert z[...].tolist() == [3] * 4
+
+
+def test_many_writers_in_zarr_pythons_loop_wait_for_no_thread_of_it() -> None:
+    # Writing parts of chunks of a store that is called through the loop blocks; its own threads must stay free meanwhile.
+    z = zarr.create_array(
+        FsspecStore.from_url("memory://many-writers"), shape=(400,), chunks=(2,), dtype="i4"
+    ).async_array
+
+    async def work() -> None:
+        await asyncio.gather(*(z.setitem(slice(i, i + 1), i) for i in range(0, 400, 2)))
+
+    with zarr_python.patch(strict=True):
+        zarr.core.sync.sync(work())
+        found = zarr.core.sync.sync(z.getitem(...))
+    assert found.tolist() == [i if i % 2 == 0 else 0 for i in range(400)]
 
 
 # -- what is left to zarr-python -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessarr.core.array import Array
 from tessarr.core.open import open_array
-from tessarr.zarr_python.unwrap import NotServedError, unwrap
+from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
 
 _OPTIONS = ("order", "write_empty_chunks", "read_missing_chunks")
 

@@ -15,7 +15,7 @@ import numpy as np
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.errors import TessarrError
-from tessarr.zarr_python.unwrap import NotServedError, unwrap
+from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
 
 _PIPELINES = {
     "zarr.core.codec_pipeline.BatchedCodecPipeline",
@@ -42,6 +42,8 @@ class Binding(NamedTuple):
 class _Known(NamedTuple):
     config: Any
     store: Any
+    root: Any
+    """Of a local store, which can be moved."""
     path: str
     pipeline: type
     binding: Binding
@@ -60,16 +62,18 @@ def binding_of(array: Any) -> Binding:
 def binding(metadata: Any, config: Any, store_path: Any, pipeline: Any) -> Binding:
     """What serves an array with this metadata; made when first asked for."""
     store, path, kind = store_path.store, store_path.path, type(pipeline)
+    root = getattr(store, "root", None)
     entry = _bindings.get(id(metadata))
     if entry is not None:
         for known in entry[1]:
-            if known.store is store and known.path == path and known.pipeline is kind and known.config == config:
+            same_place = known.store is store and known.root is root and known.path == path
+            if same_place and known.pipeline is kind and known.config == config:
                 return known.binding
     made = _made(metadata, config, store, path, kind)
     key = id(metadata)
     if entry is None:
         entry = _bindings.setdefault(key, (weakref.ref(metadata, lambda _: _bindings.pop(key, None)), []))
-    entry[1].append(_Known(config, store, path, kind, made))
+    entry[1].append(_Known(config, store, root, path, kind, made))
     return made
 
 

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.engine.bound import BoundArray
 from tessarr.indexing.base import Request
+from tessarr.indexing.selection import Selection
+from tessarr.stores.protocols import Remote
+from tessarr.stores.remote.base import NetworkStore
+from tessarr.stores.remote.loop import in_caller_thread
 from tessarr.zarr_python.binding import Binding
 
 
@@ -27,7 +32,7 @@ async def read_async(binding: Binding, request: Request) -> npt.NDArray[Any]:
     assert bound is not None
     full = np.empty(request.full_shape, bound.dtype, binding.order)
     if full.size:
-        await binding.engine.read_async(bound, request.selection, full)
+        await engine_read(binding.engine, bound, request.selection, full)
     return request.result(full)
 
 
@@ -68,4 +73,27 @@ async def write_async(binding: Binding, request: Request, value: npt.NDArray[Any
     bound = binding.bound
     assert bound is not None
     if 0 not in request.selection.shape:
-        await binding.engine.write_async(bound, request.selection, value)
+        await engine_write(binding.engine, bound, request.selection, value)
+
+
+# -- engines, called from zarr-python's event loop ------------------------------------------------------------------------
+
+
+async def engine_read(engine: Any, bound: BoundArray, selection: Selection, out: npt.NDArray[Any]) -> None:
+    """Let `engine` read without blocking the event loop."""
+    if isinstance(bound.store, Remote):
+        await engine.read_async(bound, selection, out)
+    else:
+        await in_caller_thread(engine.read, bound, selection, out)
+
+
+async def engine_write(engine: Any, bound: BoundArray, selection: Selection, value: npt.NDArray[Any]) -> None:
+    """Let `engine` write without blocking the event loop.
+
+    Not in the loop's own threads: stores that are called through zarr-python's loop may need these, and all could be waiting
+    for such a store.
+    """
+    if isinstance(bound.store, NetworkStore):
+        await engine.write_async(bound, selection, value)
+    else:
+        await in_caller_thread(engine.write, bound, selection, value)

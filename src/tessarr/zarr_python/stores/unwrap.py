@@ -25,7 +25,7 @@ def unwrap(store: Any) -> Store:
     """
     kind = type(store)
     inner = getattr(store, "tessarr_store", None)
-    if isinstance(inner, Store) and kind.__module__ == "tessarr.zarr_python.store":
+    if isinstance(inner, Store) and kind.__module__ == "tessarr.zarr_python.stores.shape":
         return inner if inner.read_only == store.read_only else inner.with_read_only(store.read_only)
     make = _KNOWN.get(f"{kind.__module__}.{kind.__qualname__}")
     if make is None:
@@ -40,13 +40,13 @@ def _local(store: Any) -> Store:
 
 
 def _memory(store: Any) -> Store:
-    from tessarr.zarr_python.memory import BufferStore
+    from tessarr.zarr_python.stores.memory import BufferStore
 
     return BufferStore(store._store_dict, prefix=getattr(store, "path", ""), read_only=store.read_only)
 
 
 def _zip(store: Any) -> Store:
-    from tessarr.zarr_python.zipped import OpenZip
+    from tessarr.zarr_python.stores.zipped import OpenZip
 
     return OpenZip(store)
 

@@ -1,0 +1,175 @@
+"""From the chunks that zarr-python names in a call of a codec pipeline back to the selection that they came from.
+
+zarr-python cuts a selection into chunks before it asks its pipeline, and gives for each a place in the chunk and one in the
+result. Put together again, one call of an engine does all of them. Whatever cannot surely be put together gives ``None``.
+
+Source: ``zarr.core.indexing`` and `CodecPipeline.read` of zarr-python 3.1.6 and 3.4.2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.indexing.selection import Outer, Points, Selection
+from tessarr.types import Coords, Shape
+
+
+class Batch(NamedTuple):
+    """A selection, and where its elements lie in the result."""
+
+    selection: Selection
+    shape: Shape
+    """An array that the selection fits into, which ends where a chunk that is said to be whole ends."""
+    out: Any
+    """Index of the result; of the full rank, but for `dropped`."""
+    dropped: tuple[int, ...]
+    """Axes that the result does not have."""
+
+
+class _Axis(NamedTuple):
+    start: int
+    """Of the chunk, along this axis."""
+    local: Any
+    """Selected in the chunk: a slice or an index array."""
+    out: Any
+    """Place in the result: a slice, an index array, or ``None`` where the axis is dropped."""
+
+
+def joined(batch: list[Any], coords: list[Coords], drop_axes: tuple[int, ...]) -> Batch | None:
+    """The selection of `batch`, whose chunks lie at `coords` of a regular grid."""
+    chunk = tuple(batch[0][1].shape)
+    if any(item[1].shape != chunk for item in batch):
+        return None
+    if not isinstance(batch[0][3], tuple):
+        return _points(batch, coords, chunk)
+    return _outer(batch, coords, chunk, drop_axes)
+
+
+# -- points --------------------------------------------------------------------------------------------------------------
+
+
+def _points(batch: list[Any], coords: list[Coords], chunk: Shape) -> Batch | None:
+    if not chunk or any(isinstance(item[3], tuple) for item in batch):
+        return None
+    axes = tuple(
+        np.concatenate([_flat(item[2][d]) + where[d] * chunk[d] for item, where in zip(batch, coords, strict=True)])
+        for d in range(len(chunk))
+    )
+    out = np.concatenate([np.arange(p.start, p.stop) if isinstance(p, slice) else _flat(p) for _, _, _, p, _ in batch])
+    if len(out) != len(axes[0]):
+        return None
+    shape = tuple((int(axis.max()) // n + 1) * n if axis.size else n for axis, n in zip(axes, chunk, strict=True))
+    return Batch(Points(axes), shape, out, ())
+
+
+def _flat(array: Any) -> npt.NDArray[np.int64]:
+    return np.asarray(array).reshape(-1).astype(np.int64, copy=False)
+
+
+# -- outer products ------------------------------------------------------------------------------------------------------
+
+
+def _outer(batch: list[Any], coords: list[Coords], chunk: Shape, drop_axes: tuple[int, ...]) -> Batch | None:
+    ndim = len(chunk)
+    axes: list[dict[int, _Axis]] = [{} for _ in chunk]
+    ends: dict[int, int] = {}
+    for (_, _, local, out, is_complete), where in zip(batch, coords, strict=True):
+        parts = _split(local, out, ndim, drop_axes)
+        if parts is None:
+            return None
+        for d, (inside, place) in enumerate(parts):
+            start = where[d] * chunk[d]
+            known = axes[d].setdefault(where[d], _Axis(start, inside, place))
+            if known.local is not inside and not _same(known.local, inside):
+                return None
+            if is_complete and isinstance(inside, slice) and inside.stop < chunk[d]:
+                ends[d] = start + inside.stop
+    if len(batch) != math.prod(map(len, axes)):
+        return None
+    dims, outs = [], []
+    for found in axes:
+        axis = _chained([found[i] for i in sorted(found)])
+        if axis is None:
+            return None
+        dims.append(axis[0])
+        outs.append(axis[1])
+    dropped = tuple(d for d in range(ndim) if outs[d] is None)
+    shape = tuple(ends.get(d, (max(axes[d]) + 1) * chunk[d]) for d in range(ndim))
+    kept = [place for place in outs if place is not None]
+    if any(isinstance(place, np.ndarray) for place in kept):
+        arrays = [np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in kept]
+        return Batch(Outer(tuple(dims)), shape, np.ix_(*arrays), dropped)
+    return Batch(Outer(tuple(dims)), shape, tuple(kept), dropped)
+
+
+def _split(local: Any, out: Any, ndim: int, drop_axes: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
+    """Per axis what is selected in the chunk and where it lies in the result."""
+    if not isinstance(local, tuple) or not isinstance(out, tuple) or len(local) != ndim:
+        return None
+    places = iter(out)
+    parts: list[tuple[Any, Any]] = []
+    for d, item in enumerate(local):
+        if isinstance(item, slice):
+            parts.append((item, next(places, None)))
+        elif isinstance(item, int | np.integer):
+            parts.append((slice(int(item), int(item) + 1, 1), None))
+        else:
+            place = None if d in drop_axes else next(places, None)
+            parts.append((_flat(item), place if place is None or isinstance(place, slice) else _flat(place)))
+    if next(places, None) is not None:
+        return None
+    return parts
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, slice) or isinstance(b, slice):
+        return bool(a.__class__ is b.__class__ and a == b)
+    return np.array_equal(a, b)
+
+
+def _chained(parts: list[_Axis]) -> tuple[Any, Any] | None:
+    """One axis: what is selected of the array, and where it lies in the result."""
+    first = parts[0]
+    if isinstance(first.local, slice) and (first.out is None or isinstance(first.out, slice)):
+        return _chained_slices(parts)
+    dims, outs = [], []
+    for start, local, out in parts:
+        if isinstance(local, slice):
+            return None
+        dims.append(local + start)
+        if out is not None:
+            outs.append(np.arange(out.start, out.stop) if isinstance(out, slice) else out)
+    positions = np.concatenate(dims)
+    if not outs:
+        return (positions, None) if len(positions) == 1 else None
+    places = np.concatenate(outs)
+    if len(places) != len(positions):
+        return None
+    return positions, slice(0, len(places)) if np.array_equal(places, np.arange(len(places))) else places
+
+
+def _chained_slices(parts: list[_Axis]) -> tuple[Any, Any] | None:
+    """Slices of neighbouring chunks as one slice."""
+    step = parts[0].local.step or 1
+    begin = parts[0].start + (parts[0].local.start or 0)
+    expected, filled = begin, None
+    for start, local, out in parts:
+        if not isinstance(local, slice) or (local.step or 1) != step or start + (local.start or 0) != expected:
+            return None
+        count = (local.stop - (local.start or 0) + step - 1) // step
+        if count <= 0:
+            return None
+        if out is not None:
+            if not isinstance(out, slice) or out.stop - out.start != count or (filled not in (None, out.start)):
+                return None
+            filled = out.stop
+        elif len(parts) > 1 or count > 1:
+            return None
+        expected += count * step
+    last = expected - step
+    place = None if parts[0].out is None else slice(parts[0].out.start, filled)
+    return slice(begin, last + 1, step if last > begin else 1), place

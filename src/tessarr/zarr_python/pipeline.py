@@ -1,0 +1,248 @@
+"""The codec pipeline: what zarr-python asks its pipeline for, done by tessarr's engines.
+
+    zarr.config.set({"codec_pipeline.path": "tessarr.zarr_python.pipeline.TessarrCodecPipeline"})
+
+It is zarr-python's `BatchedCodecPipeline`, whose ways it falls back to: for stores and codecs of other packages, GPU buffers,
+chunks of irregular grids, inner chunks that another codec reads. zarr-python still plans each selection and makes a tuple per
+chunk; the patch spares that too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from zarr.core.array_spec import ArraySpec
+from zarr.core.buffer import cpu
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+from zarr.registry import register_pipeline
+from zarr.storage._common import StorePath
+
+from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
+from tessarr.engine.choose import choose
+from tessarr.stores.protocols import Remote
+from tessarr.zarr_python.batches import Batch, joined
+from tessarr.zarr_python.binding import bound_array
+from tessarr.zarr_python.counts import COUNTS
+from tessarr.zarr_python.serve import engine_read, engine_write
+from tessarr.zarr_python.stores.unwrap import NotServedError
+
+_INLINE_NBYTES = 1 << 18
+"""Reading as little as this takes less time than handing it to a thread; zarr-python's loop may wait for it."""
+_MAX_SHAPES = 8
+"""One more, and all make room."""
+
+
+class _Bound(NamedTuple):
+    array: BoundArray
+    engine: Any
+
+
+class _Work(NamedTuple):
+    bound: _Bound
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class TessarrCodecPipeline(BatchedCodecPipeline):
+    """zarr-python's pipeline, with whole batches read and written by tessarr where that is possible."""
+
+    metadata: Any = field(default=None, compare=False, repr=False)
+    """Of the array; ``None`` for a pipeline that is within a codec, which only encodes and decodes."""
+    store: Any = field(default=None, compare=False, repr=False)
+    _bounds: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """(prefix, write_empty_chunks, root) → bound; (path, write_empty_chunks, URL, shape) → for an array of that shape."""
+
+    @classmethod
+    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Self:
+        """Make the pipeline of the array with this metadata in `store`."""
+        if array_metadata.zarr_format == 2:
+            from zarr.codecs._v2 import V2Codec
+
+            codecs: Any = [V2Codec(filters=array_metadata.filters, compressor=array_metadata.compressor)]
+            spec = ArraySpec(
+                shape=array_metadata.chunks,
+                dtype=array_metadata.dtype,
+                fill_value=array_metadata.fill_value,
+                config=_default_config(array_metadata.order),
+                prototype=cpu.buffer_prototype,
+            )
+            codecs = [codec.evolve_from_array_spec(spec) for codec in codecs]
+        else:
+            codecs = array_metadata.codecs
+        made = cls.from_codecs(codecs)
+        object.__setattr__(made, "metadata", array_metadata)
+        object.__setattr__(made, "store", store)
+        return made
+
+    def evolve_from_array_spec(self, array_spec: Any) -> Self:
+        """See zarr-python's."""
+        made = super().evolve_from_array_spec(array_spec)
+        object.__setattr__(made, "metadata", self.metadata)
+        object.__setattr__(made, "store", self.store)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_bounds": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+        """See `CodecPipeline.read`."""
+        batch = list(batch_info)
+        work, why = self._work(batch, out, drop_axes)
+        if work is not None:
+            try:
+                await _read(work, out.as_ndarray_like())
+            except Exception as error:  # zarr-python raises its own error, or knows better
+                why = f"tessarr could not: {type(error).__name__}"
+            else:
+                COUNTS.read()
+                return tuple({"status": "present"} for _ in batch)
+        COUNTS.fall_back(why)
+        return await super().read(batch, out, drop_axes)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+        """See `CodecPipeline.write`."""
+        batch = list(batch_info)
+        work, why = self._work(batch, value, drop_axes)
+        if work is not None:
+            try:
+                wanted = _value(work, value.as_ndarray_like())
+                if wanted is not None:
+                    await _write(work, wanted)
+                    COUNTS.write()
+                    return
+                why = "a value that is neither a scalar nor of the selection's shape"
+            except Exception as error:  # zarr-python raises its own error, or knows better
+                why = f"tessarr could not: {type(error).__name__}"
+        COUNTS.fall_back(why)
+        await super().write(batch, value, drop_axes)
+
+    # -- binding -----------------------------------------------------------------------------------------------
+
+    def _work(self, batch: list[Any], memory: Any, drop_axes: tuple[int, ...]) -> tuple[_Work | None, str]:
+        """What an engine is to be asked, or why it is not."""
+        if self.metadata is None or not batch:
+            return None, "a pipeline within a codec"
+        first = batch[0]
+        if not isinstance(first[0], StorePath) or any(item[0].store is not self.store for item in batch):
+            return None, "chunks that lie elsewhere than in the array's store"
+        config = first[1].config
+        if type(memory.as_ndarray_like()) is not np.ndarray or first[1].prototype != cpu.buffer_prototype:
+            return None, "other buffers than NumPy's are asked for"
+        if getattr(config, "read_missing_chunks", True) is False:
+            return None, "missing chunks are to be named"
+        try:
+            bound, coords = self._located([item[0].path for item in batch], config)
+            selected = joined(batch, coords, drop_axes)
+            if selected is None:
+                return None, "a selection that cannot be put together from its chunks"
+            return _Work(self._shaped(bound, selected.shape), selected), ""
+        except NotServedError as reason:
+            return None, str(reason)
+
+    def _located(self, paths: list[str], config: Any) -> tuple[_Bound, list[Any]]:
+        """The bound array whose chunks have these keys, and their coords."""
+        ndim = len(self.metadata.shape)
+        prefix = _prefix(paths[0], ndim, self.metadata)
+        key = (prefix, bool(config.write_empty_chunks), getattr(self.store, "root", None))  # which `move` changes
+        bound = self._bounds.get(key)
+        if bound is None:
+            try:
+                array = bound_array(self.metadata, config, self.store, prefix.rstrip("/"))
+                if array.metadata.chunk_grid.name != "regular":
+                    raise NotServedError("its chunks differ in shape")
+            except NotServedError as reason:
+                bound = str(reason)
+            else:
+                bound = _Bound(array, None)
+            self._bounds[key] = bound
+        if isinstance(bound, str):
+            raise NotServedError(bound)
+        decode = bound.array.metadata.chunk_key_encoding.decode
+        coords = [decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None for path in paths]
+        if None in coords:
+            raise NotServedError("keys that are not those of chunks")
+        return bound, coords
+
+    def _shaped(self, bound: _Bound, shape: tuple[int, ...]) -> _Bound:
+        """`bound` for an array of `shape`: zarr-python's pipeline outlives a change of the shape."""
+        array = bound.array
+        key = (array.path, array.options.write_empty_chunks, array.store.url, shape)
+        found = self._bounds.get(key)
+        if found is None:
+            options = RuntimeOptions(array.options.write_empty_chunks)
+            made = bind(array.store, array.path, array.metadata.with_(shape=shape), options, array.read_only)
+            found = _Bound(made, choose(made).engine)
+            if len(self._bounds) > _MAX_SHAPES:
+                for old in [old for old in list(self._bounds) if len(old) == 4]:
+                    self._bounds.pop(old, None)
+            self._bounds[key] = found
+        return found
+
+
+def _prefix(path: str, ndim: int, metadata: Any) -> str:
+    """What comes before the chunk's own part in the key `path`."""
+    encoded = metadata.encode_chunk_key((0,) * ndim)
+    parts = path.split("/")
+    return "".join(f"{part}/" for part in parts[: len(parts) - encoded.count("/") - 1])
+
+
+def _default_config(order: Any) -> Any:
+    from zarr.core.array_spec import ArrayConfig
+
+    return ArrayConfig.from_dict({"order": order})
+
+
+# -- asking the engine ---------------------------------------------------------------------------------------------------
+
+
+def _full(work: _Work, array: Any) -> Any:
+    """The part of `array` that the selection lies in, with an axis for each that was dropped; a view where it can be."""
+    out = work.batch.out
+    part = array[(*out, ...)] if isinstance(out, tuple) else array[out]  # with "...", one element is a view too
+    return np.expand_dims(part, work.batch.dropped) if work.batch.dropped else part
+
+
+async def _read(work: _Work, out: Any) -> None:
+    bound, batch = work
+    full = _full(work, out)
+    direct = isinstance(batch.out, tuple) and not any(isinstance(item, np.ndarray) for item in batch.out)
+    if full.shape != batch.selection.shape:
+        raise NotServedError("a result of another shape than the selection")
+    into = full if direct and full.flags.writeable else np.empty(full.shape, bound.array.dtype)
+    if into.dtype != bound.array.dtype:
+        raise NotServedError("a result of another type than the array's")
+    if into.nbytes <= _INLINE_NBYTES and not isinstance(bound.array.store, Remote):
+        bound.engine.read(bound.array, batch.selection, into)
+    else:
+        await engine_read(bound.engine, bound.array, batch.selection, into)
+    if into is not full:
+        out[batch.out] = into.reshape([n for d, n in enumerate(into.shape) if d not in batch.dropped])
+
+
+def _value(work: _Work, value: Any) -> Any:
+    """The values to write, at full rank; ``None`` where their shape is not the selection's."""
+    dtype, shape = work.bound.array.dtype, work.batch.selection.shape
+    if value.ndim == 0:
+        return np.broadcast_to(value.astype(dtype, copy=False), shape)
+    full = _full(work, value)
+    return full.astype(dtype, copy=False) if full.shape == shape else None
+
+
+async def _write(work: _Work, value: Any) -> None:
+    bound, batch = work
+    if bound.array.read_only is not None:
+        raise NotServedError(bound.array.read_only)
+    await engine_write(bound.engine, bound.array, batch.selection, value)
+
+
+register_pipeline(TessarrCodecPipeline)

@@ -1,0 +1,1 @@
+"""Stores of zarr-python as stores of tessarr, and the other way round."""

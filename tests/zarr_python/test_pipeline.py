@@ -1,0 +1,129 @@
+"""zarr-python gives and stores the same with tessarr's codec pipeline as with its own."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import pickle
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tessarr.zarr_python import stats
+from tessarr.zarr_python.counts import COUNTS
+from tessarr.zarr_python.pipeline import TessarrCodecPipeline
+from tests.zarr_python.layouts import Layout, kept, outcome
+from tests.zarr_python.test_patch import cases, get, put, written
+
+NAME = "tessarr.zarr_python.pipeline.TessarrCodecPipeline"
+
+
+@pytest.fixture(autouse=True)
+def _counted() -> Iterator[None]:
+    COUNTS.reset()
+    yield
+    COUNTS.reset()
+
+
+def opened(z: Any) -> Any:
+    """The array again, with our pipeline."""
+    with zarr.config.set({"codec_pipeline.path": NAME}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twin = zarr.Array(type(z.async_array)(z.metadata, z.store_path, z.config))
+    assert isinstance(twin.async_array.codec_pipeline, TessarrCodecPipeline)
+    return twin
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_reading_is_the_same(case: tuple[Layout, str, Any]) -> None:
+    layout, kind, selection = case
+    z = layout.make()
+    twin = opened(z)
+    assert outcome(lambda: get(twin, kind, selection)) == outcome(lambda: get(z, kind, selection))
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.sampled_from(["scalar", "same", "list", "other dtype", "row", "wrong"]), st.integers(0, 9))
+def test_writing_is_the_same(case: tuple[Layout, str, Any], form: str, seed: int) -> None:
+    layout, kind, selection = case
+    a, b = layout.make(), layout.make()
+    try:
+        shape = np.shape(get(a, kind, selection))
+    except Exception:
+        shape = ()
+    value = written(a.dtype, shape, form, seed)
+    plain = outcome(lambda: put(a, kind, selection, value))
+    assert outcome(lambda: put(opened(b), kind, selection, value)) == plain
+    if plain == ("None",):
+        assert kept(b) == kept(a)
+
+
+SELECTIONS: list[Any] = [
+    (slice(None), slice(None)), (slice(3, 27, 4), slice(2, 9)), (7, slice(None)), (5, 6), (slice(8, 20), 3),
+    (np.array([3, 28, 3, 11]), slice(1, 15)), (np.array([1, 2]), np.array([17, 4, 9])), (np.array([True, False] * 15), 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=str)
+@pytest.mark.parametrize("shards", [None, (10, 10)])
+def test_selections_are_put_together_again(selection: Any, shards: Any) -> None:
+    z = opened(zarr.create_array({}, shape=(30, 20), chunks=(5, 5), shards=shards, dtype="i4"))
+    expected = np.arange(600, dtype="i4").reshape(30, 20)
+    z[...] = expected
+    axes = [np.atleast_1d(np.arange(n)[item]) for n, item in zip(z.shape, selection, strict=True)]
+    found = z.oindex[copy.deepcopy(selection)]
+    assert np.array_equal(found.reshape([len(axis) for axis in axes]), expected[np.ix_(*axes)])
+    z.oindex[copy.deepcopy(selection)] = -found
+    expected[np.ix_(*axes)] *= -1
+    assert np.array_equal(z[...], expected)
+    assert stats() == (2, 2, {}), "one call of the engine each"
+
+
+def test_the_pipeline_outlives_a_change_of_the_shape() -> None:
+    z = opened(zarr.create_array({}, shape=(10,), chunks=(4,), dtype="i4", fill_value=9))
+    z[...] = 1
+    z.resize((17,))
+    assert z[...].tolist() == [1] * 10 + [1] * 0 + [9] * 7
+    z[10:] = 2
+    z.resize((6,))
+    z[...] = 3
+    z.resize((8,))
+    assert z[...].tolist() == [3] * 6 + [9] * 2, (
+        "zarr-python fills what lies beyond an edge when it writes the whole chunk"
+    )
+    assert stats().fallbacks == {}
+
+
+def test_a_pickle_reads() -> None:
+    z = opened(zarr.create_array({}, shape=(10,), chunks=(4,), dtype="i4"))
+    z[...] = 4
+    assert pickle.loads(pickle.dumps(z))[...].tolist() == [4] * 10
+
+
+def test_what_is_not_served_says_why(tmp_path: Path) -> None:
+    z = opened(zarr.create_array(zarr.storage.WrapperStore(zarr.storage.LocalStore(tmp_path)), shape=(4,), dtype="i4"))
+    z[...] = 1
+    assert z[...].tolist() == [1, 1, 1, 1]
+    (why,) = stats().fallbacks
+    assert "WrapperStore, which may do more than hold bytes" in why
+
+
+def test_errors_are_those_of_zarr_python(tmp_path: Path) -> None:
+    z = zarr.create_array(tmp_path, shape=(4,), dtype="i4", compressors=zarr.codecs.GzipCodec())
+    z[...] = 1
+    (tmp_path / "c" / "0").write_bytes(b"no gzip")
+    assert outcome(lambda: opened(z)[...]) == outcome(lambda: z[...])
+    assert outcome(lambda: z[...])[0] == "raises"
+
+
+def test_the_entry_point_names_the_pipeline() -> None:
+    (point,) = importlib.metadata.entry_points(group="zarr.codec_pipeline", name="tessarr")
+    assert point.load() is TessarrCodecPipeline
