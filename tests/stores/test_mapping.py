@@ -202,7 +202,7 @@ class Plain:
         return (key for key in [*self.values_by_key] if key.startswith(prefix))
 
 
-class TestAnObjectOfFourMethods(StoreContract):
+class TestFourMethods(StoreContract):
     @pytest.fixture
     def store(self) -> Store:
         return store_from(Plain())[0]
