@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
+from tessarr.errors import MetadataValidationError
 from tessarr.types import JSON, JSONObject, ZarrFormat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GroupMetadata:
     """The metadata of one group. Immutable."""
 
@@ -18,6 +20,47 @@ class GroupMetadata:
     """Unknown document members, which a rewrite must keep."""
     consolidated_metadata: Any = None
     """The metadata of all nodes below, if this group was opened with it (`tessarr.metadata.consolidated`)."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.attributes, dict):  # those of an open node, which write through
+            object.__setattr__(self, "attributes", self.attributes.asdict())
+
+    def __repr__(self) -> str:
+        return (
+            f"GroupMetadata(attributes={self.attributes!r}, zarr_format={self.zarr_format}, "
+            f"consolidated_metadata={self.consolidated_metadata!r}, node_type={self.node_type!r})"
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GroupMetadata:
+        """Parse one document, attributes included. Raises `MetadataValidationError` when it describes no group."""
+        from tessarr.metadata import formats
+
+        number: Any = data.get("zarr_format", 3)
+        keys = formats.KEYS[number]
+        if number == 3:
+            documents: dict[str, Any] = {keys.group or "": {"node_type": "group", **data, "zarr_format": 3}}
+        else:
+            documents = {
+                keys.group or "": {"zarr_format": number},
+                keys.attributes or "": dict(data.get("attributes") or {}),
+            }
+        group = formats.parse_node(number, documents).node
+        if not isinstance(group, cls):
+            raise MetadataValidationError("the document describes an array", expected="a group")
+        return group
+
+    def to_buffer_dict(self, prototype: Any) -> dict[str, Any]:
+        """Return the documents as they are stored: key relative to the group → a buffer of ``prototype.buffer``."""
+        from tessarr.metadata import formats
+
+        stored = formats.dumps(self.documents())
+        return {key: prototype.buffer.from_bytes(value) for key, value in stored.items()}
+
+    @property
+    def node_type(self) -> Literal["group"]:
+        """``"group"``."""
+        return "group"
 
     def documents(self) -> dict[str, JSONObject]:
         """Return the documents of this group: key relative to the node → JSON."""

@@ -265,9 +265,14 @@ class ArrayV3Metadata(_Shown):
         self._parse(document)
 
     def to_dict(self) -> JSONObject:
-        """Return the document, always with ``storage_transformers``."""
-        document = self._model.to_dict()
+        """Return the document, always with ``storage_transformers``; shapes are tuples, as zarr-python gives them."""
+        document: dict[str, Any] = self._model.to_dict()
         document.setdefault("storage_transformers", [])
+        document["shape"] = tuple(document["shape"])
+        grid = document["chunk_grid"]
+        if grid["name"] == "regular":
+            sizes = tuple(grid["configuration"]["chunk_shape"])
+            document["chunk_grid"] = {**grid, "configuration": {**grid["configuration"], "chunk_shape": sizes}}
         return document
 
     @property
@@ -323,7 +328,12 @@ def _parsed(document: Mapping[str, Any], allowed: tuple[int, ...]) -> ArrayMetad
         raise MetadataValidationError(f"Invalid value for zarr_format. Expected {expected}", got=repr(number))
     keys = formats.KEYS[number]
     if number == 3:
-        documents: dict[str, Any] = {keys.array: dict(document)}
+        stated = dict(document)
+        if isinstance(stated.get("shape"), tuple):
+            stated["shape"] = list(stated["shape"])
+        if "chunk_key_encoding" in stated:
+            stated["chunk_key_encoding"] = _key_encoding(stated["chunk_key_encoding"])
+        documents: dict[str, Any] = {keys.array: stated}
     else:
         rest = {name: value for name, value in document.items() if name not in ("attributes", "node_type")}
         documents = {keys.array: rest, keys.attributes or "": dict(document.get("attributes") or {})}

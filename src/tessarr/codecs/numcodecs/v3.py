@@ -69,6 +69,11 @@ class NumcodecsCodec(Codec):
     def to_json(self) -> JSONObject:
         return {"name": self.name, "configuration": dict(self.coder.config)}
 
+    @property
+    def codec_config(self) -> JSONObject:
+        """The configuration with its ``id``, as numcodecs spells it."""
+        return {"id": self.codec_id, **self.coder.config}
+
     def fit(self, spec: ChunkSpec) -> Self:
         """Add the members that follow from the elements."""
         missing: dict[str, object] = {}

@@ -52,6 +52,8 @@ _HOMES = {
     "time": "DateTime64 TimeDelta64",
     "variable": "VariableLengthBytes VariableLengthUTF8",
 }
+_BEYOND_ZARR_PYTHON = ("tessarr.dtypes.small", "tessarr.dtypes.json")
+"""Modules of types that zarr-python lacks; some need packages that may be missing."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
@@ -60,8 +62,9 @@ class DataTypeRegistry:
 
     @property
     def contents(self) -> Mapping[str, type[DataType]]:
-        """Every known name and its class; a new dict. Imports all of them."""
-        return {name: self.get(name) for name in registry.names("data_type")}
+        """The names that zarr-python has, those that were registered, and their classes; a new dict. Imports all of them."""
+        found = {name: self.get(name) for name in registry.names("data_type")}
+        return {name: cls for name, cls in found.items() if not cls.__module__.startswith(_BEYOND_ZARR_PYTHON)}
 
     def get(self, key: str) -> type[DataType]:
         """Return the class of `key`. Raises `KeyError`."""

@@ -28,6 +28,7 @@ from tessarr.types import JSON, Buffer, ByteRange
 T = TypeVar("T")
 _List: TypeAlias = list
 _AT_ONCE = 64
+_DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 """Requests of one wave that run side by side; the store below may have its own limit."""
 _NO_KEY = "invalid zarr key format"
 """What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
@@ -304,6 +305,12 @@ class ZarrPythonStore(Store):
     async def list_dir_async(self, prefix: str) -> Listing:
         return await self._run_async(prefix, self._list_dir(prefix))
 
+    async def _is_key(self, key: str) -> bool:
+        try:
+            return bool(await self.store.exists(key))
+        except NotImplementedError:  # VirtualiZarr's store: what stands beside documents are nodes
+            return key.rpartition("/")[2] in _DOCUMENTS
+
     async def _list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
         try:
@@ -311,7 +318,7 @@ class ZarrPythonStore(Store):
         except _MISSING:
             names = []
         # zarr-python does not say which names are keys.
-        are_keys = await asyncio.gather(*(self.store.exists(prefix + name) for name in names))
+        are_keys = await asyncio.gather(*(self._is_key(prefix + name) for name in names))
         keys = [prefix + name for name, is_key in zip(names, are_keys, strict=True) if is_key]
         return Listing(keys, [f"{prefix}{name}/" for name, is_key in zip(names, are_keys, strict=True) if not is_key])
 

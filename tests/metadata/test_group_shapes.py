@@ -1,0 +1,66 @@
+"""Metadata of groups and arrays in the shapes that zarr-python's users take apart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr.buffer import default_buffer_prototype
+from tessarr.codecs import BytesCodec
+from tessarr.errors import MetadataValidationError
+from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.public import ArrayV3Metadata
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_metadata_of_a_group_comes_back_from_its_document(zarr_format: Any) -> None:
+    group = GroupMetadata(zarr_format=zarr_format, attributes={"a": [1, None]})
+    assert GroupMetadata.from_dict(group.to_dict()) == group
+    assert GroupMetadata.from_dict({"zarr_format": zarr_format}) == GroupMetadata(zarr_format=zarr_format)
+    assert group.node_type == "group"
+
+
+def test_metadata_of_a_group_is_printed_as_zarr_python_prints_it() -> None:
+    assert repr(GroupMetadata()) == (
+        "GroupMetadata(attributes={}, zarr_format=3, consolidated_metadata=None, node_type='group')"
+    )
+
+
+def test_metadata_of_an_array_is_none_of_a_group() -> None:
+    array = tessarr.create_array({}, shape=2, dtype="i4")
+    with pytest.raises(MetadataValidationError, match="describes an array"):
+        GroupMetadata.from_dict(array.metadata.to_dict())
+
+
+def test_a_group_gives_the_documents_that_are_stored() -> None:
+    found = GroupMetadata(attributes={"a": 1}).to_buffer_dict(default_buffer_prototype())
+    assert json.loads(found["zarr.json"].to_bytes()) == {"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}}
+    assert set(GroupMetadata(zarr_format=2).to_buffer_dict(default_buffer_prototype())) >= {".zgroup"}
+
+
+def test_a_document_of_an_array_has_tuples_and_a_flat_separator_as_zarr_python_takes_them() -> None:
+    array = tessarr.create_array({}, shape=(4, 2), chunks=(2, 2), dtype="i4", attributes={"x": 1})
+    document = array.metadata.to_dict()
+    assert document["shape"] == (4, 2)
+    assert document["chunk_grid"] == {"name": "regular", "configuration": {"chunk_shape": (2, 2)}}
+    flat = {**document, "chunk_key_encoding": {"name": "default", "separator": "."}}
+    assert ArrayV3Metadata.from_dict(flat).chunk_key_encoding.encode((1, 0)) == "c.1.0"
+    assert ArrayV3Metadata.from_dict(document) == array.metadata
+
+
+def test_a_numcodecs_codec_gives_its_configuration_as_numcodecs_spells_it() -> None:
+    metadata: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": "<i4"}}
+    array = tessarr.create_array({}, shape=4, dtype="i4", filters=[metadata], serializer=BytesCodec(), compressors=None)
+    (delta, _) = array.metadata.codecs
+    assert delta.codec_config == {"id": "delta", "dtype": "<i4"}
+
+
+def test_attributes_of_an_open_group_may_be_given() -> None:
+    group = tessarr.create_group({}, attributes={"a": [1, 2]})
+    made = GroupMetadata(attributes=group.attrs)  # type: ignore[arg-type]
+    assert json.loads(made.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes())["attributes"] == {
+        "a": [1, 2]
+    }
