@@ -89,8 +89,8 @@ conformance: $(STAMP) servers ## per requirement: passing, failing, not covered 
 fixtures: $(STAMP) ## every array of other writers against its expected values (FIXTURES=dir)
 	$(PY) scripts/fixtures.py $(FIXTURES) </dev/null
 
-bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SECONDS_PER_LINE=20 BENCH_SCALE=small)
-	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py
+bench: ## side by side with the other implementations (ROWS="R1 W3" PEERS=... SECONDS_PER_LINE=20 BENCH_SCALE=small), or with itself: PEERS=old OLD=COMMIT
+	$(if $(PYTHON),$(PYTHON),python3) benchmarks/setup_env.py $(if $(filter old,$(PEERS)),--old $(or $(OLD),HEAD~1))
 	.bench/main/bin/python benchmarks/bench.py $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(if $(SECONDS_PER_LINE),--seconds $(SECONDS_PER_LINE)) </dev/null
 
 ecosystem: $(STAMP) ## the tests of xarray, dask and others, with zarr-python and with tessarr in its place (PROJECTS="xarray dask")

@@ -46,7 +46,7 @@ class Process:
     @classmethod
     def start(cls, name: str) -> Process:
         """Start it. Raises LookupError with the reason when the peer is not there."""
-        python = BENCH / ("zarr2" if name == "zarr2" else "main") / "bin" / "python"
+        python = BENCH / (name if name in {"zarr2", "old"} else "main") / "bin" / "python"
         if not python.exists():
             raise LookupError(f"{python.relative_to(BENCH.parent)} is missing: run benchmarks/setup_env.py")
         command = [str(python), str(HERE / "worker.py"), name]
@@ -124,7 +124,9 @@ def run_variant(row: Row, variant: str, peers: list[Process], seconds: float, ro
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="*", default=list(ROWS), choices=list(ROWS), metavar="ROW")
-    parser.add_argument("--peers", nargs="*", default=list(NAMES), choices=list(NAMES), metavar="PEER")
+    parser.add_argument(
+        "--peers", nargs="*", default=[n for n in NAMES if n != "old"], choices=list(NAMES), metavar="PEER"
+    )
     parser.add_argument("--variants", default="", help="only variants that contain this text")
     parser.add_argument("--engine", choices=("native", "reference", "both"), default="native")
     parser.add_argument("--seconds", type=float, default=20.0, help="per variant, for all peers together")
@@ -146,6 +148,8 @@ def start_peers(names: list[str]) -> list[Process]:
 
 def main() -> int:
     options = parse_arguments()
+    if "tessarr" not in options.peers and "old" in options.peers:
+        options.peers.insert(0, "tessarr")
     if options.engine != "both":
         left_out = "tessarr-reference" if options.engine == "native" else "tessarr"
         options.peers = [name for name in options.peers if name != left_out]
@@ -168,6 +172,8 @@ def main() -> int:
         for peer in peers:
             peer.stop()
         shutil.rmtree(SCRATCH, ignore_errors=True)
+    if "old" in versions:
+        print(report.slower(results))
     print("written: " + ", ".join(str(path.relative_to(HERE.parent)) for path in written))
     return int(any(cell.note.startswith("wrong") for cells in results.values() for cell in cells.values()))
 

@@ -54,6 +54,26 @@ def ratio(row: Row, cells: Cells) -> float | None:
     return own / max(others) if row.larger_is_better else min(others) / own
 
 
+NOISE = 1.05
+"""A row is slower than before when its median and its best figure both are, by more than this factor."""
+
+
+def slower(results: Results) -> str:
+    """Name the rows in which tessarr is slower than it was at the earlier commit."""
+    found = []
+    for (name, variant), cells in results.items():
+        now, before = cells.get("tessarr"), cells.get("old")
+        if now is None or before is None or not now.median or not before.median:
+            continue
+        if ROWS[name].larger_is_better:
+            losses = before.median / now.median, max(before.figures) / max(now.figures)
+        else:
+            losses = now.median / before.median, min(now.figures) / min(before.figures)
+        if min(losses) > NOISE:
+            found.append(f"  {name} {variant}: {losses[0]:.2f} by the median, {losses[1]:.2f} by the best figure")
+    return "\n".join([f"slower than before by more than {NOISE - 1:.0%}: {len(found)} of {len(results)} rows", *found])
+
+
 def over_limit(cells: Cells) -> float | None:
     """tessarr's time over the limit's."""
     own = cells[ours(cells)].median if ours(cells) in cells else None

@@ -1,10 +1,10 @@
 """Makes the environments of the benchmarks: the newest Python found, every peer, and tessarr itself.
 
-    python benchmarks/setup_env.py [--refresh]
+    python benchmarks/setup_env.py [--refresh] [--old COMMIT]
 
 `.bench/main` holds the newest zarr, TensorStore, zarrs, zarrista and tessarr; `.bench/zarr2` holds zarr 2.18, which
 cannot live beside zarr 3. Peers that this Python cannot install are left out and named. tessarr is installed anew
-whenever its sources changed.
+whenever its sources changed. `.bench/old` holds tessarr as it was at COMMIT, to be measured beside the present one.
 """
 
 from __future__ import annotations
@@ -92,10 +92,31 @@ def install_tessarr(environment: Path) -> None:
         stamp.write_text(present)
 
 
+def install_old(python: str, commit: str) -> None:
+    """Install tessarr as it was at `commit` into an environment of its own, unless it is there already."""
+    environment, tree = BENCH / "old", BENCH / "old-sources"
+    name = subprocess.run(
+        ["git", "rev-parse", commit], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    stamp = environment / ".commit"
+    if stamp.exists() and stamp.read_text() == name:
+        return
+    if make(environment, python):
+        pip(environment, *BASE)
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    archive = subprocess.run(["git", "archive", name], cwd=ROOT, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x"], cwd=tree, input=archive, check=True)
+    pip(environment, "--force-reinstall", "--no-deps", str(tree))
+    stamp.write_text(name)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest peers")
-    if parser.parse_args().refresh:
+    parser.add_argument("--old", metavar="COMMIT", help="also install tessarr as it was at this commit")
+    options = parser.parse_args()
+    if options.refresh:
         for name in ("main", "zarr2"):
             shutil.rmtree(BENCH / name, ignore_errors=True)
     BENCH.mkdir(exist_ok=True)
@@ -109,6 +130,8 @@ def main() -> int:
     if make(BENCH / "zarr2", python) and not pip(BENCH / "zarr2", *ZARR2, required=False):
         print("zarr 2.18 is not installable here and left out", file=sys.stderr)
     install_tessarr(BENCH / "main")
+    if options.old:
+        install_old(python, options.old)
     return 0
 
 

@@ -21,6 +21,7 @@ NAMES = (
     "zarrista",
     "zarr2",
     "limit",
+    "old",
 )
 PEERS = {
     "tessarr": "peers.tessarr_peer:Tessarr",
@@ -32,6 +33,7 @@ PEERS = {
     "zarrista": "peers.zarrista_peer:Zarrista",
     "zarr2": "peers.zarr2:Zarr2",
     "limit": "peers.limit:Limit",
+    "old": "peers.tessarr_peer:OldTessarr",
 }
 
 

@@ -1,8 +1,10 @@
-"""tessarr, as installed and with the reference engine forced."""
+"""tessarr: as installed, with the reference engine forced, and as it was at an earlier commit."""
 
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,3 +69,11 @@ class TessarrReference(Tessarr):
 
     def version(self) -> str:
         return f"{super().version()}, reference engine"
+
+
+class OldTessarr(Tessarr):
+    """tessarr as it was at an earlier commit, installed in an environment of its own."""
+
+    def version(self) -> str:
+        commit = (Path(sys.prefix) / ".commit").read_text(encoding="utf-8")
+        return f"{super().version()} at {commit[:10]}"
