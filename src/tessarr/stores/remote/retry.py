@@ -146,35 +146,6 @@ def scrub(text: str) -> str:
     return _HEADER.sub(r"\1\2…", scrub_url(text))[:_TEXT_LIMIT]
 
 
-_CAUSES = re.compile(
-    r'(?:message|error): "([^"]+)"|\bInvalidCertificate\(\s*((?:Other\(\s*OtherError\(\s*)?\w+)|\b(TimedOut|IncompleteBody|'
-    r"IncompleteMessage|ConnectionReset|UnexpectedEof|Parse\(\s*\w+)"
-)
-_IN_WORDS = {
-    "TimedOut": "timed out",
-    "IncompleteBody": "the connection ended within the body",
-    "IncompleteMessage": "the connection ended without an answer",
-    "ConnectionReset": "connection reset",
-    "UnexpectedEof": "the connection ended too early",
-    "Parse": "the answer is not HTTP",
-}
-
-
-def cause_of(text: str) -> tuple[str, bool]:
-    """What obstore's "Debug source" says lies behind a failed request, and whether another attempt could help.
-
-    >>> cause_of('error sending request Debug source: Os { message: "Connection refused" }')
-    ('Connection refused', True)
-    """
-    found = _CAUSES.search(text.partition("Debug source")[2])
-    if found is None:
-        return "", True
-    said, certificate, name = found.groups()
-    if certificate is not None:
-        return f"the server's certificate is not accepted ({re.split(r'[^A-Za-z]+', certificate)[-1]})", False
-    return scrub(said) if said else _IN_WORDS[re.split(r"[^A-Za-z]+", name)[0]], True
-
-
 def scrub_url(url: str) -> str:
     """`url` without what stands before the host, and without queries.
 

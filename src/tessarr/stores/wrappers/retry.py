@@ -10,7 +10,7 @@ from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, ReadOnlyError, StoreError
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, Store, Version
 from tessarr.stores.protocols import forwarding
-from tessarr.stores.remote.retry import RequestError, RetryPolicy
+from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryState
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
@@ -33,14 +33,14 @@ class RetryStore(WrapperStore):
         return f"{type(self).__name__}({self.store!r})"
 
     def _try(self, call: Callable[[], _T]) -> _T:
-        for attempt in range(self.policy.attempts - 1):
+        state = RetryState(self.policy, store=self.url, key="", operation="call")
+        while True:
             try:
                 return call()
             except (ReadOnlyError, ConflictError, RequestError):
                 raise
-            except StoreError:
-                time.sleep(self.policy.back_off_s(attempt))
-        return call()
+            except StoreError as error:
+                time.sleep(_pause_s(state, error))
 
     @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
@@ -100,3 +100,11 @@ class RetryStore(WrapperStore):
     @forwarding
     def list_dir(self, prefix: str) -> Listing:
         return self._try(lambda: self.store.list_dir(prefix))
+
+
+def _pause_s(state: RetryState, error: StoreError) -> float:
+    """Return the seconds to wait before the next attempt; raises `error` when there is to be none."""
+    try:
+        return state.pause(Fault("again", str(error)))
+    except RequestError:
+        raise error from None

@@ -74,12 +74,3 @@ def version_of(meta: Mapping[str, Any]) -> Version | None:
 def update_version(version: Version) -> dict[str, str]:
     tag, newline, generation = version.partition("\n")
     return {name: part for name, part in (("e_tag", tag), ("version", generation if newline else "")) if part}
-
-
-def is_past_the_end(error: Exception) -> bool:
-    return "status code: 416" in str(error) or "object was only" in str(error) or "Requested range was" in str(error)
-
-
-def is_range_refused(error: Exception) -> bool:
-    text = str(error)
-    return "non-partial response" in text or "Range request not supported" in text or "CONTENT_RANGE header" in text

@@ -14,7 +14,6 @@ Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is
 from __future__ import annotations
 
 import functools
-import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -31,30 +30,19 @@ from tessarr.stores.remote.loop import gather_or_cancel, in_thread
 from tessarr.stores.remote.obstore.adapter import (
     get,
     invoke,
-    is_past_the_end,
-    is_range_refused,
     range_options,
     update_version,
     version_of,
 )
 from tessarr.stores.remote.obstore.clients import check_threads
-from tessarr.stores.remote.retry import Fault, RetryPolicy, cause_of, fault_of_status, scrub
+from tessarr.stores.remote.obstore.faults import fault_of, is_past_the_end, is_range_refused, names_bad_credentials
+from tessarr.stores.remote.retry import Fault, RetryPolicy
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Obstore
 
 _List: TypeAlias = list
-_STATUS = re.compile(r"status code: (\d{3})")
-_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|ResourceNotFound|AccountNotFound|bucket does not exist")
-_BAD_CREDENTIALS = re.compile(
-    r"ExpiredToken|InvalidToken|TokenRefreshRequired|InvalidAccessKeyId|SignatureDoesNotMatch|RequestTimeTooSkewed|"
-    r"AuthenticationFailed|InvalidSecurity|AccountIsDisabled"
-)
-_TRANSPORT = re.compile(
-    r"(?i)http error|error sending request|response body|decoding|invalid \w+ response|timed? ?out|connection|reset|"
-    r"end of file|incomplete"
-)
 _MULTIPART_FROM = 64 * 1024 * 1024
 _DELETE_PAGE = 1000
 _MARK = "tessarrwrite"
@@ -188,34 +176,10 @@ class ObjectStore(NetworkStore):
             return False
         if self.forbidden_is_missing == "documents" and key.rpartition("/")[2] not in DOCUMENT_NAMES:
             return False
-        return _BAD_CREDENTIALS.search(str(error)) is None
+        return not names_bad_credentials(error)
 
     def _fault(self, error: Exception) -> Fault | None:
-        name, text = type(error).__name__, str(error)
-        if isinstance(error, FileNotFoundError) or "Is a directory" in text:
-            if _NO_BUCKET.search(text):
-                return Fault("final", scrub(text), status=404)
-            if "NoSuchUpload" in text:
-                # A multipart upload that was completed or aborted while its response was lost: it starts over.
-                return Fault("again", scrub(text), status=404)
-            return Fault("missing", "", status=404, outcome="ok")
-        if name in ("AlreadyExistsError", "PreconditionError"):
-            return Fault("conflict", scrub(text), status=412, outcome="ok")
-        found = _STATUS.search(text)
-        if found:
-            fault = fault_of_status(int(found[1]), text)
-            return Fault("again", fault.text, status=400) if "RequestTimeout" in text else fault
-        if name in ("PermissionDeniedError", "UnauthenticatedError"):
-            return Fault("final", scrub(text), status=403 if name == "PermissionDeniedError" else 401)
-        if "Content-Length Header missing" in text:
-            return Fault("final", f"{scrub(text)}; as fsspec+http:// or fsspec+https:// it is read without")
-        if name == "GenericError" and _TRANSPORT.search(text):
-            cause, may_pass = cause_of(text)
-            told = f"{scrub(text)} ({cause})" if cause else scrub(text)
-            return Fault("again" if may_pass else "final", told, outcome="slow_down" if may_pass else "neutral")
-        if name.endswith("Error") and type(error).__module__.startswith(("obstore", "obspec")):
-            return Fault("final", scrub(text))
-        return Fault("final", scrub(text)) if isinstance(error, OSError) else None
+        return fault_of(error)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
