@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -62,3 +63,14 @@ def test_no_large_file_is_tracked() -> None:
 @pytest.mark.parametrize("name", ["pyproject.toml", "Makefile", ".ci/run", "LICENSE", "src/tessarr/py.typed"])
 def test_a_file_that_users_rely_on_is_there(name: str) -> None:
     assert (ROOT / name).exists()
+
+
+def test_methods_are_written_out_and_not_set_in_loops() -> None:
+    source = Path(__file__).resolve().parents[2] / "src" / "tessarr"
+    found = []
+    for file in source.rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            calls = ast.walk(node) if isinstance(node, ast.For | ast.While) else ()
+            names = (call.func.id for call in calls if isinstance(call, ast.Call) and isinstance(call.func, ast.Name))
+            found += [file.name for name in names if name == "setattr"]
+    assert found == [], "editors and type checkers do not see them"

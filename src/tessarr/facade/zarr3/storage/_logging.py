@@ -6,18 +6,12 @@ import logging
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tessarr.facade.zarr3.abc.store import Store
+from tessarr.facade.zarr3.abc.store import ByteRequest, Store
 from tessarr.facade.zarr3.storage._wrapper import WrapperStore
-
-_AWAITED = (
-    "is_empty", "clear", "get", "get_partial_values", "exists", "set", "set_if_not_exists", "delete", "delete_dir",
-    "getsize", "getsize_prefix",
-)  # fmt: skip
-_LISTED = ("list", "list_prefix", "list_dir")
 
 
 class LoggingStore(WrapperStore):
@@ -74,35 +68,66 @@ class LoggingStore(WrapperStore):
     def __repr__(self) -> str:
         return f"LoggingStore({type(self._store).__name__}, '{self._store}')"
 
+    async def is_empty(self, prefix: str) -> bool:
+        with self.log("is_empty", prefix):
+            return await super().is_empty(prefix)
 
-def _awaited(name: str) -> Any:
-    wrapped = getattr(WrapperStore, name)
+    async def clear(self) -> None:
+        with self.log("clear"):
+            await super().clear()
 
-    async def method(self: LoggingStore, *args: Any, **kwargs: Any) -> object:
-        with self.log(name, args[0] if args else ""):
-            return await wrapped(self, *args, **kwargs)
+    async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
+        with self.log("get", key):
+            return await super().get(key, prototype, byte_range)
 
-    return method
+    async def get_partial_values(
+        self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[object]:
+        with self.log("get_partial_values", prototype):
+            return await super().get_partial_values(prototype, key_ranges)
 
+    async def exists(self, key: str) -> bool:
+        with self.log("exists", key):
+            return await super().exists(key)
 
-def _listed(name: str) -> Any:
-    wrapped = getattr(WrapperStore, name)
+    async def set(self, key: str, value: Any) -> None:
+        with self.log("set", key):
+            await super().set(key, value)
 
-    async def method(self: LoggingStore, *args: Any) -> AsyncIterator[str]:
-        with self.log(name, *args):
-            async for key in wrapped(self, *args):
+    async def set_if_not_exists(self, key: str, value: object) -> None:
+        with self.log("set_if_not_exists", key):
+            await super().set_if_not_exists(key, value)
+
+    async def delete(self, key: str) -> None:
+        with self.log("delete", key):
+            await super().delete(key)
+
+    async def delete_dir(self, prefix: str) -> None:
+        with self.log("delete_dir", prefix):
+            await super().delete_dir(prefix)
+
+    async def getsize(self, key: str) -> int:
+        with self.log("getsize", key):
+            return await super().getsize(key)
+
+    async def getsize_prefix(self, prefix: str) -> int:
+        with self.log("getsize_prefix", prefix):
+            return await super().getsize_prefix(prefix)
+
+    async def list(self) -> AsyncIterator[str]:
+        with self.log("list"):
+            async for key in super().list():
                 yield key
 
-    return method
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        with self.log("list_prefix", prefix):
+            async for key in super().list_prefix(prefix):
+                yield key
 
-
-for _names, _make in ((_AWAITED, _awaited), (_LISTED, _listed)):
-    for _name in _names:
-        _method = _make(_name)
-        _method.__name__ = _name
-        _method.__qualname__ = f"LoggingStore.{_name}"
-        _method.__doc__ = f"See `Store.{_name}`."
-        setattr(LoggingStore, _name, _method)
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        with self.log("list_dir", prefix):
+            async for key in super().list_dir(prefix):
+                yield key
 
 
 __all__ = ["LoggingStore"]
