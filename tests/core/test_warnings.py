@@ -405,7 +405,7 @@ CASES = [
     Case(
         "conventions/base.py:_offered",
         ZarrRuntimeWarning,
-        "is no tessarr.conventions.Convention",
+        "is not a tessarr.conventions.Convention",
         lambda _, patch: (offered(patch), conventions.conventions()),
     ),
     *(
