@@ -1,6 +1,6 @@
-"""Which engine serves an array, decided once when the array is bound.
+"""Choose the engine that serves an array, once, when the array is bound.
 
-``config["engine"]`` is ``"auto"`` (the native engine where it can serve the array), ``"reference"`` or ``"native"``.
+``config["engine"]`` is ``"auto"`` (the native engine where it supports the array), ``"reference"`` or ``"native"``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tessarr.stores.local.store import LocalStore
 _REFERENCE = ReferenceEngine()
 
 
-NOT_BUILT = "it was not built when tessarr was installed, for want of a Rust toolchain or of a crate registry"
-_COARSE = ", and keeps no chunks: this file system rounds times, so that a replaced file may look like the one before"
+NOT_BUILT = "it was not built when tessarr was installed, because a Rust toolchain or a crate registry was missing"
+_COARSE = ", and caches no chunks: this file system rounds times, so that a replaced file may look unchanged"
 _BUILD = "Set engine to 'auto', or install Rust (rustup.rs) and then tessarr again with pip's --force-reinstall"
 
 
 class Choice(NamedTuple):
-    """An engine, and why it is this one."""
+    """An engine, and the reason for its choice."""
 
     engine: Engine
     reason: str
@@ -38,15 +38,15 @@ class Choice(NamedTuple):
 
 
 def choose(bound: BoundArray) -> Choice:
-    """The engine for `bound`.
+    """Choose the engine for `bound`.
 
-    Raises `UnsupportedOperationError` when the configuration asks for the native engine and it cannot serve the array.
+    Raises `UnsupportedOperationError` when the configuration requires the native engine, which does not support the array.
     """
     from tessarr.settings import config
 
     wanted = config.get("engine", "auto")
     if wanted == "reference":
-        return Choice(_REFERENCE, "asked for by the configuration")
+        return Choice(_REFERENCE, "set in the configuration")
     native, missing = _native()
     why_not = missing if native is None else native.supports(bound)
     if native is not None and why_not is None:
@@ -72,7 +72,7 @@ def _native() -> tuple[Engine | None, str]:
 
 
 def why_not_loaded(error: BaseException) -> str:
-    """Why the Rust module cannot be imported: `NOT_BUILT`, or what `error` says."""
+    """Return the reason why the Rust module cannot be imported: `NOT_BUILT`, or the text of `error`."""
     from importlib.util import find_spec
 
     return NOT_BUILT if find_spec("tessarr._native") is None else f"it cannot be loaded ({error})"

@@ -1,7 +1,7 @@
-"""Run independent pieces of work side by side, as many as the caller allows, and get their results in order.
+"""Run independent jobs concurrently, at most as many as the caller allows, and yield their results in order.
 
-For tools whose memory grows with what is in work (`jobs`), unlike `tessarr.engine.pool`, whose threads are those of the
-process and whose order is free.
+For tools whose memory grows with the number of running jobs (`jobs`). The threads of `tessarr.engine.pool`, in contrast, are
+shared by the process, and yield no order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Jobs:
-    """At most `count` threads, to be used in a ``with`` block; one is the caller's own thread."""
+    """Run jobs in at most `count` threads, the caller's thread included. To be used in a ``with`` block."""
 
     def __init__(self, count: int) -> None:
         self._count = max(1, count)
@@ -37,9 +37,9 @@ class Jobs:
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Call ``work(item)`` for every item and yield the results in the order of the items.
 
-        `items` is taken as far as there are threads, so it may be endless. Work may itself call `map`: what no thread has
-        begun when its result is due is done by the thread that waits for it. The first error ends the iteration, when
-        the calls that have begun have ended.
+        `items` may be endless: at most `count` items are taken in advance. `work` may itself call `map` without deadlock: a
+        job that no thread has started when its result is due runs in the thread that waits for the result. The first error
+        ends the iteration, after the running calls have ended.
         """
         if self._executor is None:
             yield from map(work, items)

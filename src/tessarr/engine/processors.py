@@ -1,4 +1,4 @@
-"""How many processors this process may use: its affinity, the quota of its control groups, and the settings."""
+"""Count the processors that this process may use, by its affinity, the quota of its control groups, and the settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def processors() -> int:
-    """How many threads may compute at once."""
+    """Return how many threads may compute at once."""
     from tessarr.settings import config
 
     limit = config.get("threading.max_workers", None)
@@ -18,9 +18,9 @@ def processors() -> int:
 
 @cache
 def quota(own: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> int:
-    """Whole processors' worth of time that the control groups of this process grant; many when they set no limit.
+    """Return the CPU quota of this process's control groups in whole processors; a large number without a quota.
 
-    `own` lists the groups (of both versions of the interface); a group is bound by those around it.
+    `own` lists the groups (of cgroup v1 and v2); the quota of every parent group applies too.
     """
     least = float("inf")
     for line in _text(own).splitlines():

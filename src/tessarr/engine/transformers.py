@@ -20,18 +20,18 @@ from tessarr.types import JSON
 
 
 class StorageTransformer(Protocol):
-    """What a registered storage transformer offers."""
+    """The contract of a registered storage transformer."""
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """From its ``configuration``. Raises `MetadataValidationError`."""
+        """Make the transformer from its ``configuration``. Raises `MetadataValidationError`."""
 
     def wrap(self, store: Store) -> Store:
-        """A store that keeps its values in `store` in the transformed way."""
+        """Make a store that stores transformed values in `store`."""
 
 
 def transformed(store: Store, metadata: ArrayMetadata) -> Store:
-    """`store` behind the array's storage transformers; itself when it has none.
+    """Wrap `store` in the array's storage transformers; without any, return `store`.
 
     Unknown transformers that need not be understood are skipped (the metadata parser refused all others).
     """

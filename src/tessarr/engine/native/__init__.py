@@ -1,1 +1,1 @@
-"""The native engine: what Python says to the Rust module, and what it answers."""
+"""The native engine: describes bound arrays to the Rust module, and calls it."""

@@ -1,4 +1,4 @@
-"""The native engine's cache of decoded chunks, as a program sees it: one per process, sized by ``config["cache.nbytes"]``."""
+"""Inspect and clear the native engine's cache of decoded chunks: one per process, sized by ``config["cache.nbytes"]``."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from tessarr.common.extension import NOT_LOADED, module
 
 
 class ChunkCacheInfo(NamedTuple):
-    """What the cache holds now, and did since the process began."""
+    """Statistics of the cache: its present size, and its counters since the process started."""
 
     capacity: int
-    """Bytes that it may hold; 0: it is off, or the native engine was not built."""
+    """Maximal size in bytes; 0: the cache is off, or the native engine was not built."""
     nbytes: int
-    """Bytes that it holds."""
+    """Present size in bytes."""
     entries: int
-    """Decoded chunks and shard indexes."""
+    """Number of cached chunks and shard indexes."""
     hits: int
     misses: int
     evictions: int
 
 
 def chunk_cache_info() -> ChunkCacheInfo:
-    """The statistics of the cache of decoded chunks.
+    """Return the statistics of the cache of decoded chunks.
 
-    Chunks are kept when they are read in part, and used while the stored value is the same (local files: device, inode,
-    modification time, size; behind a network: the version, or ETag, that a request of the same read tells).
+    Chunks are cached when they are read in part. An entry is valid while the stored value is unchanged (local files: device,
+    inode, modification time, size; remote stores: the version, or ETag, in a response of the same read).
 
     >>> import tessarr
     >>> tessarr.chunk_cache_info().nbytes <= tessarr.chunk_cache_info().capacity
@@ -39,7 +39,7 @@ def chunk_cache_info() -> ChunkCacheInfo:
 
 
 def clear_chunk_cache() -> None:
-    """Forget all decoded chunks and shard indexes. Never needed for right results; frees the memory.
+    """Remove all cached chunks and shard indexes, to free memory. Results never depend on the cache.
 
     >>> import tessarr
     >>> tessarr.clear_chunk_cache()

@@ -24,23 +24,23 @@ from tessarr.stores.remote.coalesce import coalescing
 from tessarr.types import JSON, AnyDType, JSONObject
 
 _LARGEST_CHUNK = 1 << 32
-"""In bytes. Rust ends the process when there is no memory; NumPy raises `MemoryError`."""
+"""In bytes. Rust aborts the process when an allocation fails; NumPy raises `MemoryError`."""
 
 
 def describe(bound: BoundArray) -> JSONObject:
-    """What `tessarr._native.Array` is made from. Raises `UnsupportedError`."""
+    """Make the description from which `tessarr._native.Array` is made. Raises `UnsupportedError`."""
     data_type = bound.metadata.data_type
     if data_type.itemsize is None or bound.dtype.hasobject:
         raise UnsupportedError(f"elements of the data type {data_type.name} differ in size")
     if prod(map(_longest, bound.axes)) * data_type.itemsize > _LARGEST_CHUNK:
-        raise UnsupportedError("chunks of more than 4 GiB, for which there may be no memory")
+        raise UnsupportedError("chunks of more than 4 GiB, which may not fit into memory")
     encoding = bound.metadata.chunk_key_encoding
     template = encoding.template(len(bound.axes)) if type(encoding).__module__.startswith("tessarr.keys.") else None
     if template is None:
         raise UnsupportedError(f"the chunk key encoding {encoding.name!r}")
     longest = encoding.encode(tuple(max(0, axis.nchunks - 1) for axis in bound.axes)).rpartition("/")[2]
     if len(longest) > NAME_BYTES:
-        raise UnsupportedError("chunk names that are too long to be part of the names of their lock files")
+        raise UnsupportedError("chunk names that are too long for the names of their lock files")
     shape = tuple(axis.size(0) if axis.nchunks else (axis.uniform or 1) for axis in bound.axes)
     prefix = [f"{bound.path}/"] if bound.path else []
     return {
@@ -70,14 +70,14 @@ def _store(bound: BoundArray) -> JSONObject:
 
 
 def _place(store: Store) -> str | None:
-    """What chunks are kept under in the cache: the same for every store object of one place, or ``None``."""
-    from tessarr.stores.remote.base import NetworkStore  # which most programs do not need
+    """Return the part of cache keys that names the place, the same for all store objects over it; ``None``: no caching."""
+    from tessarr.stores.remote.base import NetworkStore  # imported here, because most programs do not need it
 
     return store.url if isinstance(store, NetworkStore) else None
 
 
 def _longest(axis: Axis) -> int:
-    """The length of the longest chunk along `axis`."""
+    """Return the length of the longest chunk along `axis`."""
     return axis.uniform or max(map(axis.size, range(axis.nchunks)), default=1)
 
 
@@ -135,7 +135,7 @@ def _chain(chain: BoundChain) -> list[JSON]:
 
 
 def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
-    """The transpositions, and the filters as steps between bytes; ``None`` when there is nothing but transpositions."""
+    """Describe the transpositions, and the filters as steps on bytes (``None`` when there are only transpositions)."""
     codecs: list[JSON] = []
     filters: list[JSON] | None = None
     moved = False
@@ -143,7 +143,7 @@ def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
         if isinstance(codec, TransposeCodec):
             order = codec.permutation(len(spec.shape))
             if moved and list(order) != sorted(order):
-                raise UnsupportedError("a transposition behind a codec that looks at several elements")
+                raise UnsupportedError("a transposition after a codec that combines several elements")
             codecs += [] if moved else [named("transpose", {"order": list(order)})]
             continue
         step = _lazy().element_step(codec, spec)
@@ -153,7 +153,7 @@ def _before(chain: BoundChain) -> tuple[list[JSON], list[JSON] | None]:
 
 
 def _nested(codec: BytesToBytes) -> JSONObject:
-    """A bytes → bytes codec within another codec."""
+    """Describe a bytes → bytes codec within another codec."""
     step, _ = _step(codec, np.dtype(np.uint8))
     if step is None:
         raise UnsupportedError(f"the codec {codec.name!r} within another")
@@ -161,14 +161,14 @@ def _nested(codec: BytesToBytes) -> JSONObject:
 
 
 def _extensions() -> ModuleType:
-    """`tessarr.engine.native.extensions`, which most arrays do not need."""
+    """Import `tessarr.engine.native.extensions`, which most arrays do not need."""
     from tessarr.engine.native import extensions
 
     return extensions
 
 
 def _lazy() -> ModuleType:
-    """`tessarr.engine.native.filters`, which most arrays do not need."""
+    """Import `tessarr.engine.native.filters`, which most arrays do not need."""
     from tessarr.engine.native import filters as native_filters
 
     return native_filters
@@ -185,8 +185,10 @@ _FILTERS = frozenset(("delta", "quantize", "astype", "bitround", "packbits"))
 
 
 def _step(codec: BytesToBytes, flow: AnyDType) -> tuple[JSONObject | None, AnyDType]:
-    """A bytes → bytes codec, given elements of `flow`, and what it gives: one of the specification, or numcodecs' of the
-    same name (`coder` holds its members)."""
+    """Describe a bytes → bytes codec whose input are elements of `flow`. Returns the step, and the dtype of its output.
+
+    The codec is one of the specification, or that of numcodecs of the same name, whose members are in `coder`.
+    """
     if type(codec).__module__ in _EXTENSIONS:
         return cast("JSONObject | None", _extensions().step(codec, _nested)), np.dtype(np.uint8)
     coder = getattr(codec, "coder", None)
@@ -212,7 +214,7 @@ def _step(codec: BytesToBytes, flow: AnyDType) -> tuple[JSONObject | None, AnyDT
 
 
 def _swap(memory: AnyDType, stored: AnyDType, at: int = 0) -> list[JSON]:
-    """What is reversed between two dtypes that differ in byte order only: ``[offset, unit, count]`` each."""
+    """List the byte swaps between two dtypes that differ in byte order only: ``[offset, unit, count]`` each."""
     if memory == stored:
         return []
     if memory.subdtype is not None and stored.subdtype is not None:

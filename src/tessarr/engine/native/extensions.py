@@ -1,4 +1,4 @@
-"""The codecs of the registry's extensions as steps of the Rust module (rust/src/codecs/extension.rs)."""
+"""Describe the codecs of the registry's extensions as steps of the Rust module (rust/src/codecs/extension.rs)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from tessarr.engine.native.step import UnsupportedError, named
 from tessarr.types import JSON, JSONObject
 
 Describe = Callable[[BytesToBytes], JSONObject]
-"""How a nested bytes → bytes codec is described."""
+"""Describes a nested bytes → bytes codec."""
 
 
 class Serializer(NamedTuple):
-    """An array → bytes codec: axes in the order they are stored in, elements as they are stored, and a step."""
+    """Description of an array → bytes codec: stored order of axes, byte order of elements, and a step."""
 
     order: list[int] | None
+    """The axes in stored order; ``None``: C order."""
     big: bool
     """Whether elements are stored big-endian."""
     step: JSONObject
 
 
 def serializer(codec: ArrayToBytes, spec: ChunkSpec, describe: Describe) -> Serializer:
-    """An array → bytes codec other than ``bytes`` and ``packbits``. Raises `UnsupportedError`."""
+    """Describe an array → bytes codec other than ``bytes`` and ``packbits``. Raises `UnsupportedError`."""
     if not spec.dtype.isnative or sys.byteorder != "little":
         raise UnsupportedError(f"{codec.name} of {spec.dtype}")
     if isinstance(codec, ZfpCodec):
@@ -56,7 +57,7 @@ def step(codec: BytesToBytes, describe: Describe) -> JSONObject | None:
     if not isinstance(codec, ConditionalCodec):
         return None
     if codec.policy not in ("compress_if_smaller", "always"):
-        raise UnsupportedError("a conditional codec with a policy of its own")
+        raise UnsupportedError(f"a conditional codec with the policy {codec.policy!r}")
     members: JSONObject = {
         "codecs": [describe(nested) for nested in codec.codecs],
         "header_bytes": codec.header_bytes,

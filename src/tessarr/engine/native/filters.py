@@ -1,8 +1,8 @@
-"""Filters as the Rust module knows them: codecs that compute on elements, as steps between bytes and bytes.
+"""Describe filters, codecs that compute on elements, to the Rust module as steps from bytes to bytes.
 
-Each function returns the description of the step, or ``None`` where there is nothing to do. A filter is described only
-if Rust has a result for every value. Some filters lack one for values that NumPy refuses or leaves to the processor (a float
-outside the range of an integer): those raise `UnsupportedError` when the array is bound, here or in Rust
+Each function returns the description of the step, or ``None`` for a step without effect. A filter is described only
+if Rust has a result for every value. Some filters have none for values that NumPy refuses or leaves to the processor (a float
+outside the range of an integer): these filters raise `UnsupportedError` when the array is bound, here or in Rust
 (`rust/src/codecs/filter.rs`), and the reference engine serves the array.
 """
 
@@ -28,14 +28,14 @@ from tessarr.types import JSON, AnyDType, JSONObject
 
 
 def moves(codec: ArrayToArray) -> bool:
-    """Whether the codec looks at more than one element, so that transposing before and after it differ."""
+    """Whether the codec combines several elements, so that transposing before and after it differ."""
     if isinstance(codec, numcodecs_v3.NumcodecsCodec):
         return codec.codec_id in ("delta", "packbits")
     return not isinstance(codec, BitRoundCodec)
 
 
 def element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
-    """An array → array codec for chunks of `spec`, whose elements are in memory order before and after."""
+    """Describe an array → array codec for chunks of `spec`, whose elements are in memory order before and after."""
     try:
         return _element_step(codec, spec)
     except TessarrError as error:
@@ -44,7 +44,7 @@ def element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
 
 def _element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
     if isinstance(codec, ReshapeCodec | SingletonDimCodec | SqueezeCodec):
-        return None  # the same bytes
+        return None  # these codecs do not change the bytes
     if not spec.dtype.isnative or type(codec).__module__.partition(".")[0] != "tessarr":
         raise UnsupportedError(f"the codec {codec.name!r} on {spec.dtype}")
     if isinstance(codec, BitRoundCodec):
@@ -61,7 +61,7 @@ def _element_step(codec: ArrayToArray, spec: ChunkSpec) -> JSONObject | None:
 
 
 def coder_step(coder: Coder, decoded: AnyDType, encoded: AnyDType) -> JSONObject | None:
-    """A filter of numcodecs from elements of one dtype to another."""
+    """Describe a filter of numcodecs from elements of one dtype to another."""
     if coder.codec_id == "packbits":
         return named("filter.packbits", {})
     if coder.codec_id in ("delta", "quantize", "astype"):
@@ -80,9 +80,9 @@ def coder_step(coder: Coder, decoded: AnyDType, encoded: AnyDType) -> JSONObject
 
 
 def v2_filter(coder: Coder, flow: AnyDType) -> tuple[JSONObject | None, AnyDType]:
-    """A filter of v2, which takes bytes as elements of the dtype of its configuration; and the dtype of what it gives.
+    """Describe a filter of v2, whose configuration names the dtype of its input. Returns the step, and its output's dtype.
 
-    `flow` is the dtype of what it is given, which bitround goes by.
+    `flow` is the dtype of the input, which only bitround uses.
     """
     try:
         if isinstance(coder, elements.ElementCoder):
@@ -93,7 +93,7 @@ def v2_filter(coder: Coder, flow: AnyDType) -> tuple[JSONObject | None, AnyDType
 
 
 def packing(codec: PackBitsCodec, spec: ChunkSpec) -> JSONObject:
-    """The ``packbits`` codec of v3."""
+    """Describe the ``packbits`` codec of v3."""
     layout = codec._layout(spec)
     if not spec.dtype.isnative or sys.byteorder != "little":
         raise UnsupportedError(f"packbits of {spec.dtype}")
@@ -111,7 +111,7 @@ def packing(codec: PackBitsCodec, spec: ChunkSpec) -> JSONObject:
 
 
 def swapping(swaps: list[JSON], itemsize: int) -> JSONObject:
-    """A change of byte order behind filters, given as `tessarr.engine.native.engine` finds it."""
+    """Describe a change of byte order after filters, given as the swaps that `describe` found."""
     match swaps:
         case [[0, int(unit), int(count)]] if unit * count == itemsize and unit in (2, 4, 8):
             return named("filter.swap", {"unit": unit})
@@ -125,9 +125,9 @@ def _text(dtype: AnyDType) -> str:
 
 
 def _quantum(digits: int, dtype: AnyDType) -> int:
-    """What numcodecs multiplies with to keep so many decimal digits, a power of two; as the bits of a double.
+    """Compute the factor, a power of two, by which numcodecs quantizes to `digits` decimal digits; as the bits of a double.
 
-    JSON decimals would have to be parsed exactly.
+    The bits are passed, because a decimal number in JSON might be rounded.
     """
     try:
         power = math.log10(10.0**-digits)
@@ -136,7 +136,7 @@ def _quantum(digits: int, dtype: AnyDType) -> int:
     except (OverflowError, ValueError) as error:
         raise UnsupportedError(f"quantize to {digits} digits") from error
     if scale > float(np.finfo(dtype).max):
-        raise UnsupportedError(f"quantize to {digits} digits, whose scale {dtype} does not hold")
+        raise UnsupportedError(f"quantize to {digits} digits, whose scale overflows {dtype}")
     return int(np.array(scale, np.float64).view(np.uint64))
 
 

@@ -1,4 +1,4 @@
-"""Describe one step of a codec chain to Rust, or say why Rust does not serve an array."""
+"""Describe one step of a codec chain to Rust, or raise the reason why Rust does not support an array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tessarr.types import JSONObject
 
 
 class UnsupportedError(Exception):
-    """The array holds something that the native engine does not know; the text says what."""
+    """The native engine does not support the array; the text names the unsupported feature."""
 
 
 def named(name: str, configuration: JSONObject) -> JSONObject:

@@ -1,7 +1,7 @@
-"""Writing some fields of structured elements.
+"""Write some fields of structured elements.
 
-Every chunk touched is merged under the store's lock (`Store.update`), so that writers of other fields, or of other elements,
-of one chunk lose nothing.
+Every chunk concerned is merged in one `Store.update`, so that concurrent writers of other fields, or of other elements, of
+the same chunk lose nothing.
 """
 
 from __future__ import annotations

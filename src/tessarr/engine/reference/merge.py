@@ -1,6 +1,6 @@
-"""How one chunk's part of a selection changes its stored value.
+"""Merge one chunk's part of a selection into its stored value.
 
-In a shard, inner chunks that are not touched are copied as encoded bytes.
+In a shard, unchanged inner chunks are copied as encoded bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tessarr.common.segments import Piece, Stored, StoredBytes
 from tessarr.engine.base import Change, ChunkWrite
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
-from tessarr.engine.reference.transpose import inward
+from tessarr.engine.reference.transpose import transposed_selection
 from tessarr.engine.write_chunks import whole
 from tessarr.grids.regular import RegularAxis
 from tessarr.indexing.plan import Part, plan
@@ -29,7 +29,7 @@ Values = AnyArray
 
 
 class ChunkWrites:
-    """What writing `value`, broadcast to the selection's shape, at `selection` does to each chunk."""
+    """Plan the change of each chunk by a write of `value`, broadcast to the selection's shape, at `selection`."""
 
     def __init__(self, bound: BoundArray, selection: Selection, value: Values) -> None:
         self.forget = bound.forget
@@ -52,7 +52,7 @@ class ChunkWrites:
 
 
 def _change(bound: BoundArray, part: Part, value: Values) -> Change:
-    """What makes the new value of `part`'s chunk out of the old one."""
+    """Make the function from the old to the new value of `part`'s chunk."""
     chain = bound.chain(bound.chunk_shape(part.coords))
     keep_empty = bound.options.write_empty_chunks or not isinstance(bound.store, Delete)
     mine = part_of(value, part)
@@ -62,7 +62,7 @@ def _change(bound: BoundArray, part: Part, value: Values) -> Change:
         return change
 
     def keeping(old: Stored | None) -> list[Piece] | None:
-        # A deletion could hit what another writer put there meanwhile: an empty chunk is then stored as such.
+        # A deletion could remove the value of a concurrent writer, so that a chunk of fill value is stored instead.
         new = change(old)
         if new is None and old is not None:
             return [chain.encode(np.full(chain.spec.shape, chain.spec.fill, chain.spec.dtype))]
@@ -72,7 +72,7 @@ def _change(bound: BoundArray, part: Part, value: Values) -> Change:
 
 
 def part_of(value: Values, part: Part) -> Values:
-    """The part's values; always an array (a 0-d one would turn into a scalar without the Ellipsis)."""
+    """Return the part's values; always an array (without the Ellipsis a 0-d array would become a scalar)."""
     where = part.out_sel if isinstance(part.out_sel, tuple) else (part.out_sel,)
     mine: Values = value[(*where, ...)]
     return mine
@@ -81,9 +81,9 @@ def part_of(value: Values, part: Part) -> Values:
 def merged(
     chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
 ) -> list[Piece] | None:
-    """The pieces of the encoded chunk that holds `old` with `value` laid over it at `where`; ``None``: only fill is left.
+    """Write `value` at `where` into the chunk `old`, and encode it to pieces; ``None``: the chunk is all fill value.
 
-    `old` is the encoded chunk, or ``None`` for fill value everywhere. `where` is in the chunk's coordinates. Works for
+    `old` is the encoded chunk, or ``None`` for a chunk of fill value. `where` is in the chunk's coordinates. Works for
     every chain.
     """
     spec = chain.spec
@@ -99,20 +99,20 @@ def merged(
 
 
 def _is_whole(where: Selection) -> bool:
-    """Whether a selection of the chunk's own shape takes every element in order."""
+    """Whether a selection of the chunk's shape selects every element in order."""
     return isinstance(where, Outer) and all(isinstance(d, slice) and d.step == 1 for d in where.dims)
 
 
 def merged_shard(
     chain: BoundChain, old: Stored | None, where: Selection, value: Values, keep_empty: bool
 ) -> list[Piece] | None:
-    """`merged` for a chain whose parts can be decoded alone (`BoundChain.partial`).
+    """Merge as `merged` does, for a shard whose inner chunks can be decoded separately (`BoundChain.partial`).
 
-    Nothing of the shard is read but its index and the inner chunks that are touched.
+    Only the index of the shard and the inner chunks that change are read.
     """
     layout = chain.shard
     assert layout is not None
-    where, value = inward(chain, where, value)
+    where, value = transposed_selection(chain, where, value)
     inner_axes = [RegularAxis(n, m) for n, m in zip(layout.spec.shape, layout.codec.chunk_shape, strict=True)]
     index = None
     if old is not None:

@@ -20,7 +20,7 @@ from tessarr.codecs.sharding import ShardLayout
 from tessarr.common.segments import flat
 from tessarr.engine.bound import BoundArray
 from tessarr.engine.pool import for_each
-from tessarr.engine.reference.transpose import inward
+from tessarr.engine.reference.transpose import transposed_selection
 from tessarr.engine.reference.versions import ValueChangedError, ValueVersion
 from tessarr.errors import BaseZarrError, ChunkNotFoundError, ShardIndexError
 from tessarr.grids.regular import RegularAxis
@@ -168,7 +168,7 @@ def _inside(chain: BoundChain, part: Part, out: Target) -> tuple[ShardLayout, Se
     assert chain.shard is not None
     view = _view(out, part.out_sel)
     target = np.empty(part.local.shape, out.dtype) if view is None else view
-    return (chain.shard, *inward(chain, part.local, target))
+    return (chain.shard, *transposed_selection(chain, part.local, target))
 
 
 def _move_into_place(target: Target, part: Part, out: Target, chain: BoundChain) -> None:

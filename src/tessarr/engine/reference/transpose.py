@@ -1,4 +1,4 @@
-"""From the axes of a chunk to the axes that its sharding codec sees: through the transposes before it."""
+"""Transpose a selection from the axes of a chunk to the axes of its sharding codec."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tessarr.indexing.selection import Outer, Points, Selection
 from tessarr.types import AnyArray
 
 
-def inward(chain: BoundChain, where: Selection, values: AnyArray) -> tuple[Selection, AnyArray]:
-    """`where` (in the chunk's axes) and the values that belong to it, both in the axes behind the chain's transposes.
+def transposed_selection(chain: BoundChain, where: Selection, values: AnyArray) -> tuple[Selection, AnyArray]:
+    """Transpose `where` (in the chunk's axes) and its `values` as the transpose codecs of `chain` transpose the chunk.
 
-    The values are a view. `chain` is one with nothing but transposes before its sharding codec (`BoundChain.partial`).
+    The returned values are a view. `chain` has only transpose codecs before its sharding codec (`BoundChain.partial`).
     """
     for codec, spec in chain.before:
         assert isinstance(codec, TransposeCodec)

@@ -1,9 +1,8 @@
-"""Which version of a value a chunk read sees, and the shard indexes that are kept with their version.
+"""Check that all bytes of a chunk read are of one version of the value, and cache shard indexes with their version.
 
-A shard may be replaced between the request for its index and that for its inner chunks. Where the store names versions
-(ETags), all responses must be of one. Elsewhere, a store that is not remote is asked for the index again with the data: an
-index that stayed the same fits the new data as it did the old. An index that was kept of an earlier read is worth nothing by
-itself; it is used only with data of the same version.
+A shard may be replaced between the request for its index and that for its inner chunks. Where the store returns versions
+(ETags), all responses must be of one version. From a store that is not remote the index is read again together with the data:
+an unchanged index is valid for the data. A cached index is never used alone, only with data of the same version.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ if TYPE_CHECKING:
 
 MOST_NBYTES = 32 << 20
 _state_lock = Moment()
-"""Of all `ShardIndexes`; looking takes no lock."""
+"""Guards changes of all `ShardIndexes`; look-ups take no lock."""
 
 
 class ValueChangedError(Exception):
-    """The value is not the one that was partly read."""
+    """The value was replaced during a read of its parts."""
 
 
 class KnownIndex(NamedTuple):
-    """An index, and the version of the stored value that it is part of."""
+    """A cached shard index, and the version of the stored value that contains the index."""
 
     entries: ShardIndex
     version: Version
 
 
 class ShardIndexes:
-    """The indexes of one bound array. Holds at most `MOST_NBYTES` bytes; when that is full it begins empty again."""
+    """The cache of shard indexes of one bound array, of at most `MOST_NBYTES` bytes; a full cache is emptied."""
 
     __slots__ = ("_known", "_nbytes")
 
@@ -47,11 +46,11 @@ class ShardIndexes:
         self._nbytes = 0
 
     def get(self, key: str, within: ByteRange) -> KnownIndex | None:
-        """The index of the shard that is the range `within` of the value of `key`, if it is known."""
+        """Look up the index of the shard in the range `within` of the value of `key`; ``None``: cache miss."""
         return self._known.get(key, {}).get(within)
 
     def keep(self, key: str, within: ByteRange, known: KnownIndex) -> None:
-        """Remember an index."""
+        """Cache an index."""
         nbytes = known.entries.nbytes
         with _state_lock:
             if self._nbytes + nbytes > MOST_NBYTES:
@@ -63,14 +62,14 @@ class ShardIndexes:
                 self._nbytes += nbytes - (0 if before is None else before.entries.nbytes)
 
     def forget(self, key: str) -> None:
-        """Drop the indexes of `key`, which was written, or turned out to be another version."""
+        """Invalidate the indexes of `key`, which was written, or has another version."""
         with _state_lock:
             gone = self._known.pop(key, None)
             self._nbytes -= sum(known.entries.nbytes for known in gone.values()) if gone else 0
 
 
 class ValueVersion:
-    """What one attempt to read the value of `key` knows of the version that it reads."""
+    """Track the version of the value of `key` during one attempt to read parts of it."""
 
     __slots__ = ("_guards", "_indexes", "_is_current", "_key", "_version", "remote")
 
@@ -80,12 +79,11 @@ class ValueVersion:
         self.remote = isinstance(bound.store, Remote)
         self._version: Version | None = None
         self._is_current = False
-        """A response of this attempt had the version, not only an index from the cache."""
+        """A response of this attempt had the version, so that the version is not only that of a cached index."""
         self._guards: list[tuple[ByteRange, bytes]] = []
 
     def known_index(self, within: ByteRange, inners: Sequence[Part]) -> ShardIndex | None:
-        """An index of an earlier read, if some of `inners` are stored by it: the response with their data will tell
-        whether it still holds."""
+        """Look up a cached index that has entries for some of `inners`: the response with their data validates the index."""
         known = None if self._indexes is None else self._indexes.get(self._key, within)
         if known is None or (self._version is not None and self._version != known.version):
             return None
@@ -95,7 +93,7 @@ class ValueVersion:
         return known.entries
 
     def keep_index(self, within: ByteRange, index: ShardIndex, at: ByteRange, encoded: Buffer) -> ShardIndex:
-        """Keep an index that was just read from the range `at`: in the cache where the version is known, else as a guard."""
+        """Cache an index that was read from the range `at`, if the version is known; else keep its bytes as a guard."""
         if self._version is not None and self._indexes is not None:
             self._indexes.keep(self._key, within, KnownIndex(index, self._version))
         elif self._version is None and not self.remote:
@@ -103,22 +101,22 @@ class ValueVersion:
         return index
 
     def guards(self) -> list[ByteRange]:
-        """Ranges to request with the others, to see that they are still the same."""
+        """Return the ranges to request again with the data, whose bytes must be unchanged."""
         return [] if self._version is not None else [at for at, _ in self._guards]
 
     def check(self, version: Version | None, guards: Sequence[Buffer]) -> None:
-        """Raise `ValueChangedError` for a response of another version, or whose guards are not what they were."""
+        """Raise `ValueChangedError` for a response of another version, or with changed guards."""
         if self._version is None:
             self._version, self._is_current = version, version is not None
             if [bytes(now) for now in guards] != [then for _, then in self._guards]:
                 raise ValueChangedError
-        # A range past the end names none; then only an index of an earlier read is in doubt.
+        # A response to a range past the end has no version; this matters only if the version is that of a cached index.
         elif version != self._version and not (version is None and self._is_current):
             raise ValueChangedError
         else:
             self._is_current = self._is_current or version is not None
 
     def check_missing(self) -> None:
-        """Raise `ValueChangedError` for a value that was there before."""
+        """Raise `ValueChangedError` if a value that was read before is now missing."""
         if self._version is not None or self._guards:
             raise ValueChangedError
