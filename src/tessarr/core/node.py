@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr.core.asynchronous.sans_io import Steps, async_variant
 from tessarr.core.stored import metadata_io
 from tessarr.stores.base import Store
-from tessarr.stores.locks import Moment
+from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.url import shown
 
 if TYPE_CHECKING:
     from tessarr.stores.path import StorePath
 
 
-STATE_LOCK = Moment()
+STATE_LOCK = ForkSafeLock()
 """Held while the metadata of a node is replaced in memory: threads share nodes, and no change may be lost."""
 _ORDER = itertools.count(1)
 

@@ -1,7 +1,7 @@
-"""The threads that all reads and writes of this process share.
+"""Run the decoding and encoding of all reads and writes of this process in one thread pool.
 
-As many as the processors this process may use (`tessarr.engine.processors`). The caller's thread
-always takes part, so work never waits for a busy pool, and N user threads scale N-fold. Work that is itself running in
+The pool has as many threads as this process may use processors (`tessarr.engine.processors`). The caller's thread
+always takes part, so that work never waits for a busy pool, and N user threads scale N-fold. Work that already runs in
 the pool stays on its thread. A forked child makes a new pool.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tessarr.common.warn import context_with_caller
 from tessarr.engine.processors import processors
-from tessarr.stores.locks import PATIENCE, Moment
+from tessarr.stores.locks import CANCEL_CHECK, ForkSafeLock
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,7 +24,7 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 class Items(Protocol[Item_co]):
-    """What can be counted and gone through: a list, or the parts of a plan."""
+    """A sized iterable: a list, or the parts of a plan."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Item_co]: ...
@@ -35,7 +35,7 @@ INLINE_NBYTES = 128 << 10
 
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
-_making = Moment()
+_pool_lock = ForkSafeLock()
 
 
 def _forget_pool() -> None:
@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 def _executor() -> ThreadPoolExecutor:
     global _pool
-    with _making:
+    with _pool_lock:
         if _pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
@@ -61,7 +61,7 @@ def _executor() -> ThreadPoolExecutor:
 def for_each(work: Callable[[Item], object], items: Items[Item]) -> None:
     """Call ``work(item)`` for every item, in parallel, in no particular order.
 
-    After the first exception no new item is begun, and it is raised when those under way have ended.
+    After the first exception no further item is started; the exception is raised when the running calls have ended.
     """
     helpers = min(len(items), processors()) - 1 if len(items) > 1 else 0
     if helpers < 1 or getattr(_local, "busy", False):
@@ -70,14 +70,14 @@ def for_each(work: Callable[[Item], object], items: Items[Item]) -> None:
         return
     batch = _Batch(work, items)
     executor = _executor()
-    # Each in what the caller's context says (NumPy's errstate, and filters of warnings from Python 3.14 on): the result
-    # does not depend on who took an item. Threads of free-threaded Python would keep that of who began them.
+    # Every thread runs in a copy of the caller's context (NumPy's errstate, and warning filters from Python 3.14 on), so that
+    # results do not depend on the thread. In free-threaded Python a pool thread has the context of the thread that started it.
     context = context_with_caller()
     futures = [executor.submit(context.copy().run, batch.run) for _ in range(helpers)]
     try:
         batch.run()
         _join(futures)
-    except BaseException as error:  # an interrupt of the caller's thread must stop the helpers too
+    except BaseException as error:  # an interrupt of the caller's thread must stop the other threads too
         batch.stop(error)
         _join(futures)
     if batch.error is not None:
@@ -85,7 +85,7 @@ def for_each(work: Callable[[Item], object], items: Items[Item]) -> None:
 
 
 def _join(futures: list[Future[None]]) -> None:
-    """Wait for those that have begun; the others are not needed."""
+    """Cancel the futures that have not started, and wait for the others."""
     for future in futures:
         if not future.cancel():
             future.result()
@@ -99,7 +99,7 @@ class _StoppedError(Exception):
 
 
 class _Batch:
-    """Items handed out one by one to whichever thread is free."""
+    """Items that several threads take one by one."""
 
     def __init__(self, work: Callable[[Item], object], items: Items[Item]) -> None:
         self._work = work
@@ -112,14 +112,14 @@ class _Batch:
             self._items = iter(())
             self.error = self.error or error
 
-    def ask(self) -> None:
-        """See `tessarr.stores.locks.Patience`."""
+    def raise_if_stopped(self) -> None:
+        """Raise if another thread of the batch failed; set as `CancelCheck.raise_if_cancelled` in its threads."""
         if self.error is not None:
             raise _StoppedError
 
     def run(self) -> None:
         _local.busy = True
-        PATIENCE.ask = self.ask
+        CANCEL_CHECK.raise_if_cancelled = self.raise_if_stopped
         try:
             while True:
                 with self._guard:
@@ -130,5 +130,5 @@ class _Batch:
         except Exception as error:
             self.stop(error)
         finally:
-            PATIENCE.ask = None
+            CANCEL_CHECK.raise_if_cancelled = None
             _local.busy = False

@@ -1,6 +1,6 @@
 """One lock per (store, key) for the threads of this process, made when first acquired and dropped with its last user.
 
-A thread that waits for a lock on behalf of another thread cannot be interrupted. `PATIENCE` is its cancellation check.
+A thread that waits for a lock on behalf of another thread cannot be interrupted; it polls `CANCEL_CHECK` instead.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 PAUSE_S = 0.02
-"""How long a thread with a `Patience` waits before it asks again."""
+"""Interval at which a thread that waits for a lock polls its cancellation check."""
 
 
-class Patience(threading.local):
-    """What the present thread asks now and then while it waits for a lock; raises to make it give up."""
+class CancelCheck(threading.local):
+    """Cancellation check of the present thread, polled while the thread waits for a lock."""
 
-    ask: Callable[[], None] | None = None
-
-
-PATIENCE = Patience()
-"""The threads of `tessarr.engine.pool` set it."""
+    raise_if_cancelled: Callable[[], None] | None = None
+    """Raises to abort the wait; ``None``: the thread is not cancelled from outside."""
 
 
-class Moment:
-    """A lock for what is done in a moment, without waiting for anything: ``with moment: …``. New in a forked child."""
+CANCEL_CHECK = CancelCheck()
+"""Set by the threads of `tessarr.engine.pool`, and by threads that acquire a lock for a coroutine."""
+
+
+class ForkSafeLock:
+    """A lock for short critical sections that do not wait. Replaced by a new, free lock in a forked child."""
 
     def __init__(self) -> None:
         self._renew()
@@ -43,7 +44,7 @@ class Moment:
 
 
 class KeyedLocks:
-    """A lock for every hashable name. Rebuilt empty in a forked child, whose parent's threads do not exist there."""
+    """A lock for every hashable name. Emptied in a forked child, because the parent's threads do not exist there."""
 
     def __init__(self) -> None:
         self._reset()
@@ -56,13 +57,13 @@ class KeyedLocks:
 
     @contextmanager
     def hold(self, name: Hashable) -> Iterator[None]:
-        """Hold the lock called `name`. Not re-entrant."""
+        """Acquire the lock called `name` for the ``with`` block. Not re-entrant."""
         with self._guard:
             lock, users = self._locks.get(name, (None, 0))
             lock = lock or threading.Lock()
             self._locks[name] = (lock, users + 1)
         try:
-            _take(lock)
+            _acquire(lock)
             try:
                 yield
             finally:
@@ -76,13 +77,13 @@ class KeyedLocks:
                     self._locks[name] = (lock, users - 1)
 
 
-def _take(lock: threading.Lock) -> None:
-    ask = PATIENCE.ask
-    if ask is None:
+def _acquire(lock: threading.Lock) -> None:
+    raise_if_cancelled = CANCEL_CHECK.raise_if_cancelled
+    if raise_if_cancelled is None:
         lock.acquire()
         return
     while not lock.acquire(timeout=PAUSE_S):
-        ask()
+        raise_if_cancelled()
 
 
 KEYED_LOCKS = KeyedLocks()

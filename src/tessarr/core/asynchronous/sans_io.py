@@ -64,7 +64,7 @@ async def _acquire_in_thread(lock: LockContext) -> None:
     """
     import asyncio
 
-    from tessarr.stores.locks import PATIENCE
+    from tessarr.stores.locks import CANCEL_CHECK
 
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[None] = loop.create_future()
@@ -72,7 +72,7 @@ async def _acquire_in_thread(lock: LockContext) -> None:
     entered: list[None] = []
 
     def take() -> None:
-        PATIENCE.ask = functools.partial(_raise_if_set, cancelled_event)
+        CANCEL_CHECK.raise_if_cancelled = functools.partial(_raise_if_set, cancelled_event)
         try:
             lock.__enter__()
         except BaseException as error:

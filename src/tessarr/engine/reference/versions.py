@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tessarr.codecs.sharding import MISSING, ShardIndex
 from tessarr.indexing.plan import Part
 from tessarr.stores.fetch import Version
-from tessarr.stores.locks import Moment
+from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ByteRange
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tessarr.engine.bound import BoundArray
 
 MOST_NBYTES = 32 << 20
-_state_lock = Moment()
+_state_lock = ForkSafeLock()
 """Guards changes of all `ShardIndexes`; look-ups take no lock."""
 
 

@@ -22,12 +22,12 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, digest_version
-from tessarr.stores.locks import Moment
+from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
-_OPENING = Moment()
+_open_lock = ForkSafeLock()
 _CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
 _SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
 _BUSY_S = 60.0
@@ -97,7 +97,7 @@ class SQLiteStore(ConditionalStore):
         return hash(self.path)
 
     def close(self) -> None:
-        with _OPENING:
+        with _open_lock:
             every = [*self._open]
             self._open.clear()
         for own in every:
@@ -122,7 +122,7 @@ class SQLiteStore(ConditionalStore):
         except sqlite3.Error as error:
             raise StoreError("the file does not open", store=self.url, got=str(error)) from error
         own = self._local.connection = _Connection(connection)
-        with _OPENING:
+        with _open_lock:
             self._open.add(own)
         return connection
 

@@ -25,7 +25,7 @@ import os
 import sys
 import time
 
-from tessarr.stores.locks import PATIENCE, PAUSE_S
+from tessarr.stores.locks import CANCEL_CHECK, PAUSE_S
 
 LOCK_SUFFIX = ".tessarr-lock"
 TEMPORARY_SUFFIX = ".tessarr-tmp"
@@ -83,8 +83,8 @@ def acquire(path: str, *, wait: bool = True, flags: int = _OPEN) -> int:
 
 
 def _lock(descriptor: int, *, wait: bool) -> None:
-    ask = PATIENCE.ask
-    if wait and ask is None and _block is not None:
+    raise_if_cancelled = CANCEL_CHECK.raise_if_cancelled
+    if wait and raise_if_cancelled is None and _block is not None:
         _block(descriptor)  # a signal interrupts it, and its handler may raise
         return
     pause_s = 0.0005
@@ -95,8 +95,8 @@ def _lock(descriptor: int, *, wait: bool) -> None:
         except BlockingIOError:
             if not wait:
                 raise
-        if ask is not None:
-            ask()
+        if raise_if_cancelled is not None:
+            raise_if_cancelled()
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, PAUSE_S)
 

@@ -23,7 +23,7 @@ from tessarr.common.segments import flat
 from tessarr.errors import ConflictError, KeyValidationError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, LockContext, Store, Version, shared_copy
 from tessarr.stores.buffers import byte_view
-from tessarr.stores.locks import KEYED_LOCKS, Moment
+from tessarr.stores.locks import KEYED_LOCKS, ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, is_plain_key, join, normalize_path, prefix_of
 from tessarr.types import Buffer, ByteRange
 
@@ -31,7 +31,7 @@ _List = list
 _NUMBERS = itertools.count(1)
 
 
-_CHANGING = Moment()
+_state_lock = ForkSafeLock()
 """One lock for all maps, held for the moment of a change."""
 _OPEN: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
 """Nameless stores by the name in their URL, while they live."""
@@ -48,7 +48,7 @@ _VERSIONS: weakref.WeakValueDictionary[int, _Versions] = weakref.WeakValueDictio
 
 def _versions_of(identity: int) -> _Versions:
     made = _Versions()
-    with _CHANGING:
+    with _state_lock:
         return _VERSIONS.setdefault(identity, made)
 
 
@@ -132,7 +132,7 @@ class MemoryStore(ConditionalStore):
 
     def version(self, key: str) -> Version | None:
         """See `Store.version`: a number that is new whenever another value is found."""
-        with _CHANGING:
+        with _state_lock:
             return self._version(key)
 
     def _version(self, key: str) -> Version | None:
@@ -157,7 +157,7 @@ class MemoryStore(ConditionalStore):
         if not is_plain_key(key):
             check_key(key)
         data = value if type(value) is bytes else bytes(byte_view(value))
-        with _CHANGING:
+        with _state_lock:
             if if_match is ANY:
                 self._map[key] = data
                 if self._versions:
@@ -170,7 +170,7 @@ class MemoryStore(ConditionalStore):
     def delete_if(self, key: str, version: Version | None) -> None:
         """See `tessarr.stores.protocols.ConditionalDelete`."""
         self._check_writable(key)
-        with _CHANGING:
+        with _state_lock:
             self._check_version(key, version)
             self._map.pop(key, None)
             self._versions.pop(key, None)
@@ -191,7 +191,7 @@ class MemoryStore(ConditionalStore):
         """See `Store.delete`."""
         self._check_writable(key)
         check_key(key)
-        with _CHANGING:
+        with _state_lock:
             self._map.pop(key, None)
             self._versions.pop(key, None)
 
@@ -201,7 +201,7 @@ class MemoryStore(ConditionalStore):
         doomed = [*keys]
         for key in doomed:
             check_key(key)
-        with _CHANGING:
+        with _state_lock:
             for key in doomed:
                 self._map.pop(key, None)
                 self._versions.pop(key, None)
@@ -210,7 +210,7 @@ class MemoryStore(ConditionalStore):
         """See `Store.delete_prefix`."""
         self._check_writable(prefix)
         check_prefix(prefix)
-        with _CHANGING:
+        with _state_lock:
             for key in [key for key in self._map if key.startswith(prefix)]:
                 self._map.pop(key, None)
                 self._versions.pop(key, None)
@@ -225,7 +225,7 @@ class MemoryStore(ConditionalStore):
             if not key.startswith(prefix):
                 raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
             new[key] = bytes(byte_view(value))
-        with _CHANGING:
+        with _state_lock:
             for key in [key for key in self._map if key.startswith(prefix) and key not in new]:
                 self._map.pop(key, None)
             self._map.update(new)
@@ -235,7 +235,7 @@ class MemoryStore(ConditionalStore):
     def list(self, prefix: str = "") -> Iterator[str]:
         """See `Store.list`."""
         check_prefix(prefix)
-        with _CHANGING:
+        with _state_lock:
             return iter([key for key in self._map if key.startswith(prefix)])
 
 

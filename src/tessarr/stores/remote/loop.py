@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from tessarr.common.warn import context_with_caller
-from tessarr.stores.locks import Moment
+from tessarr.stores.locks import ForkSafeLock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class _Closer:
 
 _loops: set[Any] = set()
 """The loops of all threads, so that a forked child finds them."""
-_state_lock = Moment()
+_state_lock = ForkSafeLock()
 _own = _OwnLoop()
 _threads: _Threads | None = None
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessarr.errors import MissingDependencyError, UnsupportedOperationError
-from tessarr.stores.locks import Moment
+from tessarr.stores.locks import ForkSafeLock
 
 _MOST = 64
 _clients: dict[tuple[object, ...], tuple[Any, object]] = {}
 """Key → client, and the options: an object in them must live as long as a key that holds its `id`."""
-_using = Moment()
+_using = ForkSafeLock()
 _READ_BY_CLIENTS = ("AWS_", "GOOGLE_", "AZURE_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
