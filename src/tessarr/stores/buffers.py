@@ -1,4 +1,4 @@
-"""Bytes of values: views, parts, copies, and digests as versions where a place keeps none of its own."""
+"""View, cut, merge and copy the bytes of values, and compute digests as versions for stores without versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = tuple[int, memoryview]
 
 
 def byte_view(value: Buffer) -> memoryview:
-    """The bytes of `value`, which must be C-contiguous, as a flat view that shares its memory.
+    """View the bytes of `value`, which must be C-contiguous, as flat memory shared with `value`.
 
     >>> bytes(byte_view(np.array([258, 0], dtype="<u2")))
     b'\\x02\\x01\\x00\\x00'
@@ -24,18 +24,18 @@ def byte_view(value: Buffer) -> memoryview:
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise TypeError("a stored value is C-contiguous memory; got a strided array")
-        # Not through the buffer protocol: it knows no datetime64 and no zero-sized shapes.
+        # Not through the buffer protocol, which supports neither datetime64 nor zero-sized shapes.
         return value.reshape(-1).view(np.uint8).data if value.size else memoryview(b"")
     view = memoryview(value)
     return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def parts_by_key(key_start_values: Iterable[tuple[str, int, Buffer]]) -> dict[str, list[Part]]:
-    """The parts of each key, sorted by start. Raises `KeyValidationError` (a `ValueError`) where two overlap."""
+    """Group parts by key, sorted by start. Raises `KeyValidationError` (a `ValueError`) where two parts overlap."""
     parts: dict[str, list[Part]] = {}
     for key, start, value in key_start_values:
         if start < 0:
-            raise KeyValidationError("a part begins before the value", key=key, expected="start >= 0", got=start)
+            raise KeyValidationError("a part has a negative start", key=key, expected="start >= 0", got=start)
         parts.setdefault(key, []).append((start, byte_view(value)))
     for key, items in parts.items():
         items.sort(key=lambda part: part[0])
@@ -48,7 +48,7 @@ def parts_by_key(key_start_values: Iterable[tuple[str, int, Buffer]]) -> dict[st
 
 
 def merge_parts(old: Buffer | None, parts: list[Part]) -> bytes:
-    """`old` with `parts` laid over it; gaps are zero bytes."""
+    """Write `parts` into a copy of `old`; gaps are filled with zero bytes."""
     present = byte_view(b"" if old is None else old)
     new = bytearray(max([present.nbytes, *(start + part.nbytes for start, part in parts)]))
     new[: present.nbytes] = present
@@ -58,9 +58,9 @@ def merge_parts(old: Buffer | None, parts: list[Part]) -> bytes:
 
 
 def digest_version(value: Buffer) -> Version:
-    """The version of `value`: 160 bits of its SHA-1, which databases can compute themselves.
+    """Compute the version of `value`: its SHA-1, which databases can compute themselves.
 
-    SHA-1 because Redis scripts have no other hash; an attacker gains nothing by making two chunks of one array collide.
+    SHA-1 because Redis scripts have no other hash; an attacker gains nothing from a collision of two chunks of one array.
 
     >>> digest_version(b"")
     'da39a3ee5e6b4b0d3255bfef95601890afd80709'
@@ -69,7 +69,7 @@ def digest_version(value: Buffer) -> Version:
 
 
 def cut(value: bytes, byte_range: ByteRange | None) -> bytes:
-    """The part of `value` in `byte_range`."""
+    """Return the part of `value` in `byte_range`."""
     if byte_range is None:
         return value
     start, stop = byte_range.bounds(len(value))
@@ -77,5 +77,5 @@ def cut(value: bytes, byte_range: ByteRange | None) -> bytes:
 
 
 def as_bytes(value: Buffer) -> bytes:
-    """`value` as bytes, which later writes to its memory do not change."""
+    """Convert `value` to immutable bytes, which do not share the memory of `value`."""
     return value if isinstance(value, bytes) else bytes(byte_view(value))

@@ -1,4 +1,4 @@
-"""Requests to a store: what is wanted of one value (`Fetch`), and the response (`Fetched`)."""
+"""Requests to a store for one value or its byte ranges (`Fetch`), and the responses (`Fetched`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fetched(list[Buffer]):
     __slots__ = ("version",)
 
     version: Version | None
-    """The one version that all buffers are of; ``None`` where the store does not know it."""
+    """The version that all buffers are of; ``None`` where the store does not know the version."""
 
     def __init__(self, parts: Iterable[Buffer], version: Version | None = None) -> None:
         super().__init__(parts)
@@ -32,5 +32,5 @@ class Fetched(list[Buffer]):
 
 
 def version_of(found: list[Buffer]) -> Version | None:
-    """The version of a response of `Store.fetch`, where it names one."""
+    """Return the version of a response of `Store.fetch`; ``None``: the store returned no version."""
     return found.version if isinstance(found, Fetched) else None

@@ -1,6 +1,6 @@
-"""What every store can do, made of what this one can do: functions over the Protocols of `tessarr.stores.protocols`.
+"""Functions over the Protocols of `tessarr.stores.protocols`, which work for every store, whatever its abilities.
 
-Each function takes the best way that the store has. They work for any object with the methods, a `Store` or not.
+Each function uses the best ability of the store. The functions work for any object with the methods, a `Store` or not.
 
 >>> class Values:
 ...     def __init__(self):
@@ -50,11 +50,11 @@ from tessarr.stores.protocols import (
 from tessarr.types import Buffer, ByteRange
 
 STAGED = "__tessarr_staged"
-"""Where `replace_prefix` keeps new values until the old ones are gone; names with ``__`` are never nodes."""
+"""Name of the prefix under which `replace_prefix` stages new values; names with ``__`` are never nodes."""
 
 
 def url_of(store: object) -> str:
-    """Return the URL of a store, or of an object without one a name for messages and locks."""
+    """Return the URL of a store; for an object without URL, a name for messages and locks."""
     url = getattr(store, "url", None)
     return url if isinstance(url, str) else f"{type(store).__name__.lower()}://{id(store):x}"
 
@@ -77,8 +77,8 @@ def get_ranges(store: Get, key: str, ranges: Sequence[ByteRange]) -> list[Buffer
 def ranges_by_get(store: Get, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
     """Read several parts of one value by `get`.
 
-    It is one `get` of what holds them all, so that they are of one value; to a `Remote` store, where
-    that may be far more than is wanted, one `get` for each.
+    One `get` reads the span of all parts, so that they are of one version; from a `Remote` store, where the span may be much
+    larger than the parts, one `get` reads each part.
     """
     if len(ranges) > 1 and not isinstance(store, Remote):
         whole = store.get(key)
@@ -96,7 +96,7 @@ def ranges_by_get(store: Get, key: str, ranges: Sequence[ByteRange]) -> list[Buf
 
 
 def fetch(store: Get, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
-    """Read several values, or ranges of them: per request a list of buffers, or ``None``. `Remote`: side by side."""
+    """Read several values, or ranges: per request a list of buffers, or ``None``. `Remote` stores: concurrently."""
     calls = [functools.partial(fetch_one, store, request) for request in requests]
     if len(calls) < 2 or not isinstance(store, Remote):
         return [call() for call in calls]
@@ -106,7 +106,7 @@ def fetch(store: Get, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
 
 
 def fetch_one(store: Get, request: Fetch) -> list[Buffer] | None:
-    """Read one value, or ranges of it."""
+    """Read one value, or ranges of one value."""
     if request.ranges is not None:
         return get_ranges(store, request.key, request.ranges)
     value = store.get(request.key)
@@ -117,17 +117,17 @@ def fetch_one(store: Get, request: Fetch) -> list[Buffer] | None:
 
 
 def lock(store: object, key: str) -> LockContext:
-    """Return the lock of the store for `key`; where it has none, one that excludes threads of this process."""
+    """Return the store's lock of `key`; if the store has no locks, one that excludes threads of this process."""
     own: Callable[[str], LockContext] | None = getattr(store, "lock", None)
     return KEYED_LOCKS.hold((url_of(store), key)) if own is None else own(key)
 
 
 def update(store: Writable, key: str, change: Change) -> None:
-    """Read, change and replace one value so that no other update of it is lost.
+    """Read, change and replace one value so that no concurrent update of the value is lost.
 
-    `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be called
-    several times, so it must depend on nothing but its argument. The store's own `Update` is used, else
-    `ConditionalSet` (retries while other writers are faster), else the lock: that of the store, or one of this process.
+    `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). `change` may be called
+    several times, so that it must depend on its argument only. Uses the store's `Update`, else compare-and-swap by
+    `ConditionalSet` (with retries), else the lock of the store, or of this process.
     """
     if isinstance(store, Update):
         store.update(key, change)
@@ -136,7 +136,7 @@ def update(store: Writable, key: str, change: Change) -> None:
 
 
 def update_by_set(store: Writable, key: str, change: Change) -> None:
-    """`update` of a store that is no `Update`, or for the `update` of one."""
+    """Update a value by `get` and `set`: of a store without `Update`, or to implement its `update`."""
     if not isinstance(store, ConditionalSet):
         locked(store, key, change)
         return
@@ -152,10 +152,10 @@ def update_by_set(store: Writable, key: str, change: Change) -> None:
 
 
 def read_versioned(store: Get, key: str) -> Versioned:
-    """Read a value and a version that is not newer than it, of a store that is a `ConditionalSet`."""
+    """Read a value of a `ConditionalSet`, and a version that is not newer than the value."""
     assert isinstance(store, ConditionalSet)
     for _ in range(5):
-        # The version first: a value that another writer puts there in between is then noticed by the write.
+        # The version first: if another writer replaces the value in between, the conditional write fails.
         version, value = store.version(key), store.get(key)
         if value is None:
             return None, None
@@ -165,9 +165,9 @@ def read_versioned(store: Get, key: str) -> Versioned:
 
 
 def swap(store: Writable, key: str, version: Version | None, new: Buffer | None) -> None:
-    """Replace (``None``: remove) the value of that version. Raises `ConflictError` where the key has another.
+    """Replace (``None``: remove) the value if it has that version. Raises `ConflictError` for another version.
 
-    Without `ConditionalDelete` there is a gap between the look at the version and the removal.
+    Without `ConditionalDelete` there is a race between the check of the version and the removal.
     """
     assert isinstance(store, ConditionalSet)
     if new is not None:
@@ -181,7 +181,7 @@ def swap(store: Writable, key: str, version: Version | None, new: Buffer | None)
 
 
 def locked(store: Writable, key: str, change: Change) -> None:
-    """`update` under the lock. A `set` without the lock, while `change` works, is noticed where values have versions."""
+    """Update a value under the lock. Where values have versions, a `set` without the lock is detected, and retried."""
     version: Callable[[str], Version | None] = getattr(store, "version", _no_version)
     with lock(store, key):
         while True:
@@ -197,7 +197,7 @@ def locked(store: Writable, key: str, change: Change) -> None:
 
 
 def _no_version(key: str) -> None:
-    """The version of a store that has none."""
+    """Stand in for `version` of a store without versions."""
 
 
 def spliced(change: Callable[[Stored | None], Sequence[Piece] | None]) -> Change:
@@ -222,19 +222,19 @@ def unspliced(change: Change) -> Callable[[Stored | None], Sequence[Piece] | Non
 
 
 def notices_writes(store: object) -> bool:
-    """Whether an update notices a plain `set` or `delete` of its key that comes meanwhile, and does not undo it."""
+    """Whether an update detects a concurrent plain `set` or `delete` of its key, so that it is not lost."""
     return isinstance(store, Update | ConditionalSet)
 
 
 def deletes_safely(store: object) -> bool:
-    """Whether an update that removes a value cannot remove what another writer put there meanwhile."""
+    """Whether an update that removes a value cannot remove the value of a concurrent writer."""
     if isinstance(store, ConditionalSet) and not isinstance(store, Update | ConditionalDelete):
         return False
     return isinstance(store, Delete)
 
 
 def replace(store: Writable, key: str, value: Buffer | None) -> None:
-    """Set (``None``: delete) a value whole, such that no update which began before undoes it."""
+    """Set (``None``: delete) a whole value, so that no update which began before overwrites it."""
     if notices_writes(store):
         _put(store, key, value)
         return
@@ -250,7 +250,7 @@ def _put(store: Writable, key: str, value: Buffer | None) -> None:
 
 
 def set_if_not_exists(store: Writable, key: str, value: Buffer) -> bool:
-    """Write `value` unless `key` has one; return whether it was written."""
+    """Write `value` unless `key` has a value. Returns whether `value` was written."""
     if isinstance(store, ConditionalSet):
         try:
             store.set_if(key, value, None)
@@ -268,13 +268,13 @@ def set_if_not_exists(store: Writable, key: str, value: Buffer) -> bool:
 
 
 def list_prefix(store: object, prefix: str) -> Iterator[str]:
-    """Return every key under `prefix`. Raises `KeyValidationError` for a prefix that neither is ``""`` nor ends with ``/``."""
+    """List every key under `prefix`. Raises `KeyValidationError` for a prefix that neither is ``""`` nor ends with ``/``."""
     check_prefix(prefix)
     return iter(store.list_prefix(prefix)) if isinstance(store, ListPrefix) else prefix_by_list(store, prefix)
 
 
 def prefix_by_list(store: object, prefix: str) -> Iterator[str]:
-    """`list_prefix` by `List.list`."""
+    """List every key under `prefix` by `List.list`."""
     check_prefix(prefix)
     if not isinstance(store, List):
         raise UnsupportedOperationError("this store cannot list its keys", store=url_of(store))
@@ -288,14 +288,14 @@ def _takes_a_prefix(function: Callable[..., object]) -> bool:
 
 
 def list_dir(store: object, prefix: str) -> Listing:
-    """Return the direct children of `prefix`; without `ListDir`, out of every key below it."""
+    """List the direct children of `prefix`; without `ListDir`, from all keys below `prefix`."""
     if isinstance(store, ListDir):
         return store.list_dir(prefix)
     return children(list_prefix(store, prefix), prefix)
 
 
 def children(keys_below: Iterable[str], prefix: str) -> Listing:
-    """Return the direct children of `prefix` among `keys_below` it."""
+    """Select the direct children of `prefix` from the keys below `prefix`."""
     keys: set[str] = set()
     prefixes: set[str] = set()
     for key in keys_below:
@@ -314,10 +314,10 @@ def delete_many(store: Delete, keys: Iterable[str]) -> None:
 
 
 def replace_prefix(store: Writable, prefix: str, items: Mapping[str, Buffer]) -> None:
-    """Replace all that is under `prefix` by `items` (full keys → values).
+    """Replace all values under `prefix` by `items` (full keys → values).
 
-    Nothing old is removed before every new value is stored: beside the old ones first (`STAGED`), then the old keys are
-    removed, then the new values are written to their places.
+    No old value is removed before every new value is stored: the new values are staged under `STAGED`, then the old keys are
+    removed, then the new values are written under their keys.
     """
     staged = {f"{prefix}{STAGED}/{number}": value for number, value in enumerate(items.values())}
     old = list(list_prefix(store, prefix)) if isinstance(store, List) else []

@@ -1,4 +1,4 @@
-"""What zarr-python 2's stores could do as mutable mappings, for every store."""
+"""The methods of zarr-python 2's stores as mutable mappings, for every store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AsMapping:
-    """Key → bytes. Inherited by `Store`; a store is true even when it is empty, and `get` is a store's.
+    """A mapping from keys to bytes. Base of `Store`; an empty store is true, and `get` is that of stores, not of mappings.
 
     >>> from tessarr.storage import MemoryStore
     >>> store = MemoryStore()
@@ -58,19 +58,19 @@ class AsMapping:
         return True
 
     def keys(self) -> Iterator[str]:
-        """Every key."""
+        """Iterate over all keys."""
         return iter(self)
 
     def values(self) -> Iterator[Buffer]:
-        """Every value."""
+        """Iterate over all values."""
         return (self[key] for key in self)
 
     def items(self) -> Iterator[tuple[str, Buffer]]:
-        """Every key and its value."""
+        """Iterate over ``(key, value)``."""
         return ((key, self[key]) for key in self)
 
     def listdir(self, path: str = "") -> list[str]:
-        """Names of the direct children (keys and prefixes) of `path`, sorted."""
+        """List the names of the direct children (keys and prefixes) of `path`, sorted."""
         prefix = f"{path.strip('/')}/" if path.strip("/") else ""
         keys, prefixes = self.list_dir(prefix)
         return sorted([key[len(prefix) :] for key in keys] + [name[len(prefix) : -1] for name in prefixes])

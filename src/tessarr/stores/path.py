@@ -1,4 +1,4 @@
-r"""Keys, prefixes, paths and names: what is allowed, and how one becomes the other.
+r"""Validate keys, prefixes, paths and names, and convert them to each other.
 
 - A *key* names a value in a store: ``group/array/c/0/1`` (`check_key`).
 - A *prefix* names all keys that begin with it: ``""`` or ``group/`` (`check_prefix`).
@@ -11,8 +11,8 @@ r"""Keys, prefixes, paths and names: what is allowed, and how one becomes the ot
 ('foo/bar/', 'foo/bar/zarr.json', 'zarr.json')
 
 Differences: Zarr v2 forbids the names ``.`` and ``..`` only; v3 also every other name of periods alone, the name
-``zarr.json``, and names that begin with ``__``. The last are only warned about, but for ``__zarr…``, unless the setting
-``strict`` is on. Windows adds rules of its own (`windows_name_problem`).
+``zarr.json``, and names that begin with ``__``. A name that begins with ``__``, other than ``__zarr…``, is only a warning
+unless the setting ``strict`` is on. Windows has further rules (`windows_name_problem`).
 
 Source: Zarr v2, "Logical storage paths"; Zarr v3.1 core, "Node names" and "Abstract store interface".
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _FIRST, _LATER = r"[^/.\0\ud800-\udfff]", r"[^/\0\ud800-\udfff]*"
 is_plain_key = re.compile(f"{_FIRST}{_LATER}(?:/{_FIRST}{_LATER})*").fullmatch
-"""Matches most good keys and no bad one, in a third of a microsecond; where it does not match, ask `check_key`."""
+"""Matches most well-formed keys and no malformed one, in a third of a microsecond; `check_key` decides about the others."""
 
 _V2_DOCUMENTS = frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 _RECOMMENDED = re.compile(r"[A-Za-z0-9_.-]+").fullmatch
@@ -46,7 +46,7 @@ _WINDOWS_FORBIDDEN = re.compile(r'[<>:"|?*\\\x00-\x1f]').search
 
 
 def check_key(key: str) -> None:
-    """Raises `KeyValidationError` unless `key` is a well-formed store key."""
+    """Raise `KeyValidationError` unless `key` is a well-formed store key."""
     if not isinstance(key, str):
         raise KeyValidationError("a store key is a string", got=type(key).__name__)
     if is_plain_key(key):
@@ -57,7 +57,7 @@ def check_key(key: str) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Raises `KeyValidationError` unless `prefix` is ``""`` or a well-formed key followed by ``/``."""
+    """Raise `KeyValidationError` unless `prefix` is ``""`` or a well-formed key followed by ``/``."""
     if not isinstance(prefix, str):
         raise KeyValidationError("a store prefix is a string", got=type(prefix).__name__)
     if prefix == "":
@@ -87,7 +87,7 @@ def _key_problem(key: str) -> str | None:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether `text` has a UTF-8 form, which lone surrogates (undecodable file names) have not."""
+    """Whether `text` can be encoded as UTF-8; lone surrogates (undecodable file names) cannot."""
     if text.isascii():
         return True
     try:
@@ -105,7 +105,7 @@ def _short(text: str) -> str:
 
 
 def normalize_path(path: str | bytes | None) -> str:
-    r"""A path as a user writes it → the path of the node: no slash at the ends, none doubled, none backward.
+    r"""Normalise a path as a user writes it: remove slashes at the ends and doubled slashes, turn backslashes into slashes.
 
     ``None``, ``""`` and ``"/"`` are the root, ``""``. Raises `NodeNameError` for a segment ``.`` or ``..`` and for NUL.
 
@@ -134,19 +134,19 @@ def normalize_path(path: str | bytes | None) -> str:
 
 
 def prefix_of(path: str) -> str:
-    """The prefix of all keys of the node at `path` and below; ``""`` for the root."""
+    """Return the prefix of all keys of the node at `path` and below; ``""`` for the root."""
     return f"{path}/" if path else ""
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """The paths of all groups above a node, the root ("") first."""
+    """List the paths of all groups above a node, the root ("") first."""
     names = path.split("/") if path else []
     for depth in range(len(names)):
         yield "/".join(names[:depth])
 
 
 def join(*parts: str) -> str:
-    """Paths and a key put together; empty parts vanish."""
+    """Join paths and a key with slashes; empty parts are skipped."""
     return "/".join(part for part in parts if part)
 
 
@@ -154,7 +154,7 @@ def join(*parts: str) -> str:
 
 
 def check_node_name(name: str, zarr_format: ZarrFormat = 3) -> None:
-    """Raises `NodeNameError` unless a new node of that format may have this name (not the root, whose name is "").
+    """Raise `NodeNameError` unless a new node of that format may have this name (not the root, whose name is "").
 
     Warns (`ZarrUserWarning`) for a v1 or v2 name that is not ASCII, which these formats do not provide for, and for a v3
     name that begins with ``__``, which is an error with the setting ``strict``, and always for ``__zarr…``.
@@ -216,7 +216,7 @@ def _v2_name_problem(name: str) -> str | None:
 
 
 def is_recommended_name(name: str) -> bool:
-    """Whether a name is what the specification recommends: a-z A-Z 0-9 - _ . and, beyond ASCII, case-folded NFKC.
+    """Whether a name is as the specification recommends: a-z A-Z 0-9 - _ . and, beyond ASCII, case-folded NFKC.
 
     >>> is_recommended_name("sea_level.2"), is_recommended_name("sea level"), is_recommended_name("Ä")
     (True, False, False)
@@ -232,7 +232,7 @@ def is_recommended_name(name: str) -> bool:
 
 
 def windows_name_problem(name: str) -> str | None:
-    """Why Windows cannot hold a file of this name, or ``None``.
+    """Return the reason why Windows does not allow a file of this name, or ``None``.
 
     >>> windows_name_problem("nul.zarr"), windows_name_problem("a:b"), windows_name_problem("c")
     ('it is the name of a device', "it holds ':'", None)
@@ -250,7 +250,7 @@ def windows_name_problem(name: str) -> str | None:
 
 
 def windows_path(base: str, key: str) -> str:
-    r"""The Windows path of `key` in a store at `base`. Raises `KeyValidationError` where Windows cannot hold it.
+    r"""Return the Windows path of `key` in a store at `base`. Raises `KeyValidationError` for a name that Windows forbids.
 
     >>> windows_path("C:\\data", "foo/bar")
     'C:\\data\\foo\\bar'
@@ -258,12 +258,12 @@ def windows_path(base: str, key: str) -> str:
     for segment in key.split("/"):
         problem = windows_name_problem(segment)
         if problem is not None:
-            raise KeyValidationError(f"Windows cannot hold {_short(segment)!r}: {problem}", key=_short(key))
+            raise KeyValidationError(f"Windows does not allow the name {_short(segment)!r}: {problem}", key=_short(key))
     return base.rstrip("\\/") + "\\" + key.replace("/", "\\")
 
 
 def windows_key(base: str, path: str) -> str:
-    r"""The key of a file in a store at `base`; the inverse of `windows_path`.
+    r"""Return the key of a file in a store at `base`; the inverse of `windows_path`.
 
     >>> windows_key("C:\\data", "C:\\data\\foo\\bar")
     'foo/bar'
@@ -272,7 +272,7 @@ def windows_key(base: str, path: str) -> str:
 
 
 def windows_extended(path: str) -> str:
-    r"""An absolute Windows path in the form that is not cut at 260 characters.
+    r"""Return an absolute Windows path in the extended form, whose length is not limited to 260 characters.
 
     >>> windows_extended("C:\\data"), windows_extended("\\\\server\\share\\x")
     ('\\\\?\\C:\\data', '\\\\?\\UNC\\server\\share\\x')
@@ -283,7 +283,7 @@ def windows_extended(path: str) -> str:
 
 
 def file_url(path: str, *, windows: bool) -> str:
-    r"""The canonical URL of an absolute path.
+    r"""Return the canonical URL of an absolute path.
 
     Source: Zarr v3 stores, "File system store", canonical URI.
 
@@ -301,7 +301,7 @@ def file_url(path: str, *, windows: bool) -> str:
 
 
 def path_of_file_url(url: str, *, windows: bool) -> str:
-    r"""The path that a ``file:`` URL names; the inverse of `file_url`. Raises `ValueError` for another machine's.
+    r"""Return the path that a ``file:`` URL names; the inverse of `file_url`. Raises `ValueError` for another host.
 
     >>> path_of_file_url("file:///my%20data", windows=False), path_of_file_url("file:///c:/my%20data", windows=True)
     ('/my data', 'c:\\my data')
@@ -321,13 +321,13 @@ def path_of_file_url(url: str, *, windows: bool) -> str:
             path = path[1:]
         return path.replace("/", "\\")
     if host not in ("", "localhost", "."):
-        host = host.rpartition("@")[2]  # what is before it may be a password
+        host = host.rpartition("@")[2]  # the part before "@" may be a password
         raise ValueError(f"a file: URL names another machine ({host!r}); a local path has three slashes: file:///path")
     return path
 
 
 def case_collision(name: str, siblings: Iterable[str]) -> str | None:
-    """The sibling that a file system blind to case (and to Unicode composition) takes for `name`, or ``None``.
+    """Return the sibling that a case-insensitive (and normalisation-insensitive) file system takes for `name`, or ``None``.
 
     >>> case_collision("FOO", ["bar", "foo"]), case_collision("foo", ["foo"])
     ('foo', None)
@@ -345,7 +345,7 @@ def _fold(name: str) -> str:
 
 @final
 class StorePath:
-    """A store and a path in it: one value that names a node's place.
+    """A store and a path in the store: one value that names a node's place.
 
     >>> from tessarr.stores.memory.store import MemoryStore
     >>> place = StorePath(MemoryStore(), "a") / "b"
@@ -361,7 +361,7 @@ class StorePath:
 
     @property
     def read_only(self) -> bool:
-        """Whether the store is."""
+        """Whether the store refuses writes."""
         return self.store.read_only
 
     def __truediv__(self, other: str) -> StorePath:

@@ -1,13 +1,13 @@
-"""What a store can do, as Protocols: ``isinstance(store, GetRanges)`` is the question that callers ask.
+"""The abilities of stores as Protocols: callers check ``isinstance(store, GetRanges)``.
 
-`Get`, `Set`, `Delete` and `List` are what a store needs (a read-only place: `Get`). Each other Protocol is one ability that
-a place may have beyond that; `tessarr.stores.functions` makes what is missing out of what is there.
+Every store has `Get`, `Set`, `Delete` and `List` (a read-only store: `Get`). Each other Protocol is one additional ability;
+`tessarr.stores.functions` implements missing abilities by means of the others.
 
-An object has an ability when it has the method and the method is its own. Three marks say that a method is less than that:
+An object has an ability when it has the method. Three marks restrict this:
 
-- `fallback`: it is made of other methods, or only raises. The methods that `Store` offers to its subclasses are marked so.
-- `forwarding`: it calls the method of the same name of the wrapped store, and counts where that one counts.
-- `only_if`: it counts where an attribute of the store is true.
+- `fallback`: the method calls other methods, or only raises, and is no ability. `Store` marks its defaults so.
+- `forwarding`: the method calls the method of the same name of the wrapped store, and is an ability if that one is.
+- `only_if`: the method is an ability if an attribute of the store is true.
 
 >>> from tessarr.storage import CountingStore, MemoryStore, Store
 >>> isinstance(MemoryStore(), ConditionalSet), isinstance(MemoryStore(), Remote), isinstance(CountingStore(Store()), GetRanges)
@@ -44,7 +44,7 @@ class Listing(NamedTuple):
 
 
 LockContext: TypeAlias = AbstractContextManager[Any]
-"""What `Lock.lock` returns: entering waits until the lock is free and acquires it, leaving releases it."""
+"""Result of `Lock.lock`: entering the context acquires the lock, leaving releases the lock."""
 _List: TypeAlias = list
 """`list`, where a method of that name hides it."""
 
@@ -53,7 +53,7 @@ _List: TypeAlias = list
 
 
 def fallback(method: _M) -> _M:
-    """Mark a method that is made of others, or that only raises: it is no ability."""
+    """Mark a method that calls other methods, or only raises, as no ability."""
     setattr(method, _MARK, _never)
     return method
 
@@ -63,14 +63,14 @@ def _never(_: object) -> bool:
 
 
 def forwarding(method: _M) -> _M:
-    """Mark a method of a wrapper: it is an ability where the method of that name of ``self.store`` is one."""
+    """Mark a method of a wrapper as an ability if the method of that name of ``self.store`` is one."""
     name = method.__name__
     setattr(method, _MARK, lambda store: has_own(store.store, name))
     return method
 
 
 def only_if(attribute: str) -> Callable[[_M], _M]:
-    """Mark a method that is an ability where `attribute` of the store is true."""
+    """Mark a method as an ability of stores whose `attribute` is true."""
 
     def mark(method: _M) -> _M:
         setattr(method, _MARK, lambda store: bool(getattr(store, attribute)))
@@ -80,7 +80,7 @@ def only_if(attribute: str) -> Callable[[_M], _M]:
 
 
 def has_own(store: object, name: str) -> bool:
-    """Whether `store` has a method (or datum) `name` that the marks do not take back."""
+    """Whether `store` has a method (or attribute) `name` that is an ability by its marks."""
     method = getattr(type(store), name, None)
     if method is None:
         return getattr(store, name, None) is not None
@@ -89,7 +89,7 @@ def has_own(store: object, name: str) -> bool:
 
 
 class _Ability(_ProtocolMeta):
-    """The class of the Protocols here: `isinstance` sees the marks."""
+    """Metaclass of the Protocols here, whose `isinstance` respects the marks."""
 
     def __instancecheck__(cls, store: object) -> bool:  # noqa: N805 - the class of classes
         known = _KNOWN.get((cls, type(store)))
@@ -101,7 +101,7 @@ class _Ability(_ProtocolMeta):
 
 
 _KNOWN: dict[tuple[type, type], bool | str | Callable[[object], bool]] = {}
-"""Whether the objects of a class have an ability, or what says so of each: an attribute, a function."""
+"""``(ability, class)`` → whether all objects of the class have the ability, or the attribute or function that decides."""
 _MEMBERS: dict[type, frozenset[str]] = {}
 
 
@@ -110,7 +110,7 @@ def _of_class(ability: type, kind: type) -> bool | str | Callable[[object], bool
         return issubclass(kind, ability)
     members = _members(ability)
     missing = [name for name in members if not hasattr(kind, name)]
-    if missing:  # an object may have what its class has not
+    if missing:  # an object may have attributes that its class lacks
         if len(members) == 1:
             return missing[0]
         return lambda store: all(map(has_own, repeat(store), members))
@@ -132,7 +132,7 @@ def _members(protocol: type) -> frozenset[str]:
     return found
 
 
-# -- what a store needs --------------------------------------------------------------------------------------------------
+# -- the abilities that a store needs ------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -140,7 +140,7 @@ class Get(Protocol, metaclass=_Ability):
     """Values can be read."""
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """Return the value of `key`, or the part in `byte_range`; ``None``: no such key. A range ends with the value."""
+        """Read the value of `key`, or the part in `byte_range`; ``None``: no such key. A range is cut at the value's end."""
 
 
 @runtime_checkable
@@ -148,7 +148,7 @@ class Set(Protocol, metaclass=_Ability):
     """Values can be replaced."""
 
     def set(self, key: str, value: Buffer) -> object:
-        """Replace the value of `key` atomically; keep no reference to the memory of `value`."""
+        """Replace the value of `key` atomically, keeping no reference to the memory of `value`."""
 
 
 @runtime_checkable
@@ -164,23 +164,23 @@ class List(Protocol, metaclass=_Ability):
     """Keys can be listed."""
 
     def list(self, prefix: str = "") -> Iterable[str]:
-        """Return every key under `prefix`, once, in no particular order."""
+        """List every key under `prefix`, once, in no particular order."""
 
 
-# -- what a place may be able to do beyond that ------------------------------------------------------------------------
+# -- additional abilities ------------------------------------------------------------------------------------------------
 
 
 @runtime_checkable
 class GetRanges(Protocol, metaclass=_Ability):
-    """Several parts of one value can be read together, for less than the whole value."""
+    """Several parts of one value can be read together, at less cost than the whole value."""
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """Return the parts in `ranges`, in order, all of one version; ``None``: no such key."""
+        """Read the parts in `ranges`, in order, all of one version; ``None``: no such key."""
 
 
 @runtime_checkable
 class FetchOne(Protocol, metaclass=_Ability):
-    """Each request is sent by itself, as a coroutine, so that each response can be used as soon as it is there."""
+    """Each request is sent by a separate coroutine, so that each response can be used as soon as it arrives."""
 
     async def fetch_one(self, request: Fetch) -> Fetched | None:
         """Send one request; ``None``: no such key."""
@@ -191,7 +191,7 @@ class GetPartialValues(Protocol, metaclass=_Ability):
     """Parts of several values can be read together."""
 
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        """Return one part per ``(key, range)``, in order; ``None`` where there is no such key."""
+        """Read one part per ``(key, range)``, in order; ``None`` where there is no such key."""
 
 
 @runtime_checkable
@@ -212,18 +212,18 @@ class Size(Protocol, metaclass=_Ability):
 
 @runtime_checkable
 class ListDir(Protocol, metaclass=_Ability):
-    """The direct children of a prefix can be listed without what is below them."""
+    """The direct children of a prefix can be listed without the keys below them."""
 
     def list_dir(self, prefix: str) -> Listing:
-        """Return the direct children of `prefix`."""
+        """List the direct children of `prefix`."""
 
 
 @runtime_checkable
 class ListPrefix(Protocol, metaclass=_Ability):
-    """Keys under a prefix can be listed by themselves, where `List.list` has no parameter for one."""
+    """Only the keys under a prefix can be listed, though `List.list` has no parameter `prefix`."""
 
     def list_prefix(self, prefix: str) -> Iterable[str]:
-        """Return every key under `prefix`."""
+        """List every key under `prefix`."""
 
 
 @runtime_checkable
@@ -236,24 +236,24 @@ class DeleteMany(Protocol, metaclass=_Ability):
 
 @runtime_checkable
 class ConditionalSet(Protocol, metaclass=_Ability):
-    """Values have versions, and a write can depend on one (compare-and-swap)."""
+    """Values have versions, and a write can be conditional on a version (compare-and-swap)."""
 
     def version(self, key: str) -> Version | None:
-        """Return what changes with the value; ``None``: no such key."""
+        """Return the version of the value, which changes with the value; ``None``: no such key."""
 
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
-        """Replace the value of that version (``None``: create it), atomically; return the new version where it is known.
+        """Replace the value if it has that version (``None``: if the key is missing), atomically.
 
-        Raises `ConflictError` where the key has another version.
+        Returns the new version where the store knows it. Raises `ConflictError` where the key has another version.
         """
 
 
 @runtime_checkable
 class ConditionalDelete(Protocol, metaclass=_Ability):
-    """A removal can depend on the version."""
+    """A removal can be conditional on the version."""
 
     def delete_if(self, key: str, version: Version | None) -> None:
-        """Remove the value of that version, atomically. Raises `ConflictError` where the key has another version."""
+        """Remove the value if it has that version, atomically. Raises `ConflictError` where the key has another version."""
 
 
 @runtime_checkable
@@ -261,20 +261,20 @@ class Lock(Protocol, metaclass=_Ability):
     """A lock excludes every other writer of the place: all processes that may write it, and machines where there are some."""
 
     def lock(self, key: str) -> LockContext:
-        """Return a context manager that excludes other holders of the lock of `key`. It is not re-entrant."""
+        """Return a context manager that holds the lock of `key`. The lock is not re-entrant."""
 
 
 @runtime_checkable
 class Update(Protocol, metaclass=_Ability):
-    """A value can be read, changed and replaced as one step, which plain `set` and `delete` of others cannot break."""
+    """A value can be read, changed and replaced in one atomic step, also against concurrent plain `set` and `delete`."""
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """Replace the value of `key` by ``change(value)``; ``None`` is no value."""
+        """Replace the value of `key` by ``change(value)``; ``None`` stands for a missing key."""
 
 
 @runtime_checkable
 class Splice(Protocol, metaclass=_Ability):
-    """As `Update`, for less than the whole value."""
+    """Parts of a value can be changed in one atomic step, as by `Update`, without reading and writing the whole value."""
 
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         """Replace the value of `key` by the pieces that `change` returns, some of them ranges of the old value."""
@@ -282,20 +282,20 @@ class Splice(Protocol, metaclass=_Ability):
 
 @runtime_checkable
 class PlainFiles(Protocol, metaclass=_Ability):
-    """Values are plain files, which code beside the store may read and write by the rules of `tessarr.stores.local`."""
+    """Values are plain files, which other code may read and write by the protocol of `tessarr.stores.local.lock`."""
 
     @property
     def directory(self) -> str:
-        """The root, with a separator at its end."""
+        """The root directory, with a separator at its end."""
 
 
 @runtime_checkable
 class Remote(Protocol, metaclass=_Ability):
-    """A call is a round trip that waits (a network): engines send requests together, and await them."""
+    """A call waits for a round trip (a network): engines send requests concurrently, and await the responses."""
 
     requests_at_once: int
-    """Values that a writer sends side by side."""
+    """Number of values that a writer sends concurrently."""
 
 
 class Writable(Get, Set, Delete, Protocol, metaclass=_Ability):
-    """What updates of a value need."""
+    """The abilities that an update of a value needs."""

@@ -1,8 +1,8 @@
-r"""From what a user gives to a store, and whether two stores are one place.
+r"""Resolve a store-like value to a store, and tell whether two stores are over the same place.
 
 | given | store |
 |---|---|
-| a `Store`, a `StorePath` | itself |
+| a `Store`, a `StorePath` | the same store |
 | ``None`` | a new `MemoryStore` |
 | a dictionary, any mutable mapping | `MemoryStore`, `MappingStore` over it |
 | a path (`str`, `pathlib.Path`), ``file:///…`` | `LocalStore`; `ZipStore` for a zip file, and a new ``….zip`` |
@@ -17,15 +17,15 @@ r"""From what a user gives to a store, and whether two stores are one place.
 | an fsspec map, a ``UPath``, an obstore (obspec) store | `FsspecStore`, `ObjectStore` |
 | a zarr-python ``Store`` (Icechunk's, too) or ``StorePath`` | `ZarrPythonStore` |
 
-A string is a URL when it has ``://`` or ``::`` after a scheme of at least two letters, or begins with a scheme of ours
-and a colon. All else is a path, with whatever characters: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home
-directory. A path with adapters behind it (``a.zip|zip:x``) is a pipeline, unless there is a file of that name.
+A string is a URL when it has ``://`` or ``::`` after a scheme of at least two letters, or begins with one of tessarr's schemes
+and a colon. Any other string is a path: ``C:\data``, ``a#b``, ``100%``. A leading ``~`` is the home directory. A path followed
+by adapters (``a.zip|zip:x``) is a pipeline, unless a file of that name exists.
 
-A user may hand over an object that is shown in place of the store: code written for zarr-python gives stores of zarr-python's
-shape, whose methods are coroutines, and expects that very object back from ``array.store``. Such a class has the method
-``__tessarr_place__``, which gives the tessarr store that does the work and the path in it; that store remembers the object
-as `Store.given`. `shape_with` also gives a shape to the stores that `store_from` makes of paths and URLs:
-`tessarr.as_zarr` does so while it is installed.
+The object that users see as the store of a node may differ from the store that does the I/O: code written for zarr-python
+passes stores with zarr-python's interface, whose methods are coroutines, and expects the same object from ``array.store``.
+The class of such a store has the method ``__tessarr_place__``, which returns the tessarr store that does the I/O, and a path in
+that store; the tessarr store keeps the object as `Store.given`. `shape_with` also wraps the stores that `store_from` makes of
+paths and URLs: `tessarr.as_zarr` does so while it is installed.
 
 Source: Zarr v3 stores (canonical URIs); zarr-python's ``StoreLike``.
 """
@@ -46,7 +46,7 @@ from tessarr.stores.protocols import Get
 
 
 class HasStore(Protocol):
-    """A node, or an object of zarr-python that stands for a place: a store and a path in it."""
+    """A node, or an object of zarr-python with a store and a path in the store."""
 
     @property
     def store(self) -> object:
@@ -54,11 +54,11 @@ class HasStore(Protocol):
 
     @property
     def path(self) -> str:
-        """The path in it."""
+        """The path in the store."""
 
 
 class ObspecStore(Protocol):
-    """A store of obstore, or another with its methods."""
+    """A store of obstore, or another object with its methods."""
 
     def head(self, path: str, /) -> object:
         """Describe the object at `path`."""
@@ -72,10 +72,10 @@ class ZarrPythonStoreLike(Protocol):
 
     @property
     def supports_listing(self) -> bool:
-        """Whether its keys can be listed."""
+        """Whether keys can be listed."""
 
     def list_dir(self, prefix: str, /) -> AsyncIterator[str]:
-        """The names directly below `prefix`."""
+        """Iterate over the names directly below `prefix`."""
 
 
 if TYPE_CHECKING:
@@ -93,17 +93,17 @@ if TYPE_CHECKING:
     )
 else:  # annotations join it with other types, and isinstance takes it
     StoreLike = Store | StorePath | str | os.PathLike | MutableMapping | None
-"""What `store_from` takes."""
+"""Values that `store_from` accepts."""
 
 OpenMode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:://|::)").match
 CHAIN = re.compile(r"(?<!//\[)::(?![^\[]*\])")
-"""What stands between the links of fsspec's chains. Hosts in brackets have colons of their own."""
+"""Separator of the links of fsspec's chains. Colons in bracketed hosts (IPv6) are no separators."""
 _SHORT_URL = re.compile(r"(?:file|memory|sqlite|lmdb|dbm|reference):").match
 _STEPS = re.compile(r"[^|]+\|(?:zip|zarr|zarr2|zarr3|icechunk|n5):").match
 _OBSPEC = ("get", "get_async", "get_range", "get_ranges", "head", "put", "list_with_delimiter")
-"""Methods of obspec's protocols that `ObjectStore` uses, and nothing else has together."""
+"""Methods of obspec's protocols that `ObjectStore` uses; an object with all of them is an obspec store."""
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
 
@@ -114,12 +114,12 @@ def store_from(
     read_only: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> tuple[Store, str]:
-    """The store that `store_like` means, and the path in it.
+    """Resolve `store_like` to a store, and a path in the store.
 
-    ``mode="r"`` or `read_only` make a store that is opened here read-only; one that is given stays as it is.
+    ``mode="r"`` or `read_only` make a store that is opened here read-only; a given store object is not changed.
     `storage_options` are for URLs of remote stores.
 
-    Raises `TypeError` for what means no store, `StoreError` for a file that is no store, `MissingDependencyError`.
+    Raises `TypeError` for a value that is not store-like, `StoreError` for a file that is no store, `MissingDependencyError`.
 
     >>> store_from(None)[0]
     MemoryStore('memory://...')
@@ -140,11 +140,11 @@ def store_from(
 def _make(
     store_like: object, mode: str | None, read_only: bool, storage_options: Mapping[str, object] | None
 ) -> tuple[Store, str]:
-    """Make a store of `store_like`, and return it with the path in it."""
+    """Make a store of `store_like`. Returns the store, and a path in the store."""
     if isinstance(store_like, str):
         return _from_string(store_like, mode, read_only, storage_options)
     if storage_options and not hasattr(store_like, "__fspath__"):
-        raise TypeError("storage_options are for URLs; this store is open already")
+        raise TypeError("storage_options are for URLs, not for a store that is open already")
     if store_like is None:
         from tessarr.stores.memory.store import MemoryStore
 
@@ -181,7 +181,7 @@ def is_url(text: str) -> bool:
 
 
 def as_url(text: str) -> str:
-    """A path with adapters behind it as the pipeline that it stands for; any other string as it is."""
+    """Turn a path followed by adapters into a URL pipeline; return any other string unchanged."""
     if is_url(text) or _STEPS(text) is None or os.path.lexists(text):
         return text
     from pathlib import Path
@@ -207,7 +207,7 @@ def _from_string(
         from tessarr.stores.memory.store import open_memory
 
         if options:
-            raise TypeError(f"storage_options are for remote stores; {text!r} is in this process")
+            raise TypeError(f"storage_options are for remote stores; {text!r} is an in-process store")
         name, _, path = text.partition(":")[2].lstrip("/").partition("/")
         return open_memory(unquote(name), join(*unquote(path).split("/")), read_only=read_only)
     return open_url(text, storage_options=options, read_only=read_only), ""
@@ -241,7 +241,7 @@ _PLACES = frozenset({"s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss", "
 
 
 def _check_place(url: str) -> None:
-    """A URL of a bucket or host says where, and nothing else: what is secret belongs in `storage_options`.
+    """Check that a URL of a bucket or host has neither query nor credentials, which belong in `storage_options`.
 
     Raises `StoreError` for a query, a fragment and, but for HTTP and Azure (``container@account``), names before the host.
     """
@@ -272,7 +272,7 @@ def _check_place(url: str) -> None:
 
 
 def _as_pipeline(url: str) -> str:
-    """An archive behind a network, named by its suffix or in fsspec's way, as the pipeline it stands for."""
+    """Turn the URL of a remote archive, with the suffix ``.zip`` or as fsspec's chain, into a URL pipeline."""
     from pathlib import Path
 
     chain = CHAIN.search(url)
@@ -288,7 +288,7 @@ def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
     from tessarr.stores.local.store import LocalStore
 
     if path == "":
-        raise StoreError("an empty path is no place for a store", hint='Give "." for the current directory')
+        raise StoreError("the path of the store is empty", hint='Give "." for the current directory')
     if os.path.isfile(path):
         with open(path, "rb") as file:
             start = file.read(4)
@@ -304,7 +304,7 @@ def _from_path(path: str, mode: str | None, read_only: bool) -> Store:
 
 
 def _foreign(candidate: Any, read_only: bool) -> tuple[Store, str] | None:
-    """A store over another library's object and the path in it, recognised without importing the library."""
+    """Make a store over another library's object, recognised without importing the library; ``None``: not recognised."""
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(candidate).__mro__}
     if "fsspec.mapping.FSMap" in kinds:
         from tessarr.stores.remote.fsspec import FsspecStore
@@ -335,27 +335,27 @@ _shape: Callable[[Store], Any] | None = None
 
 
 def shape_with(shape: Callable[[Store], object] | None) -> None:
-    """Show the stores that are made from now on as what `shape` makes of them; ``None``: as they are."""
+    """Show stores that are made from now on to users as ``shape(store)``; ``None``: as they are."""
     global _shape
     _shape = shape
 
 
 def shaped(store: Store) -> Store:
-    """`store`, which was just made, with the object that it is to be shown as."""
+    """Set `Store.given` of a new store to the object that users see, by the function of `shape_with`."""
     if _shape is not None and store.given is None:
         store.given = _shape(store)
     return store
 
 
 def shown(store: Store) -> Any:
-    """The object that users see as `store`: the one it was made of, read-only or not as the store is."""
+    """Return the object that users see as `store`: `Store.given`, read-only if the store is, or the store."""
     given = store.given
     if given is None:
         return store
     if bool(given.read_only) != store.read_only:
         try:
             given = given.with_read_only(store.read_only)
-        except NotImplementedError:  # a user-defined store, which need not have it
+        except NotImplementedError:  # a user-defined store without this method
             return given
         store.given = given
     return given
@@ -365,7 +365,7 @@ def shown(store: Store) -> Any:
 
 
 def same_place(store_a: Store, store_b: Store) -> bool:
-    """Whether the two stores hold the same values: one object, one map, one directory whatever it is called, one URL.
+    """Whether two stores hold the same values: the same object, mapping, URL, or directory, also by another name.
 
     >>> values = {}
     >>> from tessarr.stores.memory.store import MemoryStore
@@ -376,7 +376,7 @@ def same_place(store_a: Store, store_b: Store) -> bool:
 
 
 def overlaps(store_a: Store, path_a: str, store_b: Store, path_b: str) -> bool:
-    """Whether one of two nodes lies in the other, also when their stores begin at different depths of one place."""
+    """Whether one of two nodes is within the other, also when their stores have different roots in the same place."""
     root_a, under_a = _place(store_a, path_a)
     root_b, under_b = _place(store_b, path_b)
     a, b = f"{under_a}/".lstrip("/"), f"{under_b}/".lstrip("/")
@@ -384,7 +384,7 @@ def overlaps(store_a: Store, path_a: str, store_b: Store, path_b: str) -> bool:
 
 
 def _place(store: Store, path: str) -> tuple[object, str]:
-    """What tells places apart, and the path from there. Wrappers are seen through."""
+    """Return an identifier of the place, and the path from there. Wrappers are unwrapped."""
     from tessarr.stores.local.store import LocalStore
     from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
     from tessarr.stores.wrappers.base import WrapperStore

@@ -96,7 +96,6 @@ class FileValue:
         return None
 
     def read(self, byte_range: ByteRange) -> Buffer:
-        """See `Stored.read`."""
         start, stop = byte_range.bounds(self.nbytes)
         data = pread(self.descriptor, stop - start, start)
         return data if len(data) == stop - start else rest(self.descriptor, data, start, stop - start)

@@ -224,7 +224,6 @@ class LocalStore(ConditionalStore):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """See `Store.set`."""
         path = self._writable_path(key)
         if if_match is ANY:
             self._replace(key, path, [byte_view(value)])

@@ -83,7 +83,7 @@ class MemoryStore(ConditionalStore):
         return hash(self._identity)
 
     def __getstate__(self) -> dict[str, object]:
-        with _CHANGING:
+        with _state_lock:
             items = [*self._map.items()]
         return {"_map": {key: bytes(byte_view(value)) for key, value in items}, "read_only": self.read_only}
 
@@ -121,12 +121,10 @@ class MemoryStore(ConditionalStore):
         return parts
 
     def exists(self, key: str) -> bool:
-        """See `Store.exists`."""
         check_key(key)
         return key in self._map
 
     def getsize(self, key: str) -> int | None:
-        """See `Store.getsize`."""
         value = self.get(key)
         return None if value is None else byte_view(value).nbytes
 
@@ -152,7 +150,6 @@ class MemoryStore(ConditionalStore):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """See `Store.set`."""
         self._check_writable(key)
         if not is_plain_key(key):
             check_key(key)
@@ -168,7 +165,6 @@ class MemoryStore(ConditionalStore):
             return self._version(key)
 
     def delete_if(self, key: str, version: Version | None) -> None:
-        """See `tessarr.stores.protocols.ConditionalDelete`."""
         self._check_writable(key)
         with _state_lock:
             self._check_version(key, version)
@@ -188,7 +184,6 @@ class MemoryStore(ConditionalStore):
         return KEYED_LOCKS.hold((self._identity, key))
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         self._check_writable(key)
         check_key(key)
         with _state_lock:
@@ -196,7 +191,6 @@ class MemoryStore(ConditionalStore):
             self._versions.pop(key, None)
 
     def delete_many(self, keys: Iterable[str]) -> None:
-        """See `Store.delete_many`."""
         self._check_writable("")
         doomed = [*keys]
         for key in doomed:
@@ -207,7 +201,6 @@ class MemoryStore(ConditionalStore):
                 self._versions.pop(key, None)
 
     def delete_prefix(self, prefix: str) -> None:
-        """See `Store.delete_prefix`."""
         self._check_writable(prefix)
         check_prefix(prefix)
         with _state_lock:
@@ -233,7 +226,6 @@ class MemoryStore(ConditionalStore):
     # -- listing -----------------------------------------------------------------------------------------------
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`."""
         check_prefix(prefix)
         with _state_lock:
             return iter([key for key in self._map if key.startswith(prefix)])
@@ -310,7 +302,6 @@ class ManagedMemoryStore(MemoryStore):
         return hash((id(self._place), self.path))
 
     def lock(self, key: str) -> LockContext:
-        """See `Store.lock`."""
         self._check_writable(key)
         return KEYED_LOCKS.hold((id(self._place), join(self.path, key)))
 

@@ -1,4 +1,4 @@
-"""Stores in which every read is a fetch: one value, a part, or many are requests of one wave."""
+"""Base class of stores in which every read is a `fetch`: of one value, a part, or many values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tessarr.types import Buffer, ByteRange
 
 
 class FetchingStore(Store):
-    """A subclass gives `fetch` and `fetch_async`; the other ways to read are made of them."""
+    """Implement all reads by `fetch` and `fetch_async`, which a subclass defines."""
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         return _first(self.fetch([_fetch(key, byte_range)])[0])

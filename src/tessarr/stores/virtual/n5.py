@@ -108,7 +108,6 @@ class N5Store(WrapperStore):
         return prefix if name == _OURS else None
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         prefix = self._holds(key)
         if prefix is None:
             hidden = key.rpartition("/")[2] in _NEVER or key.endswith(n5.DOCUMENT)
@@ -169,17 +168,14 @@ class N5Store(WrapperStore):
         self.store.update(prefix + n5.DOCUMENT, changed)
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         self._check_writable(key)
         prefix = self._holds(key)
         self.store.delete(key if prefix is None else prefix + n5.DOCUMENT)
 
     def exists(self, key: str) -> bool:
-        """See `Store.exists`."""
         return self.get(key) is not None if self._is_document(key) else self.store.exists(key)
 
     def lock(self, key: str) -> Any:
-        """See `Store.lock`."""
         prefix = self._holds(key)
         return self.store.lock(key if prefix is None else prefix + n5.DOCUMENT)
 
@@ -189,11 +185,9 @@ class N5Store(WrapperStore):
         return key[: -len(n5.DOCUMENT)] + _OURS if key == n5.DOCUMENT or key.endswith("/" + n5.DOCUMENT) else key
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`."""
         return map(self._own, self.store.list_prefix(prefix))
 
     def list_dir(self, prefix: str) -> Listing:
-        """See `Store.list_dir`."""
         listing = self.store.list_dir(prefix)
         return Listing(sorted(map(self._own, listing.keys)), listing.prefixes)
 

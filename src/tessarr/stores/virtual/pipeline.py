@@ -1,13 +1,13 @@
-"""URL pipelines: a place, and what to do with what lies there, step by step.
+"""URL pipelines: the URL of a place, followed by adapters that open its contents.
 
     s3://bucket/archive.zip|zip:inner/path/|zarr3:array
     └── root ─────────────┘└── adapter ──┘ └─ adapter ─┘
 
-The root is any URL that tessarr opens; adapters read from left to right. Of those that the proposal names tessarr does
-``zip:`` (and ``zip`` nested in ``zip``), ``zarr2: zarr3: zarr:`` (which format to expect, and a path), ``icechunk:``
+The root is any URL that tessarr opens; adapters apply from left to right. Of the adapters in the proposal tessarr supports
+``zip:`` (and ``zip`` nested in ``zip``), ``zarr2: zarr3: zarr:`` (the expected format, and a path), ``icechunk:``
 (branches, tags and snapshots, through the icechunk package), ``n5:`` (axes in C order), ``byte-range:`` of zips, and
-``..:`` (out of the adapter before it). A trailing ``:`` may be left away. fsspec's chains (``zip://inner::s3://…``) read the
-other way round.
+``..:`` (removes the adapter before it). A trailing ``:`` may be omitted. fsspec's chains (``zip://inner::s3://…``) apply in
+reverse order.
 
 >>> join("gs://bucket/path/to/outer.zip|zip:path/to/inner.zip", "|..:other/zarr/hierarchy|zarr3:path/to/array")
 'gs://bucket/path/to/other/zarr/hierarchy/|zarr3:path/to/array'
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)|\.\.(?=:)")
 _FORMATS: dict[str, ZarrFormat | None] = {"zarr2": 2, "zarr3": 3, "zarr": None}
 _CONTAINERS = ("zip", *_FORMATS, "icechunk", "n5")
-"""Adapters whose path lies inside something that holds many names."""
+"""Adapters of a container, whose path names something within the container."""
 
 
 class Step(NamedTuple):
@@ -61,17 +61,17 @@ class Pipeline(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """What a pipeline leads to."""
+    """Result of opening a pipeline."""
 
     store: Store
     path: str
-    """Of the node in `store`."""
+    """Path of the node in `store`."""
     zarr_format: ZarrFormat | None
-    """Which the URL asks for; ``None``: whichever is there."""
+    """The format in the URL; ``None``: any format."""
 
 
 def parse(url: str) -> Pipeline:
-    """The root and the steps of `url`, ``..:`` resolved. Raises `StoreError` for what is malformed."""
+    """Parse the root and the steps of `url`, and resolve ``..:``. Raises `StoreError` for a malformed URL."""
     root, *rest = url.split("|")
     if not root or _SCHEME.match(root) is None:
         raise StoreError("a URL pipeline begins with a URL", got=scrub_url(url))
@@ -81,14 +81,16 @@ def parse(url: str) -> Pipeline:
         if scheme == "..":
             root, steps = _leave(root, steps, path)
         elif not scheme or not scheme.replace("-", "").isalnum():
-            raise StoreError("an adapter is a word and a path", expected="zip:path", got=part)
+            raise StoreError(
+                "malformed adapter in a URL pipeline", expected="a word and a path, as in zip:path", got=part
+            )
         else:
             steps.append(Step(scheme.lower(), _normal(path)))
     return Pipeline(root, tuple(steps))
 
 
 def format_of(url: str) -> ZarrFormat | None:
-    """The Zarr format that `url` asks for at its end; ``None``: whichever is there, or `url` is no pipeline.
+    """Return the Zarr format at the end of `url`; ``None``: any format, or `url` is no pipeline.
 
     >>> format_of("s3://bucket/a.zip|zip:x|zarr2:"), format_of("s3://bucket/a|zarr:"), format_of("a|b")
     (2, None, None)
@@ -98,9 +100,9 @@ def format_of(url: str) -> ZarrFormat | None:
 
 
 def _leave(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:
-    """One adapter fewer, and `path` relative to where its input lies."""
+    """Remove the last adapter, and resolve `path` relative to the input of that adapter."""
     if not steps:
-        raise StoreError("'..:' leaves an adapter, and there is none", got=scrub_url(f"{root}|..:{path}"))
+        raise StoreError("'..:' has no adapter before it", got=scrub_url(f"{root}|..:{path}"))
     kept = steps[:-1]
     if kept:
         last = kept[-1]
@@ -109,7 +111,7 @@ def _leave(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:
 
 
 def join(base: str, relative: str) -> str:
-    """`relative` seen from `base`: a path, further adapters (``|zarr3:x``), ``..:`` first, or a URL of its own."""
+    """Resolve `relative` against `base`: a path, adapters (``|zarr3:x``), adapters that begin with ``..:``, or a whole URL."""
     first = relative.split("|", 1)[0]
     if first and first != ".." and not first.startswith("..:") and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", first):
         return str(parse(relative))
@@ -128,7 +130,7 @@ def join(base: str, relative: str) -> str:
 
 
 def _with_slashes(pipeline: Pipeline) -> str:
-    """The URL, its root marked as a directory where a format's adapter says that it is one."""
+    """Format the URL, with a slash after a root that must be a directory, because a format's adapter follows."""
     root = pipeline.root
     if pipeline.steps and pipeline.steps[0].scheme in _FORMATS and not root.endswith("/"):
         root += "/"
@@ -136,7 +138,7 @@ def _with_slashes(pipeline: Pipeline) -> str:
 
 
 def _relative(base: str, path: str) -> str:
-    """`path` from the directory of `base`; from its top when it begins with a slash."""
+    """Resolve `path` against the directory of `base`; a path that begins with a slash against the root."""
     if path.startswith("/"):
         return _normal(path)
     return _normal(posixpath.join(base if base.endswith("/") else posixpath.dirname(base), path))
@@ -152,12 +154,12 @@ def _relative_url(root: str, path: str) -> str:
 
 
 def _normal(path: str) -> str:
-    """`path` without ``.``, ``..`` and doubled slashes; a trailing slash stays. Raises when it leaves its root."""
+    """Normalise `path`: resolve ``.``, ``..`` and doubled slashes, keep a trailing slash. Raises if ``..`` leaves the root."""
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
             if not kept:
-                raise StoreError("a path leaves its root", got=path)
+                raise StoreError("the path leads out of its root", got=path)
             kept.pop()
         elif segment not in ("", "."):
             kept.append(segment)
@@ -168,18 +170,18 @@ def _normal(path: str) -> str:
 
 
 def open_pipeline(url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False) -> Opened:
-    """The store that `url` leads to, and the path and format it asks for."""
+    """Open the store of `url`. Returns the store, and the path and format in the URL."""
     pipeline = parse(url)
     steps = [step for step in pipeline.steps if step.scheme not in _FORMATS]
     formats = [step for step in pipeline.steps if step.scheme in _FORMATS]
     if len(formats) > 1 or (formats and pipeline.steps[-1].scheme not in _FORMATS):
-        raise StoreError("a Zarr format is the last adapter", got=scrub_url(url))
+        raise StoreError("the adapter of a Zarr format must be the last one", got=scrub_url(url))
     for step in steps:
         if step.scheme not in _CONTAINERS:
             raise UnsupportedOperationError(f"the adapter {step.scheme}: is not supported", store=scrub_url(url))
     container = steps.pop() if steps and steps[-1].scheme == "n5" else None
     if any(step.scheme == "n5" for step in steps) or (container is not None and formats):
-        raise StoreError("n5: is the last adapter", got=scrub_url(url))
+        raise StoreError("the adapter n5: must be the last one", got=scrub_url(url))
     if steps and steps[0].scheme == "icechunk":
         store, path = _open_icechunk(pipeline.root, steps, storage_options, read_only)
     else:
@@ -213,14 +215,14 @@ def _open_zips(
         return store_from(root, read_only=read_only, storage_options=storage_options)
     if len(steps) == 1 and root.startswith("file:"):
         archive, _ = store_from(root, read_only=read_only)
-        if getattr(archive, "adapter", None) == "zip":  # which can be written, too
+        if getattr(archive, "adapter", None) == "zip":  # a local archive, which can also be written
             return archive, unquote(steps[0].path).strip("/")
     directory, _, name = root.rstrip("/").rpartition("/")
     opened, path = store_from(directory + "/", read_only=True, storage_options=storage_options)
     store: Store = _zip_in(opened, f"{path}/{unquote(name)}".lstrip("/"))
     for step, following in itertools.pairwise(steps):
         if following.scheme != "zip":
-            raise UnsupportedOperationError("only zip archives can lie in one another", store=scrub_url(root))
+            raise UnsupportedOperationError("only zip archives can be nested in zip archives", store=scrub_url(root))
         store = _zip_in(store, unquote(step.path).strip("/"))
     return store, unquote(steps[-1].path).strip("/")
 
@@ -235,7 +237,7 @@ def _open_icechunk(
     root: str, steps: list[Step], storage_options: Mapping[str, object] | None, read_only: bool
 ) -> tuple[Store, str]:
     if len(steps) > 1:
-        raise UnsupportedOperationError("nothing lies in an icechunk repository but Zarr", store=scrub_url(root))
+        raise UnsupportedOperationError("only the adapter of a Zarr format may follow icechunk:", store=scrub_url(root))
     from tessarr.stores.virtual.icechunk import open_repository
 
     return open_repository(root, unquote(steps[0].path), storage_options=storage_options, read_only=read_only)

@@ -69,7 +69,6 @@ class JSONReferences:
         self._refs = expand_references(document)
 
     def find(self, key: str) -> bytes | Reference | None:
-        """See `References.find`."""
         found = self._refs.get(key)
         if found is None:
             return None
@@ -87,7 +86,6 @@ class JSONReferences:
         return Reference(*found)
 
     def keys(self) -> Iterable[str]:
-        """See `References.keys`."""
         return self._refs.keys()
 
 
@@ -113,7 +111,6 @@ class ParquetReferences:
         self._guard = threading.Lock()
 
     def find(self, key: str) -> bytes | Reference | None:
-        """See `References.find`."""
         if key in self._documents:
             value = self._documents[key]
             return value.encode() if isinstance(value, str) else json.dumps(value).encode()
@@ -282,7 +279,6 @@ class ReferenceStore(FetchingStore):
         return results
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` asynchronously."""
         results, waves = await in_caller_thread(self._plan, requests)
         answers = await gather_or_cancel(
             [self._store(root).fetch_async([wanted for _, wanted in wave]) for root, wave in waves.items()]

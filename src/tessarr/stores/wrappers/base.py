@@ -71,17 +71,14 @@ class WrapperStore(Store):
         self.store.close()
 
     async def close_async(self) -> None:
-        """Call `close` asynchronously."""
         await self.store.close_async()
 
     @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         return self.store.get(key, byte_range)
 
     @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """See `Store.set`."""
         self._check_writable(key)
         return self.store._set_as_asked(key, value, if_match)
 
@@ -96,7 +93,6 @@ class WrapperStore(Store):
 
     @forwarding
     def version(self, key: str) -> Version | None:
-        """See `Store.version`."""
         return self.store.version(key)
 
     @forwarding
@@ -107,25 +103,21 @@ class WrapperStore(Store):
 
     @forwarding
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         self._check_writable(key)
         self.store.delete(key)
 
     @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
-        """See `tessarr.stores.protocols.ConditionalDelete`."""
         self._check_writable(key)
         assert isinstance(self.store, ConditionalDelete)
         self.store.delete_if(key, version)
 
     @forwarding
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`."""
         return self.store.list_prefix(prefix)
 
     @forwarding
     def list_dir(self, prefix: str) -> Listing:
-        """See `Store.list_dir`."""
         return self.store.list_dir(prefix)
 
 
@@ -148,7 +140,6 @@ class ForwardingStore(WrapperStore):
 
     @asynccontextmanager
     async def _around_async(self, method: str, place: str) -> AsyncIterator[None]:
-        """Call `_around` asynchronously."""
         with self._around(method, place):
             yield
 
@@ -205,7 +196,6 @@ class ForwardingStore(WrapperStore):
 
     @forwarding
     async def fetch_one(self, request: Fetch) -> Fetched | None:
-        """See `tessarr.stores.protocols.FetchOne`."""
         assert isinstance(self.store, FetchOne)
         async with self._around_async("fetch", request.key):
             return await self.store.fetch_one(Fetch(self._key(request.key), request.ranges))

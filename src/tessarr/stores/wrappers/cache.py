@@ -223,7 +223,6 @@ class CacheStore(WrapperStore):
         return results
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` asynchronously."""
         if self.max_age_seconds != "infinity" or not isinstance(self.cache_store, MemoryStore):
             return await super().fetch_async(requests)  # looking into the cache may wait
         results = [self._cached(request, {}) for request in requests]
@@ -261,7 +260,6 @@ class CacheStore(WrapperStore):
                 self._keep((key, part), body, version, writes[key])
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """Call `get` asynchronously."""
         found = (await self.fetch_async([Fetch(key, None if byte_range is None else (byte_range,))]))[0]
         return None if found is None else found[0]
 

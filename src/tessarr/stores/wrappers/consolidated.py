@@ -45,19 +45,15 @@ class ConsolidatedMetadataStore(WrapperStore):
         return self.meta_store if key.rpartition("/")[2] in _DOCUMENTS else self.store
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         return self._holder(key).get(key, byte_range)
 
     def exists(self, key: str) -> bool:
-        """See `Store.exists`."""
         return self._holder(key).exists(key)
 
     def getsize(self, key: str) -> int | None:
-        """See `Store.getsize`."""
         return self._holder(key).getsize(key)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        """See `Store.list`."""
         yield from self.meta_store.list(prefix)
         yield from (key for key in self.store.list_prefix(prefix) if self._holder(key) is self.store)
 

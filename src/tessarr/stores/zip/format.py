@@ -76,7 +76,6 @@ class DescriptorFile:
         os.close(self.descriptor)
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """See `File.read_at`."""
         if hasattr(os, "pread"):
             data = os.pread(self.descriptor, nbytes, offset)
             while len(data) < nbytes and (more := os.pread(self.descriptor, nbytes - len(data), offset + len(data))):
@@ -87,7 +86,6 @@ class DescriptorFile:
             return os.read(self.descriptor, nbytes)
 
     def write_at(self, offset: int, data: bytes | memoryview) -> None:
-        """See `File.write_at`."""
         view = memoryview(data)
         with self._lock:
             os.lseek(self.descriptor, offset, os.SEEK_SET)
@@ -95,15 +93,12 @@ class DescriptorFile:
                 view = view[os.write(self.descriptor, view) :]
 
     def size(self) -> int:
-        """See `File.size`."""
         return os.fstat(self.descriptor).st_size
 
     def truncate(self, nbytes: int) -> None:
-        """See `File.truncate`."""
         os.ftruncate(self.descriptor, nbytes)
 
     def sync(self) -> None:
-        """See `File.sync`."""
         sync(self.descriptor)
 
 
@@ -120,24 +115,20 @@ class ObjectFile:
             self.file.close()
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """See `File.read_at`."""
         with self._lock:
             self.file.seek(offset)
             return self.file.read(nbytes)
 
     def write_at(self, offset: int, data: bytes | memoryview) -> None:
-        """See `File.write_at`."""
         with self._lock:
             self.file.seek(offset)
             self.file.write(data)
 
     def size(self) -> int:
-        """See `File.size`."""
         with self._lock:
             return self.file.seek(0, os.SEEK_END)
 
     def truncate(self, nbytes: int) -> None:
-        """See `File.truncate`."""
         with self._lock:
             self.file.truncate(nbytes)
 

@@ -128,7 +128,6 @@ class RemoteZipStore(FetchingStore):
         return self._finish(plans, self.store.get_ranges(self.key, spans) if spans else [])
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` asynchronously."""
         import asyncio
 
         for request in requests:
