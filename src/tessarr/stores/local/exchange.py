@@ -1,7 +1,7 @@
-"""Two names of a file system exchanged in one step, where Linux can: ``renameat2`` with ``RENAME_EXCHANGE``.
+"""Exchange two names of a file system atomically on Linux: ``renameat2`` with ``RENAME_EXCHANGE``.
 
-Since Linux 3.15, on ext4, XFS, Btrfs, tmpfs and others; not on NFS. Python has no function for it, so that it is called
-through `ctypes`.
+Since Linux 3.15, on ext4, XFS, Btrfs, tmpfs and others; not on NFS. Python has no function for this system call, which is
+therefore made through `ctypes`.
 
 Source: rename(2).
 """
@@ -19,13 +19,12 @@ _HERE = -100
 _EXCHANGE = 2
 """``RENAME_EXCHANGE``."""
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV, errno.EPERM, errno.ENOENT)
-"""The kernel, the file system or a sandbox does not do it, or one of the names does not exist."""
+"""Errors for which the exchange is not supported (by kernel, file system or sandbox), or one name does not exist."""
 
 
 def exchange(one: str, other: str) -> bool:
-    """Exchange the names of two files or directories; ``False``: that cannot be done here, and nothing was done.
-
-    Both must exist. Raises `OSError` for any other reason.
+    """Exchange the names of two files or directories, which must exist. Returns ``False``, having done nothing, where exchange
+    is not supported. Raises `OSError` for other errors.
     """
     call = _renameat2()
     if call is None:
@@ -40,7 +39,7 @@ def exchange(one: str, other: str) -> bool:
 
 @cache
 def _renameat2() -> Callable[[bytes, bytes], int] | None:
-    """Exchanges two names and returns the number of the error, or 0; ``None`` where the C library has no such call."""
+    """Return a function that exchanges two names and returns ``errno``, or 0; ``None``: the C library lacks the call."""
     if sys.platform != "linux":
         return None
     import ctypes

@@ -1,7 +1,6 @@
-"""The file of one stored value: reading parts of it, and making the file that replaces it. No store, no keys.
+"""Read parts of the file of one stored value, and write the file that replaces it. Functions of files; no store, no keys.
 
-A replacement may keep ranges of the file before it (`tessarr.common.segments.Piece`); those are copied in the kernel where
-it can.
+A replacement may keep ranges of the old file (`tessarr.common.segments.Piece`), which the kernel copies where it can.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from tessarr.stores.local.sync import sync
 from tessarr.types import Buffer, ByteRange
 
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# Without O_NONBLOCK the open of a named pipe in the directory would wait for a writer.
+# Without O_NONBLOCK, opening a named pipe in the directory would wait for a writer.
 READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _COMMON
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON
 ABSENT = (FileNotFoundError, NotADirectoryError)
-"""What the system says when there is no file of that path."""
+"""Errors by which the operating system reports that no file has that path."""
 ROOM = 128 << 10
-"""Files from this many bytes on get their room on the disk before they are written."""
+"""Files of at least this many bytes are preallocated."""
 LARGE = 1 << 20
-"""Files from this many bytes on are freed on a background thread."""
+"""Files of at least this many bytes are freed on a background thread."""
 
 if hasattr(os, "pread"):
     pread = os.pread
@@ -44,22 +43,22 @@ else:
 
 
 def version_of(status: os.stat_result) -> str:
-    """``device:inode:mtime_ns:size``."""
+    """Return the version of a file: ``device:inode:mtime_ns:size``."""
     return f"{status.st_dev:x}:{status.st_ino:x}:{status.st_mtime_ns:x}:{status.st_size:x}"
 
 
 SMALL = 1 << 20
-"""Files up to this many bytes are read many at a time."""
+"""Files of at most this many bytes are read many at a time."""
 
 
 @cache
 def reader_of_many() -> Callable[[Sequence[str], int], list[bytes | Literal[False] | None]] | None:
-    """The Rust module's ``read_files``, which looks at a file in a fifth of the time; ``None`` where there is none."""
+    """Return the Rust module's ``read_files``, which reads a small file in a fifth of the time; ``None``: not built."""
     return getattr(extension.module(), "read_files", None)
 
 
 def rest(descriptor: int, data: bytes, start: int, nbytes: int) -> bytes:
-    """`data` and what a short read of `nbytes` bytes from `start` on left; one read gives at most 2 GiB on Linux."""
+    """Complete a short read of `nbytes` bytes from `start` on, of which `data` was read; Linux reads at most 2 GiB at once."""
     whole = bytearray(data)
     while len(whole) < nbytes:
         more = pread(descriptor, nbytes - len(whole), start + len(whole))
@@ -75,7 +74,7 @@ def rest(descriptor: int, data: bytes, start: int, nbytes: int) -> bytes:
 
 
 class FileValue:
-    """A stored value as an open file (see `tessarr.common.segments.Stored`). What replaces it leaves it as it is."""
+    """A stored value as an open file (see `tessarr.common.segments.Stored`), which a replacement of the value leaves intact."""
 
     def __init__(self, descriptor: int, status: os.stat_result) -> None:
         self.descriptor = descriptor
@@ -84,7 +83,7 @@ class FileValue:
 
     @classmethod
     def open(cls, path: str) -> FileValue | None:
-        """The value in the file at `path`; ``None`` where there is no file. Raises `OSError`."""
+        """Open the value in the file at `path`; ``None`` where there is no file. Raises `OSError`."""
         try:
             descriptor = os.open(path, READ)
         except ABSENT:
@@ -101,12 +100,12 @@ class FileValue:
         return data if len(data) == stop - start else rest(self.descriptor, data, start, stop - start)
 
     def close(self) -> None:
-        """Close the file. Freeing a replaced file takes the kernel as long as copying it: large ones are closed on a
-        background thread."""
+        """Close the file; a large one on a background thread, because the kernel takes as long to free a replaced file as to
+        copy it."""
         if self.nbytes >= LARGE:
             try:
                 threading.Thread(target=os.close, args=(self.descriptor,), name="tessarr-closing").start()
-            except RuntimeError:  # no new threads: the interpreter is about to end
+            except RuntimeError:  # no new threads while the interpreter shuts down
                 pass
             else:
                 return
@@ -114,32 +113,32 @@ class FileValue:
 
 
 def write(descriptor: int, data: bytes | memoryview) -> None:
-    """Writes all of `data` at the file's position."""
+    """Write all of `data` at the file's position."""
     written = os.write(descriptor, data)
     while written < len(data):
         written += os.write(descriptor, memoryview(data)[written:])
 
 
 _COARSE_NS = 10_000_000
-"""Times that are all multiples of this come from a file system that rounds them (FAT, HFS+, ext3)."""
+"""A file system all of whose times are multiples of this rounds times (FAT, HFS+, ext3)."""
 _KEPT_NS = 10_000
-"""No value is replaced twice within this time."""
+"""Tolerance for the time of a file: no value is replaced twice within this time."""
 
 
 def has_coarse_times(directory: str) -> bool:
-    """Whether a directory says that its file system rounds times, so that versions of files may repeat."""
+    """Whether the times of a directory show that its file system rounds times, so that versions of files may repeat."""
     try:
         status = os.stat(directory)
     except OSError:
         return False
-    # Users may set any time of modification, but not the time of the last change.
+    # A user may have set a round mtime, but cannot set the ctime.
     return not (status.st_mtime_ns % _COARSE_NS or status.st_ctime_ns % _COARSE_NS)
 
 
 def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | None = None, *, durable: bool) -> bool:
-    """Writes bytes and ranges of `source`, one after another, to a new file, and closes it; `durable` syncs it.
+    """Write bytes and ranges of `source`, in order, to a new file, and close it; `durable` syncs the file.
 
-    ``False``: the file did not keep the time that it was given.
+    Returns ``False`` when the file system did not keep the mtime that was set.
     """
     kept = True
     try:
@@ -151,7 +150,7 @@ def write_value(descriptor: int, pieces: Sequence[Piece], source: FileValue | No
             else:
                 write(descriptor, byte_view(piece))
         if os.name != "nt":
-            # The kernel's own stamp is as coarse as 4 ms, and inodes are used again: two values could have one version.
+            # The kernel's timestamps may be as coarse as 4 ms, and inodes are reused: two values could have one version.
             os.utime(descriptor, ns=(now := time.time_ns(), now))
             kept = abs(os.fstat(descriptor).st_mtime_ns - now) < _KEPT_NS
         if durable:
@@ -165,14 +164,14 @@ def _keep(descriptor: int, source: FileValue, piece: ByteRange) -> None:
     start, stop = piece.bounds(source.nbytes)
     while start < stop:
         copied = _copy(source.descriptor, descriptor, start, stop - start)
-        if not copied:  # the file has become shorter, which is an error, or the kernel would not copy it
+        if not copied:  # the file was truncated, which is an error, or the kernel cannot copy between these files
             write(descriptor, rest(source.descriptor, b"", start, stop - start))
             return
         start += copied
 
 
 def _copy(source: int, target: int, start: int, nbytes: int) -> int:
-    """Copies up to `nbytes` bytes from `start` of `source` to the position of `target`; tells how many."""
+    """Copy up to `nbytes` bytes from `start` of `source` to the position of `target`. Returns the number of bytes."""
     if hasattr(os, "copy_file_range"):
         try:
             return os.copy_file_range(source, target, nbytes, start)
@@ -189,10 +188,10 @@ if sys.platform == "linux":
     import struct
 
     _RESERVE = 0x4030582A
-    """``FS_IOC_RESVSP64``: room for a part of a file, whose size does not change."""
+    """``FS_IOC_RESVSP64``: allocate blocks for a part of a file, without changing its size."""
 
     def preallocate(descriptor: int, nbytes: int) -> None:
-        """Asks for the room of a large new file at once, which makes it faster to write and to replace.
+        """Preallocate a large new file, which makes it faster to write and to replace.
 
         Raises `OSError` when the disk is full, before anything is written.
         """
@@ -207,4 +206,4 @@ if sys.platform == "linux":
 else:
 
     def preallocate(descriptor: int, nbytes: int) -> None:
-        """No known way to ask for room here."""
+        """Do nothing: Python offers no preallocation on this system."""

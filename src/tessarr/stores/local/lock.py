@@ -1,18 +1,19 @@
-"""The lock file that excludes other processes, and the hidden names that a local store keeps beside its values.
+"""Lock files that exclude other processes, and the names of hidden files beside the values of a local store.
 
 The protocol, for every program that shares a directory with tessarr:
 
 - A value ``dir/name`` is replaced by writing ``dir/.{name}.{random}.tessarr-tmp`` (created exclusively) and renaming it
   over ``dir/name``. Whole trees are staged and discarded under such names too.
-- Who reads a value to change it holds the lock file ``dir/.{name}.tessarr-lock`` from before the read until after the
-  rename. To take it: open the file (create when missing), take an exclusive ``flock`` (on Windows: ``msvcrt.locking``
-  of its first byte), then check that the path still leads to the file that was opened, else close it and begin again.
-  To release it: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and one that a
-  killed process left is empty, unlocked, and simply used by the next holder.
-- A value is replaced or removed, with the lock file or without, while its own file is held by an exclusive ``flock`` and
-  was seen to be still the one at that name. Where there is none, the new file comes by a rename or link that fails if
-  one came meanwhile. An update checks in that moment that the file it read is still there, and retries if not.
-- Names that end so and begin with a period are never keys: they are not listed and cannot be set.
+- A process that reads a value in order to change it holds the lock file ``dir/.{name}.tessarr-lock`` from before the read
+  until after the rename. To acquire the lock: open the file (create it when missing), take an exclusive ``flock`` (on Windows:
+  ``msvcrt.locking`` of the first byte), then check that the path still leads to the opened file, else close it and retry.
+  To release the lock: remove the file while the lock is held, then unlock and close. So no lock file stays behind, and a file
+  that a killed process left is empty, unlocked, and usable by the next holder.
+- A value is replaced or removed, with the lock file or without, while the value's file is locked by an exclusive ``flock`` and
+  was checked to be still the file of that name. Where there is no file yet, the new file is renamed or linked into place by a
+  call that fails if another file exists. An update checks under the ``flock`` that the file that it read is still in place,
+  and retries if not.
+- Names with these suffixes that begin with a period are never keys: they are not listed and cannot be set.
 - A name longer than 180 bytes of UTF-8 is replaced in hidden names by the first 32 hexadecimal digits of its SHA-256.
 
 ``flock`` works across machines on NFS (Linux ≥ 2.6.12), Lustre (mounted with ``flock``), GPFS and CephFS.
@@ -31,17 +32,17 @@ LOCK_SUFFIX = ".tessarr-lock"
 TEMPORARY_SUFFIX = ".tessarr-tmp"
 HIDDEN_SUFFIXES = (LOCK_SUFFIX, TEMPORARY_SUFFIX)
 NAME_BYTES = 180
-"""255 bytes, which file systems allow, less what hidden names add."""
+"""The 255 bytes that file systems allow, less the prefix and suffix of hidden names."""
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file of this name is a lock or a temporary, not a value."""
+    """Whether a file of this name is a lock file or a temporary file, not a value."""
     return name.endswith(HIDDEN_SUFFIXES) and name[0] == "."
 
 
 def lock_name(name: str) -> str:
-    """The name of the lock file of the value called `name`.
+    """Return the name of the lock file of the value called `name`.
 
     >>> lock_name("zarr.json")
     '.zarr.json.tessarr-lock'
@@ -50,7 +51,7 @@ def lock_name(name: str) -> str:
 
 
 def temporary_name(name: str) -> str:
-    """A new name for the value called `name` while it is written."""
+    """Make a unique name for the temporary file of the value called `name`."""
     return f".{_fitting(name)}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
 
 
@@ -63,12 +64,12 @@ def _fitting(name: str) -> str:
 
 
 def acquire(path: str, *, wait: bool = True, flags: int = _OPEN) -> int:
-    """Takes the lock file at `path`, whose directory must exist; returns the descriptor that holds it.
+    """Acquire the lock file at `path`, whose directory must exist. Returns the descriptor that holds the lock.
 
-    With other `flags` any file: it is opened so.
+    `flags` are those of `os.open`; with other ones than the default, the file at `path` need not be a lock file.
 
-    Raises `OSError` when the file cannot be made or the file system has no locks; `BlockingIOError` when not to `wait`
-    and another has it.
+    Raises `OSError` when the file cannot be created or the file system has no locks; `BlockingIOError` when not `wait`
+    and another process holds the lock.
     """
     while True:
         descriptor = os.open(path, flags, 0o666)
@@ -104,18 +105,18 @@ def _lock(descriptor: int, *, wait: bool) -> None:
 def release(path: str, descriptor: int) -> None:
     """Remove the lock file and release the lock."""
     if sys.platform == "win32":
-        # An open file cannot be removed there; who has it open meanwhile keeps it, and removes it later.
-        let_go(descriptor)
+        # Windows cannot remove an open file; a process that has opened the file meanwhile removes it later.
+        unlock(descriptor)
         with contextlib.suppress(OSError):
             os.unlink(path)
         return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    let_go(descriptor)
+    unlock(descriptor)
 
 
-def let_go(descriptor: int) -> None:
-    """Unlocks and closes a file. Not by closing alone: a process forked meanwhile has the same descriptor."""
+def unlock(descriptor: int) -> None:
+    """Unlock and close a file. Closing alone would not unlock: a process forked meanwhile has the same descriptor."""
     _unlock(descriptor)
     os.close(descriptor)
 
@@ -159,9 +160,9 @@ else:
 
 
 def retry_denied(source: str, target: str | None = None) -> None:
-    """``os.replace`` or ``os.unlink``, tried again for up to two seconds where Windows says "access denied".
+    """Call ``os.replace`` or ``os.unlink``, and retry for up to two seconds while Windows reports "access denied".
 
-    There a virus scanner or an indexer that has the file open for a moment refuses both.
+    On Windows a virus scanner or an indexer that briefly opens the file makes both calls fail.
     """
     pause_s = 0.002
     while True:

@@ -2,13 +2,13 @@
 
 An update holds the lock file of the value from before the read on (`tessarr.stores.local.lock`); a write of the whole
 value does not. Both do the last step here, while they hold a ``flock`` of the value's file. Where there is no file yet,
-the first one is linked into place, which fails when another one was faster. So of an update and a replacement that run at
-the same time either the replacement is the later one, or the update finds another version than it read and is retried.
+the new file is linked into place, which fails if another writer was faster. So of a concurrent update and replacement
+either the replacement comes last, or the update finds another version than it read and is retried.
 
-Windows can neither replace nor remove a file that is open. There, in a store without file locks, and on a file system
-that has neither links nor ``flock``, a value that comes between the last look and the rename is lost. In the first two
-cases `notices_writes` in `tessarr.stores.functions` says so, and the engines hold the lock of the key while they replace a
-chunk whole.
+Windows can neither replace nor remove a file that is open. On Windows, in a store without file locks, and on a file system
+that has neither links nor ``flock``, a value that is written between the last check and the rename is lost. In the first two
+cases `notices_writes` in `tessarr.stores.functions` is false, and the engines hold the lock of the key while they replace a
+whole chunk.
 
 The native engine does the same (``rust/src/replace.rs``).
 """
@@ -29,13 +29,13 @@ _TRIES = 100
 
 
 class _UnableError(Exception):
-    """No links, no locks, or no permission to read what is to be replaced."""
+    """The file system has no links or no locks, or the file to replace must not be read."""
 
 
 def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
-    """Renames the file `temporary` to `path`; ``False``: what is there is not version `over`, and nothing was done.
+    """Rename the file `temporary` to `path`, if the file there has version `over`.
 
-    Raises `OSError`.
+    Returns ``False``, having done nothing, for another version. Raises `OSError`.
     """
     expects_one = isinstance(over, str)
     try:
@@ -54,7 +54,7 @@ def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock
                 os.replace(temporary, path)
                 return True
             finally:
-                filelock.let_go(held)
+                filelock.unlock(held)
     except _UnableError:
         pass
     if not _agrees(path, over):
@@ -64,7 +64,7 @@ def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock
 
 
 def remove(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) -> bool:
-    """Removes the file at `path`; ``False``: what is there is not version `over`, and nothing was done.
+    """Remove the file at `path`, if it has version `over`. Returns ``False``, having done nothing, for another version.
 
     Raises `OSError`, also where there is no file, unless `over` is ``None``.
     """
@@ -76,17 +76,17 @@ def remove(path: str, over: Version | None | Any_ = ANY, *, flock: bool = True) 
         if not _agrees(path, over):
             return False
         if over is not None:
-            # One that was there, and that another removed meanwhile, is removed as well.
+            # A file that another process removed meanwhile counts as removed.
             with contextlib.nullcontext() if held is None else contextlib.suppress(FileNotFoundError):
                 filelock.retry_denied(path)
         return True
     finally:
         if held is not None:
-            filelock.let_go(held)
+            filelock.unlock(held)
 
 
 def _link(temporary: str, path: str) -> bool:
-    """Makes the file known as `path` too; ``False``: another is there. Raises `_UnableError`."""
+    """Link the file to `path`; ``False``: another file has that name. Raises `_UnableError`."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -97,8 +97,8 @@ def _link(temporary: str, path: str) -> bool:
 
 
 def _hold(path: str) -> int | None:
-    """A descriptor of the file at `path`, locked; ``None``: there is none. Raises `_UnableError`."""
-    for flags in (READ | os.O_RDWR, READ):  # NFS locks only what is open for writing
+    """Open and lock the file at `path`. Returns the descriptor, or ``None`` if there is no file. Raises `_UnableError`."""
+    for flags in (READ | os.O_RDWR, READ):  # NFS locks only files that are open for writing
         try:
             return filelock.acquire(path, flags=flags)
         except ABSENT:
@@ -110,7 +110,7 @@ def _hold(path: str) -> int | None:
 
 
 def _agrees(where: str | int, over: Version | None | Any_) -> bool:
-    """Whether version `over` is at a path, or in an open file."""
+    """Whether the file at a path, or an open file, has version `over`."""
     if over is ANY:
         return True
     try:

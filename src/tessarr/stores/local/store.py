@@ -1,15 +1,15 @@
-r"""Values in files: a directory as a store. The key ``a/b`` is the file ``b`` in the directory ``a`` under the root.
+r"""Store values in files of a directory. The key ``a/b`` is the file ``b`` in the directory ``a`` under the root.
 
-- `get` of a directory is ``None``: a directory is not a value. `delete` of one does nothing: use `delete_prefix`.
+- `get` of a directory is ``None``: a directory is not a value. `delete` of a directory does nothing: use `delete_prefix`.
 - `set` writes a hidden temporary file in the same directory and renames it over the value: readers, other processes and
-  crashes see the old value or the new one. With ``durable=True`` content and names are also synced, so that what a call
-  changed survives a power cut (`tessarr.stores.local.sync`).
+  crashes see the old value or the new one. With ``durable=True`` content and names are also synced, so that the changes of a
+  call survive a power cut (`tessarr.stores.local.sync`).
 - `lock` and conditional `set` exclude threads, processes and, where the file system has ``flock``, machines. Names and
   protocol are in `tessarr.stores.local.lock`.
-- Directories are made when a value needs them, and removed when their last value is deleted. The root stays.
-- Symbolic links are followed on reading, also out of the root: who can place links there can place data. Setting or
-  deleting the key of a link replaces or removes the link. Keys themselves never lead out of the root.
-- On a file system that is blind to case (Windows, macOS) setting ``FOO`` beside ``foo`` is an error, not a merge.
+- Directories are created when a value needs them, and removed when their last value is deleted. The root stays.
+- Symbolic links are followed on reading, also out of the root: a user who can create links there can also write data. Setting
+  or deleting the key of a link replaces or removes the link. Keys themselves never lead out of the root.
+- On a case-insensitive file system (Windows, macOS) setting ``FOO`` beside ``foo`` is an error, not a merge.
 
 Differences: zarr-python's ``LocalStore`` leaves empty directories and has neither locks nor conditional writes.
 
@@ -54,13 +54,13 @@ _List = list
 _WINDOWS = os.name == "nt"
 _WHOLE = ByteRange(0)
 _TRIES = 100
-"""How often a directory that other processes keep removing is made again."""
+"""How often a directory that other processes keep removing is created again."""
 
 
 class LocalStore(ConditionalStore):
     """A directory of the local file system.
 
-    `root` is made when the first value is set. `durable` puts every change on the disk before the call
+    `root` is created when the first value is set. `durable` syncs every change to the disk before the call
     returns. ``file_locks=False`` makes `lock` exclude only threads of this process, for file systems without ``flock``.
 
     >>> import tempfile
@@ -71,7 +71,7 @@ class LocalStore(ConditionalStore):
     """
 
     dimension_separator: str | None = None
-    """What new v2 arrays separate chunk indices by, where the store has an opinion (`tessarr.stores.local.zarr2`)."""
+    """Separator of chunk indices in new v2 arrays, if the store sets one (`tessarr.stores.local.zarr2`)."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class LocalStore(ConditionalStore):
         self.file_locks = file_locks
         self._coarse_times: bool | None = None
         self._case_blind: bool | None = None
-        """Whether the file system takes FOO for foo; ``None`` until the first value is set."""
+        """Whether the file system is case-insensitive; ``None`` until the first value is set."""
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], *, read_only: bool = False, mode: AccessMode | None = None) -> Self:
-        """Open a directory as `mode` says: ``r`` and ``r+`` need it to exist, ``w`` empties it, ``w-`` needs it absent.
+        """Open a directory: for `mode` ``r`` and ``r+`` it must exist, ``w`` empties it, for ``w-`` it must not exist.
 
         Raises `FileNotFoundError` and `FileExistsError`.
         """
@@ -110,7 +110,7 @@ class LocalStore(ConditionalStore):
 
     @property
     def root(self) -> Path:
-        """The directory, absolute."""
+        """The absolute path of the directory."""
         return Path(self._root)
 
     @property
@@ -119,14 +119,14 @@ class LocalStore(ConditionalStore):
 
     @property
     def _is_exact(self) -> bool:
-        """Whether an update notices a plain `set` (`tessarr.stores.local.replace`)."""
+        """Whether an update detects a concurrent plain `set` (`tessarr.stores.local.replace`)."""
         return self.file_locks and localswap.IS_EXACT and not self.has_coarse_times
 
     @property
     def has_coarse_times(self) -> bool:
         """Whether the file system rounds the times of files, so that two values of one key may have the same version.
 
-        The root's times say so, or the first value that is set.
+        Detected by the times of the root, or of the first value that is set.
         """
         if self._coarse_times is None and os.path.isdir(self._root):
             self._coarse_times = localfile.has_coarse_times(self._root)
@@ -140,7 +140,7 @@ class LocalStore(ConditionalStore):
 
     @property
     def _is_plain(self) -> bool:
-        # A subclass from elsewhere may make something else of a file.
+        # A subclass defined elsewhere may store values in another form.
         return type(self).__module__.startswith("tessarr.stores.local.")
 
     def __eq__(self, other: object) -> bool:
@@ -163,7 +163,7 @@ class LocalStore(ConditionalStore):
         except ABSENT:
             return None
         except OSError as error:
-            if _WINDOWS and os.path.isdir(path):  # which cannot open a directory
+            if _WINDOWS and os.path.isdir(path):  # Windows cannot open a directory
                 return None
             raise self._trouble("read", key, error) from error
         try:
@@ -212,7 +212,7 @@ class LocalStore(ConditionalStore):
         return None if status is None else version_of(status)
 
     def _status(self, key: str) -> os.stat_result | None:
-        """What the file system says of a value's file; ``None`` when there is none."""
+        """Return the status of a value's file; ``None`` when there is none."""
         try:
             status = os.stat(self._path(key))
         except ABSENT:
@@ -245,7 +245,7 @@ class LocalStore(ConditionalStore):
         self.splice(key, unspliced(change))
 
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
-        """See `Store.splice`: reads what `change` asks for, and copies what stays in the kernel."""
+        """See `Store.splice`: only the ranges that `change` requests are read; the kernel copies ranges that stay."""
         path = self._writable_path(key)
         with self.lock(key):
             done = False
@@ -274,9 +274,9 @@ class LocalStore(ConditionalStore):
         *,
         over: Version | None | Any_ = ANY,
     ) -> bool:
-        """Puts a new file of `pieces`, some of them ranges of `source`, in the place of the present one.
+        """Replace a value's file by a new file of `pieces`, some of them ranges of `source`.
 
-        ``False``: that is not version `over` any more, and nothing was done.
+        Returns ``False``, having done nothing, if the present file does not have version `over`.
         """
         folder, _, name = path.rpartition(os.sep)
         temporary = f"{folder}{os.sep}{filelock.temporary_name(name)}"
@@ -301,7 +301,7 @@ class LocalStore(ConditionalStore):
         return True
 
     def _opened(self, folder: str, make: Callable[[], int]) -> int:
-        """The file that `make` opens in `folder`, which is made when missing, also when others remove it meanwhile."""
+        """Call `make`, which opens a file in `folder`; create `folder` when missing, also when other processes remove it."""
         for _ in range(_TRIES):
             try:
                 return make()
@@ -310,13 +310,16 @@ class LocalStore(ConditionalStore):
         return make()
 
     def _make(self, folder: str) -> None:
-        # Another process may remove an empty directory between two of these steps: then the caller tries again. A
-        # file in the way is found when the value is created.
+        # Another process may remove an empty directory between two of these steps: then the caller retries. A file where
+        # a directory should be is detected when the value is created.
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             make_directories(folder, self._base, durable=self.durable)
 
     def _check_case(self, key: str, probe: str) -> None:
-        """Raises `StoreError` when a name on the way to `key` exists in another case, which `probe` shows to matter."""
+        """Raise `StoreError` if a name on the path to `key` exists in another case, on a case-insensitive file system.
+
+        Whether the file system is case-insensitive is detected with the file `probe`.
+        """
         if self._case_blind is None:
             folder, name = os.path.split(probe)
             self._case_blind = os.path.lexists(os.path.join(folder, name.upper()))
@@ -325,7 +328,7 @@ class LocalStore(ConditionalStore):
         found = localtree.colliding(self._base, key)
         if found is not None:
             raise StoreError(
-                "this file system is blind to case, and another name differs in case only",
+                "this file system is case-insensitive, and another name differs in case only",
                 store=self.url,
                 key=key,
                 got=f"{found[0]!r} beside {found[1]!r}",
@@ -358,7 +361,7 @@ class LocalStore(ConditionalStore):
     # -- deleting ----------------------------------------------------------------------------------------------
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`. A directory of that name is left alone."""
+        """See `Store.delete`. A directory of that name is not removed."""
         self._remove(key, self._writable_path(key))
 
     def _remove(self, key: str, path: str, *, over: Version | None | Any_ = ANY) -> bool:
@@ -378,7 +381,7 @@ class LocalStore(ConditionalStore):
         return True
 
     def _prune(self, key: str) -> None:
-        """Removes the directories on the way to `key` that are empty now."""
+        """Remove the directories on the path to `key` that are now empty."""
         folder = key.rpartition("/")[0]
         with contextlib.suppress(OSError):
             while folder:
@@ -386,7 +389,7 @@ class LocalStore(ConditionalStore):
                 folder = folder.rpartition("/")[0]
 
     def delete_prefix(self, prefix: str) -> None:
-        """See `Store.delete_prefix`: the directory is renamed away at once, then removed."""
+        """See `Store.delete_prefix`: the directory is renamed to a hidden name, then removed."""
         self._check_writable(prefix)
         check_prefix(prefix)
         try:
@@ -396,7 +399,7 @@ class LocalStore(ConditionalStore):
             path = self._path(prefix[:-1])
             if localtree.remove_tree(path, self._base, durable=self.durable):
                 self._prune(prefix[:-1])
-                if self.durable:  # the directories above, which may be gone as well
+                if self.durable:  # the directories above, which may be removed as well
                     sync_names(path, self._base, "the directory is removed")
         except OSError as error:
             raise self._trouble("delete", prefix, error) from error
@@ -409,7 +412,7 @@ class LocalStore(ConditionalStore):
         for key, value in items.items():
             self._writable_path(key)
             if not key.startswith(prefix):
-                raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
+                raise KeyValidationError("the key is outside the prefix", key=key, expected=f"a key under {prefix!r}")
             below[key[len(prefix) :]] = value
         if not below:
             self.delete_prefix(prefix)
@@ -423,9 +426,9 @@ class LocalStore(ConditionalStore):
             raise self._trouble("replace", prefix, error) from error
 
     def remove_leftovers(self, *, older_than_s: float = 86_400) -> int:
-        """Removes hidden temporary files and trees that killed processes left; tells how many.
+        """Remove hidden temporary files and trees that killed processes left. Returns their number.
 
-        Younger ones than `older_than_s` may still be in use.
+        Files younger than `older_than_s` seconds are kept, because they may still be in use.
         """
         self._check_writable("")
         return localtree.remove_leftovers(self._base, older_than_s, time.time())
@@ -455,19 +458,19 @@ class LocalStore(ConditionalStore):
     # -- paths and errors ------------------------------------------------------------------------------------------
 
     def _path(self, key: str) -> str:
-        """The path of a value's file. Raises `KeyValidationError` for a key that would leave the root."""
+        """Return the path of a value's file. Raises `KeyValidationError` for a key that would lead out of the root."""
         if not is_plain_key(key):
             check_key(key)
         return windows_path(self._base, key) if _WINDOWS else self._base + key
 
     def _writable_path(self, key: str) -> str:
-        """`_path`, for a key about to be written."""
+        """Return the path of a value's file as `_path` does, for a key to be written. Raises also for names of hidden files."""
         self._check_writable(key)
         path = self._path(key)
         if filelock.TEMPORARY_SUFFIX in key or filelock.LOCK_SUFFIX in key:
             for name in key.split("/"):
                 if filelock.is_hidden(name):
-                    raise KeyValidationError(f"{name!r} is a name for temporary files and locks", key=key)
+                    raise KeyValidationError(f"{name!r} is a name of temporary files and lock files", key=key)
         return path
 
     def _trouble(self, what: str, key: str, error: OSError) -> StoreError:
@@ -486,8 +489,8 @@ class LocalStore(ConditionalStore):
 
 
 _HINTS = {
-    errno.ENOSPC: "The disk is full; the value that was there is unchanged",
-    errno.EDQUOT: "The quota is used up; the value that was there is unchanged",
+    errno.ENOSPC: "The disk is full; the old value is unchanged",
+    errno.EDQUOT: "The quota is used up; the old value is unchanged",
     errno.EACCES: "Check the permissions of the file and its directory",
     errno.EROFS: "The file system is mounted read-only",
     errno.ENOTDIR: "A value is where a directory should be: no key may begin with another key and a slash",

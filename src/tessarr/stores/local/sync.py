@@ -1,12 +1,12 @@
-"""Durable changes of local files: content and names that are on the disk before a call returns.
+"""Make changes of local files durable: content and names are on the disk before a call returns.
 
-What `sync` asks of the disk: ``fsync`` on Linux and other Unix systems, ``F_FULLFSYNC`` on macOS, whose ``fsync`` leaves
-data in the memory of the drive, ``FlushFileBuffers`` on Windows, where names are left to the journal of NTFS.
+`sync` calls ``fsync`` on Linux and other Unix systems, ``F_FULLFSYNC`` on macOS, whose ``fsync`` leaves data in the cache of
+the drive, and ``FlushFileBuffers`` on Windows, where names are left to the journal of NTFS.
 
-A sync that failed is never tried again: the kernel takes the pages it could not write for clean, so that a second one
-would say that all is well. (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.)
+A failed sync is never retried: the kernel marks pages that it could not write as clean, so that a second sync would falsely
+succeed. (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020.)
 
-The native engine does the same (``rust/src/durable.rs``), but for directories whose names it has synced before.
+The native engine does the same (``rust/src/durable.rs``), except for directories whose names it has synced before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from tessarr.errors import DurabilityError
 
 _NO_FULL_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.ENOTTY)
-"""The file system, one of a network for instance, does not know ``F_FULLFSYNC``. Nothing was tried then."""
+"""Errors of a file system (of a network, for example) that does not support ``F_FULLFSYNC``, and has synced nothing."""
 
 if sys.platform == "darwin":
     import fcntl
@@ -40,7 +40,7 @@ else:
 
 
 def sync_directory(path: str) -> None:
-    """Make the names in a directory durable; on Windows that is left to the file system."""
+    """Make the names in a directory durable; on Windows do nothing, because the file system does it."""
     if os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -51,10 +51,10 @@ def sync_directory(path: str) -> None:
 
 
 def sync_names(path: str, root: str, done: str) -> None:
-    """Make the name `path` durable, or that it is gone, after what `done` says.
+    """Make the creation or removal of the name `path` durable; `done` describes the change in errors.
 
-    Syncs its directory, or the next above that is still there, and every directory above, up to `root`: the process
-    that made those may not have synced them yet. Raises `DurabilityError`.
+    Syncs the directory of `path`, or the next one above that still exists, and every directory above, up to `root`: the
+    process that created these may not have synced them yet. Raises `DurabilityError`.
     """
     root = root.rstrip(os.sep) or os.sep
     folder = path
@@ -78,10 +78,10 @@ def sync_names(path: str, root: str, done: str) -> None:
 
 
 def make_directories(folder: str, root: str, *, durable: bool) -> None:
-    """Make a directory and those above it, unless they are there.
+    """Create a directory and missing directories above it.
 
-    With `durable` the names of `root` and of what is above it, where they are made here, are synced; those below are
-    by `sync_names`, with the value that they are made for. Raises `OSError`.
+    With `durable` the names of `root` and of directories above `root` that are created here are synced; names below `root` are
+    synced by `sync_names`, together with the value in them. Raises `OSError`.
     """
     made = []
     above = root.rstrip(os.sep)

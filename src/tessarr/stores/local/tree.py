@@ -1,6 +1,6 @@
-"""Whole directory trees of a local store: walking, removing and replacing them. Functions of paths; no store.
+"""Walk, remove and replace directory trees of a local store. Functions of paths; no store.
 
-Hidden names (`tessarr.stores.local.lock`) are never walked, and names that are no Unicode are no keys.
+Hidden names (`tessarr.stores.local.lock`) are skipped, and names that are not Unicode are no keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tessarr.types import Buffer
 
 
 def children(directory: str) -> tuple[list[str], list[str]]:
-    """The names of the files and of the directories in `directory`; symbolic links are what they lead to."""
+    """List the names of the files and of the directories in `directory`, following symbolic links."""
     files: list[str] = []
     folders: list[str] = []
     try:
@@ -41,9 +41,9 @@ def children(directory: str) -> tuple[list[str], list[str]]:
 
 
 def walk(base: str, prefix: str) -> Iterator[str]:
-    """The keys of all files below ``base + prefix``, one directory at a time.
+    """List the keys of all files below ``base + prefix``, one directory at a time.
 
-    A directory that a symbolic link leads to is walked unless that is a directory we are in already.
+    A symbolic link to a directory is followed unless the directory is an ancestor of the link.
     """
     pending: list[tuple[str, tuple[str, ...]]] = [(prefix, ())]
     while pending:
@@ -66,10 +66,10 @@ def walk(base: str, prefix: str) -> Iterator[str]:
 
 
 def remove_tree(path: str, root: str, *, durable: bool) -> bool:
-    """Removes the directory, or the link to one, at `path`: at once for readers, then piece by piece.
+    """Remove the directory, or the link to a directory, at `path`: atomically for readers.
 
-    It is renamed to a hidden name first, so that what dies half-way is no longer part of the store; the rename is synced
-    where it is to be `durable`. ``False``: something else than a directory, which is left alone, or nothing is there.
+    The directory is renamed to a hidden name first, so that an interrupted removal leaves nothing in the store; with
+    `durable` the rename is synced. Returns ``False``, having done nothing, if there is no directory at `path`.
     """
     doomed = _hide(path)
     if doomed is None:
@@ -81,7 +81,7 @@ def remove_tree(path: str, root: str, *, durable: bool) -> bool:
 
 
 def clear_directory(path: str, *, durable: bool) -> None:
-    """Removes everything in the directory at `path` but hidden files; the directory stays."""
+    """Remove everything in the directory at `path` except hidden files; the directory stays."""
     files, folders = children(path)
     doomed = [_hide(os.path.join(path, name)) for name in folders]
     for name in files:
@@ -95,7 +95,7 @@ def clear_directory(path: str, *, durable: bool) -> None:
 
 
 def _hide(path: str) -> str | None:
-    """Gives the directory, or the link to one, at `path` the hidden name that is returned."""
+    """Rename the directory, or the link to a directory, at `path` to a hidden name. Returns that name."""
     if not _is_directory(path):
         return None
     doomed = _beside(path)
@@ -107,7 +107,7 @@ def _hide(path: str) -> str | None:
 
 
 def _discard(doomed: str) -> None:
-    """Removes a directory, or the link to one."""
+    """Remove a directory, or the link to a directory."""
     if os.path.islink(doomed):
         os.unlink(doomed)
     else:
@@ -115,10 +115,10 @@ def _discard(doomed: str) -> None:
 
 
 def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
-    """Makes `items` (keys below `path` → values) all that is in the directory at `path`, which is below `root`.
+    """Replace the content of the directory at `path`, which is below `root`, by `items` (keys below `path` → values).
 
-    They are staged in a hidden directory beside it and swapped in; then the old tree is removed. When anything fails
-    before the swap, the old tree is whole and in its place.
+    The items are staged in a hidden directory beside `path`, which is swapped in; then the old tree is removed. An error
+    before the swap leaves the old tree unchanged.
     """
     if os.path.lexists(path) and not _is_directory(path):
         raise NotADirectoryError(20, "a value is where a directory should be", path)
@@ -137,9 +137,9 @@ def replace_tree(path: str, root: str, items: Mapping[str, Buffer], *, durable: 
 
 
 def _swap_in(staged: str, path: str) -> str | None:
-    """Renames the directory `staged` to `path`; returns the hidden name of what was there, if anything was.
+    """Rename the directory `staged` to `path`. Returns the hidden name of the directory that was there, if any.
 
-    In one step where two names can be exchanged. Elsewhere there is a moment in which nothing is at `path`.
+    Atomic where two names can be exchanged; elsewhere `path` briefly does not exist.
     """
     if exchange(staged, path):
         return staged
@@ -156,10 +156,10 @@ def _swap_in(staged: str, path: str) -> str | None:
 
 
 def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
-    """`replace_tree` for a directory that cannot be renamed, a store's root: its entries are swapped one by one.
+    """Replace the content of a directory that cannot be renamed, a store's root, by swapping its entries one by one.
 
-    When a rename fails, those before it are undone. A process killed between the renames leaves old and new entries
-    mixed, and both complete in hidden directories.
+    When a rename fails, the previous renames are undone. A process killed between the renames leaves old and new entries
+    mixed; the remaining ones of both are in hidden directories.
     """
     make_directories(path, path, durable=durable)
     staged, doomed = (os.path.join(path, temporary_name(word)) for word in ("new", "old"))
@@ -188,7 +188,7 @@ def replace_children(path: str, items: Mapping[str, Buffer], *, durable: bool) -
 
 
 def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None:
-    """Writes `items` as a new tree at `directory`."""
+    """Write `items` as a new tree at `directory`."""
     os.mkdir(directory)
     made = {directory}
     for key, value in items.items():
@@ -205,7 +205,7 @@ def stage(directory: str, items: Mapping[str, Buffer], *, durable: bool) -> None
 
 
 def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
-    """Removes hidden names last changed more than `older_than_s` seconds before `now_s`; tells how many."""
+    """Remove hidden names last changed more than `older_than_s` seconds before `now_s`. Returns their number."""
     count = 0
     for folder, folders, files in os.walk(base):
         hidden = [os.path.join(folder, name) for name in (*files, *folders) if is_hidden(name)]
@@ -220,10 +220,10 @@ def remove_leftovers(base: str, older_than_s: float, now_s: float) -> int:
 
 
 def colliding(base: str, key: str) -> tuple[str, str] | None:
-    """The first name on the way to `key` that is there in another case only, and that other; ``None``: all is well."""
+    """Find the first name on the path to `key` that exists in another case only. Returns both names; ``None``: no such name."""
     folder = base
     for name in key.split("/"):
-        # Names without letters, as most chunks have, need no look into what may be a large directory.
+        # Names without letters, as most chunks have, need no listing of a possibly large directory.
         other = None if name.lower() == name.upper() else case_collision(name, os.listdir(folder))
         if other is not None:
             return name, other

@@ -1,7 +1,7 @@
 """The local stores of zarr-python 2 under their names and signatures.
 
-All are `LocalStore`; they differ in how new v2 arrays separate chunk indices: `dimension_separator`. ``normalize_keys``
-lower-cased keys in zarr-python 2, which merges nodes; it is accepted as ``False`` only.
+All are subclasses of `LocalStore`; they differ in `dimension_separator`, the separator of chunk indices in new v2 arrays.
+``normalize_keys`` lower-cased keys in zarr-python 2, which merges nodes; only ``False`` is accepted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DirectoryStore(LocalStore):
         read_only: bool = False,
     ) -> None:
         if normalize_keys:
-            raise ValueError("normalize_keys=True would make one node of two that differ in case; rename the nodes")
+            raise ValueError("normalize_keys=True would merge nodes whose names differ in case; rename the nodes")
         if dimension_separator not in (None, ".", "/"):
             raise ValueError(f"dimension_separator must be '.' or '/'; got {dimension_separator!r}")
         super().__init__(path, read_only=read_only)
@@ -34,7 +34,7 @@ class DirectoryStore(LocalStore):
 
     @property
     def path(self) -> str:
-        """The directory, absolute, as a string."""
+        """The absolute path of the directory, as a string."""
         return str(self.root)
 
 
@@ -71,5 +71,5 @@ class TempStore(DirectoryStore):
 
 
 def atexit_rmtree(path: str) -> None:
-    """Removes the directory at `path`, if it is there; for `atexit.register`."""
+    """Remove the directory at `path`, if it exists; for `atexit.register`."""
     shutil.rmtree(path, ignore_errors=True)

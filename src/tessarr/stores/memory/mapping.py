@@ -45,9 +45,9 @@ class MappingStore(Store):
     @property
     def url(self) -> str:
         """``mapping://…``, which opens the mapping again in this process while the store lives."""
-        from tessarr.stores.memory.process_urls import told
+        from tessarr.stores.memory.process_urls import registered
 
-        return told(self, f"mapping://{type(self._mapping).__name__}-{id(self._mapping):x}")
+        return registered(self, f"mapping://{type(self._mapping).__name__}-{id(self._mapping):x}")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._mapping is self._mapping and other.read_only == self.read_only

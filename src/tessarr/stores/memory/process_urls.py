@@ -1,7 +1,7 @@
-"""URLs of places that only this process has: a mapping, an object of a client library in memory.
+"""URLs of in-process stores: over a mapping, or over an object of a client library.
 
-``mapping://…`` and ``object+…://…`` open the same place again while the store that gave the URL lives, as
-``memory://…`` does for stores in memory.
+``mapping://…`` and ``object+…://…`` open the same place again as long as the store with that URL exists, as ``memory://…``
+does for stores in memory.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tessarr.stores.base import Store
 _LIVE: weakref.WeakValueDictionary[str, Store] = weakref.WeakValueDictionary()
 
 
-def told(store: Store, url: str) -> str:
-    """`url`, which from now on opens `store`'s place."""
+def registered(store: Store, url: str) -> str:
+    """Register `url`, so that it opens the place of `store`. Returns `url`."""
     _LIVE.setdefault(url, store)
     return url
 
 
 def open_url(url: str, options: dict[str, Any], read_only: bool) -> Store:  # noqa: ARG001 - it has none
-    """Open the store at `url`. Raises `StoreError` when it is gone, or of another process."""
+    """Open the in-process store at `url`. Raises `StoreError` when it no longer exists, or is in another process."""
     scheme, _, rest = url.partition("://")
     name, _, path = rest.partition("/")
     store = _LIVE.get(f"{scheme}://{name}")

@@ -1,9 +1,9 @@
-"""Values in memory: a dictionary as a store.
+"""Store values in a dictionary in memory.
 
-`MemoryStore` holds its own dictionary, or one you give it. `ManagedMemoryStore` is a place with a name that every store
-of this process with that name shares, so that ``memory://name`` opens it again.
+`MemoryStore` has a private dictionary, or the one passed by the user. `ManagedMemoryStore` has a named dictionary that all
+stores of that name in this process share, so that ``memory://name`` opens it again.
 
-A value is copied when it is set and given out without a copy: stored values are `bytes`, which are immutable.
+A value is copied when it is set and returned without a copy: stored values are `bytes`, which are immutable.
 
 >>> store = MemoryStore()
 >>> store.set("a", b"0123456789")
@@ -32,13 +32,13 @@ _NUMBERS = itertools.count(1)
 
 
 _state_lock = ForkSafeLock()
-"""One lock for all maps, held for the moment of a change."""
+"""One lock for all maps, held during each change."""
 _OPEN: weakref.WeakValueDictionary[str, MemoryStore] = weakref.WeakValueDictionary()
-"""Nameless stores by the name in their URL, while they live."""
+"""Name in the URL → anonymous store, as long as the store exists."""
 
 
 class _Versions(dict[str, tuple[object, str]]):
-    """Per key the value that was last seen and its version; shared by all stores over one map."""
+    """Key → the value last seen and its version; shared by all stores over one map."""
 
     __slots__ = ("__weakref__",)
 
@@ -55,8 +55,8 @@ def _versions_of(identity: int) -> _Versions:
 class MemoryStore(ConditionalStore):
     """A store in this process's memory.
 
-    `store_dict` becomes the backing map when given (values already in it may be any buffer); changes made to it
-    directly are seen. Pickling copies the values.
+    `store_dict` becomes the backing map when given (values in the map may be any buffer); direct changes of the map are
+    seen. Pickling copies the values.
     """
 
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
@@ -66,14 +66,14 @@ class MemoryStore(ConditionalStore):
 
     @property
     def url(self) -> str:
-        """``memory://`` and a number, which opens the same store for as long as it lives."""
+        """``memory://`` and a number, which opens the same store as long as it exists."""
         name = f"{self._identity:x}"
         _OPEN.setdefault(name, self)
         return f"memory://{name}"
 
     @property
     def _identity(self) -> int:
-        """The same for two stores over one map."""
+        """A number that is equal for stores over the same map."""
         return id(self._map)
 
     def __eq__(self, other: object) -> bool:
@@ -96,7 +96,7 @@ class MemoryStore(ConditionalStore):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`. Nothing is copied."""
+        """See `Store.get`. Returns a view without copying."""
         value = self._map.get(key)
         if value is None:
             check_key(key)
@@ -108,7 +108,7 @@ class MemoryStore(ConditionalStore):
         return view[start:stop]
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """See `Store.get_ranges`. Nothing is copied."""
+        """See `Store.get_ranges`. Returns views without copying."""
         value = self._map.get(key)
         if value is None:
             check_key(key)
@@ -129,7 +129,7 @@ class MemoryStore(ConditionalStore):
         return None if value is None else byte_view(value).nbytes
 
     def version(self, key: str) -> Version | None:
-        """See `Store.version`: a number that is new whenever another value is found."""
+        """See `Store.version`: a number that increases whenever another value is found."""
         with _state_lock:
             return self._version(key)
 
@@ -216,7 +216,7 @@ class MemoryStore(ConditionalStore):
         for key, value in items.items():
             check_key(key)
             if not key.startswith(prefix):
-                raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
+                raise KeyValidationError("the key is outside the prefix", key=key, expected=f"a key under {prefix!r}")
             new[key] = bytes(byte_view(value))
         with _state_lock:
             for key in [key for key in self._map if key.startswith(prefix) and key not in new]:
@@ -232,13 +232,13 @@ class MemoryStore(ConditionalStore):
 
 
 class _Place(dict[str, bytes]):
-    """A dictionary that can be remembered weakly."""
+    """A dictionary that supports weak references."""
 
     __slots__ = ("__weakref__",)
 
 
 class _Below(MutableMapping[str, Any]):
-    """The part of a map under a prefix, as a map."""
+    """View the part of a map under a prefix as a map."""
 
     def __init__(self, place: _Place, prefix: str) -> None:
         self.place, self.prefix = place, prefix
@@ -264,11 +264,11 @@ _NAMELESS: weakref.WeakValueDictionary[str, _Place] = weakref.WeakValueDictionar
 
 
 class ManagedMemoryStore(MemoryStore):
-    """A named place in this process's memory; every store with the same `name` is the same place.
+    """A store in named memory of this process, which all stores of the same `name` share.
 
-    `name` is ``None`` for a new place of its own, which lives as long as a store of it; a place with a name lives as
-    long as the process. `path` makes the store begin below the place's root. Pickles name the place, so that they open
-    only in the process they come from.
+    Without `name` the memory is new and private, and exists as long as a store over it; named memory exists as long as the
+    process. `path` is a prefix within the memory. Pickles hold only the name, so that they can be loaded only in the process
+    that made them.
 
     >>> ManagedMemoryStore("weather").set("a", b"1")
     >>> ManagedMemoryStore("weather").get("a")
@@ -277,7 +277,7 @@ class ManagedMemoryStore(MemoryStore):
 
     def __init__(self, name: str | None = None, *, path: str = "", read_only: bool = False) -> None:
         if name is not None and ("/" in name or name == ""):
-            raise ValueError(f"the name of a memory store is not empty and has no '/'; got {name!r}")
+            raise ValueError(f"the name of a memory store must not be empty or contain '/'; got {name!r}")
         if name is None:
             place = _Place()
             name = f"anonymous-{next(_NUMBERS)}"
@@ -320,7 +320,7 @@ def _reopen(name: str, path: str, read_only: bool, process: int) -> ManagedMemor
 
 
 def open_memory(name: str, path: str = "", *, read_only: bool = False) -> tuple[Store, str]:
-    """What ``memory://name/path`` means: the store, and the path in it."""
+    """Open ``memory://name/path``. Returns the store, and the path in the store."""
     store = _OPEN.get(name)
     if store is not None:
         return store if store.read_only == read_only else store.with_read_only(read_only), path

@@ -61,9 +61,9 @@ class ZarrPythonStore(Store):
         text = str(self.store)
         if text.startswith("file://"):
             return text
-        from tessarr.stores.memory.process_urls import told
+        from tessarr.stores.memory.process_urls import registered
 
-        return told(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
+        return registered(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
 
     def __getstate__(self) -> dict[str, JSON]:
         return {**self.__dict__, "store": _without_credentials(self.store)}

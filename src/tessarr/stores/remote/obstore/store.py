@@ -106,9 +106,9 @@ class ObjectStore(NetworkStore):
     @property
     def url(self) -> str:
         if self._url.startswith("object+"):
-            from tessarr.stores.memory.process_urls import told
+            from tessarr.stores.memory.process_urls import registered
 
-            return told(self, self._url)
+            return registered(self, self._url)
         return self._url
 
     def with_read_only(self, read_only: bool = True) -> Self:
