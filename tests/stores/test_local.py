@@ -559,7 +559,7 @@ def test_replacing_a_prefix_fails_without_loss(
 
 def test_a_value_for_another_prefix_is_refused(store: LocalStore) -> None:
     store.set("a/b", b"1")
-    with pytest.raises(KeyValidationError, match="another place"):
+    with pytest.raises(KeyValidationError, match="outside the prefix"):
         store.replace_prefix("a/", {"b/c": b"1"})
     assert store.get("a/b") == b"1"
 

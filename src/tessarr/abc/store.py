@@ -1,7 +1,7 @@
-"""tessarr's own store contract, and zarr-python's names for byte ranges and for the abilities of its stores.
+"""tessarr's store contract, and zarr-python's names for byte ranges and for the abilities of its stores.
 
 A user-defined store inherits `Store` and implements the synchronous ``get``, ``set``, ``delete`` and ``list``
-(`tessarr.stores.base`). Or it writes what zarr-python asks for: the coroutines ``get(key, prototype, byte_range)``, ``set``,
+(`tessarr.stores.base`). Or it implements zarr-python's contract: the coroutines ``get(key, prototype, byte_range)``, ``set``,
 ``delete`` and ``exists``, and the asynchronous generators ``list``, ``list_prefix`` and ``list_dir``.
 """
 

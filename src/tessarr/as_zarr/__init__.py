@@ -1,4 +1,4 @@
-"""Answer ``import zarr`` with tessarr, so that xarray, dask, anndata and whatever else imports zarr use it unchanged.
+"""Answer ``import zarr`` with tessarr, so that xarray, dask, anndata and other packages that import zarr use tessarr unchanged.
 
 >>> import tessarr.as_zarr
 >>> tessarr.as_zarr.status().installed
@@ -32,13 +32,16 @@ __all__ = [
 
 
 def install_from_environment() -> bool:
-    """Install the alias if the environment variable ``TESSARR_AS_ZARR`` asks for it (``1`` or ``3``; ``2`` for the names of
-    zarr-python 2); say whether it is installed."""
+    """Install the alias if the environment variable ``TESSARR_AS_ZARR`` is set.
+
+    ``1`` and ``3`` provide the names of zarr-python 3, ``2`` those of zarr-python 2; ``0``, ``false`` and ``no`` install
+    nothing. Returns whether the alias is installed.
+    """
     import os
 
-    wish = os.environ.get("TESSARR_AS_ZARR", "").strip().lower()
-    if wish not in ("", "0", "false", "no"):
-        install(version=2 if wish == "2" else 3)
+    value = os.environ.get("TESSARR_AS_ZARR", "").strip().lower()
+    if value not in ("", "0", "false", "no"):
+        install(version=2 if value == "2" else 3)
     return status().installed
 
 

@@ -12,7 +12,7 @@ USAGE = "usage: python -m tessarr.as_zarr [--v2] (SCRIPT | -m MODULE | -c CODE) 
 
 
 def main(arguments: list[str]) -> int | str:
-    """Run what `arguments` name; processes that it starts with `tessarr.as_zarr` on their path see the same version."""
+    """Run the script, module or code that `arguments` name. Child processes inherit the alias with the same version."""
     version = 2 if arguments[:1] == ["--v2"] else 3
 
     def prepare() -> None:

@@ -1,8 +1,8 @@
-"""The importer behind `tessarr.as_zarr`: finds the facade's modules under the name ``zarr``, and names their version.
+"""The importer behind `tessarr.as_zarr`: finds the facade's modules under the name ``zarr``, and sets their version.
 
-A module ``zarr.x`` is an object of its own that forwards to `tessarr.facade.zarr3.x` (`AliasModule`). Its ``__path__`` is a
-word that no other importer knows. So ``zarr.x.y`` cannot be loaded a second time from the facade's directory, nor from an
-installed zarr-python, even by an importer that was put before this one, as pytest's is.
+A module ``zarr.x`` is a separate object that forwards to `tessarr.facade.zarr3.x` (`AliasModule`). Its ``__path__`` is a
+sentinel that no other importer accepts. So ``zarr.x.y`` cannot be loaded a second time from the facade's directory, nor from
+an installed zarr-python, not even by an importer earlier in ``sys.meta_path``, such as pytest's.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class AliasError(RuntimeError):
 
 
 class Status(NamedTuple):
-    """What `status` answers."""
+    """Result of `status`."""
 
     installed: bool
-    """Whether ``import zarr`` gives tessarr."""
+    """Whether ``import zarr`` imports tessarr."""
     version: str | None
-    """The version of zarr-python whose names are shown; ``None`` when the alias is not installed."""
+    """The version that ``zarr.__version__`` reports; ``None`` when the alias is not installed."""
     modules: tuple[str, ...]
-    """The modules under the name ``zarr`` that were imported, sorted."""
+    """The imported modules under the name ``zarr``, sorted."""
     zarr_python: str | None
     """The version of an installed zarr-python, which the alias hides; ``None`` when there is none."""
 
@@ -54,7 +54,7 @@ class Status(NamedTuple):
 
 
 class AliasModule(types.ModuleType):
-    """A module under the name ``zarr``. What is set in it stays in it; all else is the facade's."""
+    """A module under the name ``zarr``. Attributes set on this module stay here; all others are read from the facade."""
 
     __facade__: Any
 
@@ -74,7 +74,7 @@ class AliasModule(types.ModuleType):
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What ``importlib.metadata`` says of ``zarr`` while the alias is installed."""
+    """The distribution ``zarr`` in ``importlib.metadata`` while the alias is installed."""
 
     def __init__(self, version: str) -> None:
         self._version = version
@@ -91,7 +91,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of a facade under the name ``zarr``."""
+    """Find and load the modules of a facade under the name ``zarr``."""
 
     def __init__(self, version: Literal[2, 3]) -> None:
         self.version = _VERSIONS[version]
@@ -100,7 +100,10 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of a module under the name ``zarr``; ``None`` for any other name, and for what the facade lacks."""
+        """Return the spec of a module under the name ``zarr``; ``None`` for any other name.
+
+        Raises `ModuleNotFoundError` for a module that the facade lacks, so that no other importer is tried.
+        """
         if fullname != "zarr" and not fullname.startswith("zarr."):
             return None
         try:
@@ -113,7 +116,7 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             )
         spec = importlib.machinery.ModuleSpec(fullname, self, origin=found.origin)
         spec.has_location = True
-        # Every one is a package: so its submodules are looked for here, and nowhere else.
+        # Every module is a package with this path, so that only this importer looks for submodules.
         spec.submodule_search_locations = [_NOWHERE + fullname]
         return spec
 
@@ -121,24 +124,24 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self.facade + fullname.removeprefix("zarr")
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
-        """A module that forwards to the facade's."""
+        """Make a module that forwards to the facade's module."""
         module = AliasModule(spec.name)
         module.__facade__ = importlib.import_module(self._home(spec.name))
         module.__doc__ = module.__facade__.__doc__
         return module
 
     def exec_module(self, module: Any) -> None:
-        """Name the version, where the whole package is meant."""
+        """Set ``__version__`` of the package ``zarr``."""
         if module.__name__ == "zarr":
             module.__version__ = self.version
 
     def get_code(self, fullname: str) -> object:
-        """The facade module's code, for ``runpy``."""
+        """Return the code of the facade's module, for ``runpy``."""
         spec = importlib.util.find_spec(self._home(fullname))
         return None if spec is None or spec.loader is None else spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
 
     def find_distributions(self, context: object = None) -> Iterable[importlib.metadata.Distribution]:
-        """The distribution ``zarr``, when it or all are asked for."""
+        """Return the distribution ``zarr``, when `context` names this distribution or none."""
         name = getattr(context, "name", None)
         return [_Distribution(self.version)] if name is None or name.lower() == "zarr" else []
 
@@ -148,20 +151,20 @@ _SETTINGS: dict[int, dict[str, Any]] = {
     3: {"attributes.allow_nan": True, "attributes.write_empty": True, "names.warn_reserved": False},
     2: {"attributes.allow_nan": True, "names.warn_reserved": False, "default_zarr_format": 2},
 }
-"""What tessarr does as zarr-python does while it answers in its place."""
+"""Version of the alias → defaults of tessarr's settings that make tessarr behave like zarr-python."""
 _settings: list[Callable[[], None]] = []
-"""What gives the settings their values before `install` back."""
+"""Restores the settings that `install` changed."""
 
 
 def install(version: Literal[2, 3] = 3) -> None:
     """Answer ``import zarr`` with tessarr from now on, in this process and in those that it spawns.
 
-    ``version=2`` shows the names of zarr-python 2 and its version, and makes Zarr v2 the default format of new arrays and
-    groups; 3 hides them, as code asks by names which of the two it talks to.
+    ``version=2`` provides the names and the version of zarr-python 2, and makes Zarr v2 the default format of new arrays and
+    groups; ``version=3`` hides these names, because programs detect the major version of zarr-python by them.
 
     Does nothing when the same version is installed already.
 
-    Raises `AliasError` when zarr-python was imported already, since its objects are in use then, and when the alias is
+    Raises `AliasError` when zarr-python was imported already, because its objects are in use then, and when the alias is
     installed with another version.
     """
     global _installed
@@ -196,7 +199,7 @@ def install(version: Literal[2, 3] = 3) -> None:
 
 
 def _change_python_path(first: list[str]) -> None:
-    """Put `first` at the beginning of ``PYTHONPATH``, which processes that this one starts inherit, or take it away."""
+    """Put `first` at the beginning of ``PYTHONPATH``, which child processes inherit; without `first` remove our entry."""
     rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != _SPAWNED]
     if first or rest:
         os.environ["PYTHONPATH"] = os.pathsep.join([*first, *rest])
@@ -205,7 +208,7 @@ def _change_python_path(first: list[str]) -> None:
 
 
 def _switch(version: Literal[2, 3] | None) -> None:
-    """Change what tessarr itself does differently under the alias, or change it back (``None``)."""
+    """Apply the settings and store classes of the alias `version` to tessarr, or restore tessarr's own (``None``)."""
     from tessarr.settings import config
     from tessarr.stores.url import shape_with
 
@@ -221,7 +224,7 @@ def _shape(store: Any) -> Any:
     from tessarr.facade.zarr3 import storage
     from tessarr.facade.zarr3.storage._inner import shaped
 
-    getattr(storage, type(store).__name__, None)  # its class is known once it is imported
+    getattr(storage, type(store).__name__, None)  # importing the class registers it
     return shaped(store)
 
 
@@ -236,7 +239,7 @@ def _shape_of_2(store: Any) -> Any:
 def uninstall() -> None:
     """Remove the alias, so that ``import zarr`` loads zarr-python. Does nothing when the alias is not installed.
 
-    What was imported under the name ``zarr`` keeps working where it is in use.
+    Objects that were imported under the name ``zarr`` keep working.
     """
     global _installed
     if _installed is None:
@@ -252,7 +255,7 @@ def uninstall() -> None:
 
 
 def status() -> Status:
-    """Whether the alias is installed, as which version, and what it hides."""
+    """Return whether the alias is installed, its version, and the version of zarr-python that the alias hides."""
     modules = sorted(name for name, module in sys.modules.items() if isinstance(module, AliasModule))
     return Status(
         _installed is not None,

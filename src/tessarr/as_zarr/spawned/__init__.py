@@ -1,1 +1,1 @@
-"""The directory that `tessarr.as_zarr.install` puts on ``PYTHONPATH``: child processes have the alias too."""
+"""The directory that `tessarr.as_zarr.install` puts on ``PYTHONPATH``, so that child processes install the alias too."""

@@ -1,6 +1,6 @@
-"""Install the alias as an interpreter starts, where ``TESSARR_AS_ZARR`` asks for it; then run the next ``sitecustomize``.
+"""Install the alias when an interpreter starts with ``TESSARR_AS_ZARR`` set; then run the next ``sitecustomize``.
 
-`tessarr.as_zarr.install` puts this directory on ``PYTHONPATH``, so that the processes that a process spawns have the alias too.
+`tessarr.as_zarr.install` puts this directory on ``PYTHONPATH``, so that child processes install the alias too.
 """
 
 import os
@@ -11,7 +11,7 @@ if os.environ.get("TESSARR_AS_ZARR"):
         import tessarr.as_zarr
 
         tessarr.as_zarr.install_from_environment()
-    except ImportError:  # another interpreter, which has no tessarr: zarr is what it finds there
+    except ImportError:  # an interpreter without tessarr: `import zarr` is not answered by the alias there
         pass
 
 _here = os.path.dirname(os.path.abspath(__file__))

@@ -1,4 +1,4 @@
-"""zarr-python 2's ``zarr``: what ``import zarr`` gives after ``tessarr.as_zarr.install(version=2)``."""
+"""zarr-python 2's ``zarr``: the package that ``import zarr`` returns after ``tessarr.as_zarr.install(version=2)``."""
 
 from __future__ import annotations
 

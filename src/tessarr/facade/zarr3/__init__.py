@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr``: what ``import zarr`` gives while `tessarr.as_zarr` is installed."""
+"""zarr-python's ``zarr``: the package that ``import zarr`` returns while `tessarr.as_zarr` is installed."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class ZipStore(ConditionalStore):
         for key in items:
             check_key(key)
             if not key.startswith(prefix):
-                raise KeyValidationError("a value for another place", key=key, expected=f"a key under {prefix!r}")
+                raise KeyValidationError("the key is outside the prefix", key=key, expected=f"a key under {prefix!r}")
         self._archive.write(items, instead_of=prefix)
 
     def lock(self, key: str) -> LockContext:

@@ -24,7 +24,7 @@ class RangeByteRequest(ByteRange):
 
     @property
     def end(self) -> int:
-        """The first byte that does not belong to it."""
+        """The end of the range, exclusive."""
         assert self.stop is not None
         return self.stop
 
@@ -33,7 +33,7 @@ class RangeByteRequest(ByteRange):
 
 
 class OffsetByteRequest(ByteRange):
-    """Everything from `offset` on.
+    """All bytes from `offset` on.
 
     >>> OffsetByteRequest(2) == ByteRange(2), OffsetByteRequest(2).offset
     (True, 2)
@@ -46,7 +46,7 @@ class OffsetByteRequest(ByteRange):
 
     @property
     def offset(self) -> int:
-        """The first byte."""
+        """Offset of the first byte."""
         return self.start
 
     def __getnewargs__(self) -> tuple[int]:
@@ -76,10 +76,10 @@ class SuffixByteRequest(ByteRange):
 
 @runtime_checkable
 class SupportsGetSync(Protocol):
-    """A store of zarr-python that can read without an event loop. tessarr's stores always can: `Store.get`."""
+    """A store of zarr-python that can read without an event loop. All of tessarr's stores can: `Store.get`."""
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Buffer | None:
-        """The value of `key`, or ``None``."""
+        """Read the value of `key`; ``None`` when there is none."""
         ...
 
 
@@ -109,7 +109,7 @@ class ByteGetter(Protocol):
     """One value that can be read."""
 
     async def get(self, prototype: Any, byte_range: ByteRange | None = None) -> Any:
-        """The value or a part of it, or ``None``."""
+        """Read the value, or a range of bytes; ``None`` when there is no value."""
         ...
 
 
@@ -126,7 +126,7 @@ class ByteSetter(ByteGetter, Protocol):
         ...
 
     async def set_if_not_exists(self, default: Any) -> None:
-        """Set the value if there is none."""
+        """Set the value if none is stored."""
         ...
 
 
@@ -135,7 +135,7 @@ class SyncByteGetter(Protocol):
     """One value that can be read without an event loop."""
 
     def get_sync(self, prototype: Any = None, byte_range: ByteRange | None = None) -> object:
-        """The value or a part of it, or ``None``."""
+        """Read the value, or a range of bytes; ``None`` when there is no value."""
         ...
 
 

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from tessarr.facade.zarr3.buffer.cpu import Buffer, BufferPrototype, NDBuffer
 
 ArrayLike: TypeAlias = npt.NDArray[np.generic]
-"""What is in a `Buffer`."""
+"""The array of bytes in a `Buffer`."""
 NDArrayLike: TypeAlias = npt.NDArray[np.generic]
-"""What is in an `NDBuffer`."""
+"""The array in an `NDBuffer`."""
 
 __all__ = ["ArrayLike", "Buffer", "BufferPrototype", "NDArrayLike", "NDBuffer"]

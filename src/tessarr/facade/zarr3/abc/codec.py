@@ -1,17 +1,17 @@
 """zarr-python's ``zarr.abc.codec``: the three kinds of codec.
 
-A codec may follow either contract. tessarr's is `tessarr.codecs.base` (``from_json``, ``to_json``, ``encode``, ``decode``).
+A codec may implement either contract. tessarr's is `tessarr.codecs.base` (``from_json``, ``to_json``, ``encode``, ``decode``).
 zarr-python's is ``from_dict``, ``to_dict``, ``compute_encoded_size``, and the coroutines ``_encode_single`` and
-``_decode_single``, or ``_encode_sync`` and ``_decode_sync``; these pass the buffers of `tessarr.buffer.cpu`. Every codec of
-tessarr is an instance of the class of its kind here.
+``_decode_single``, or ``_encode_sync`` and ``_decode_sync``; these methods take and return the buffers of
+`tessarr.buffer.cpu`. Every codec of tessarr is an instance of the class of its kind here.
 
 >>> from tessarr.codecs import GzipCodec
 >>> isinstance(GzipCodec(), BytesBytesCodec), issubclass(GzipCodec, ArrayArrayCodec)
 (True, False)
 
-Limits: there are no pipelines to replace, and nothing is decoded in part but what tessarr knows itself (shards), so that
-`CodecPipeline` and the ``Partial`` mixins are there to be named and inherited, and their methods are never called. A codec
-that stands behind the array → bytes codec gets the spec of a chunk of single bytes.
+Limits: tessarr has no replaceable codec pipeline, and decodes only shards in part. `CodecPipeline` and the ``Partial`` mixins
+exist so that code can import and inherit them; their methods are never called. A bytes → bytes codec gets the spec of a chunk
+of single bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CodecOutput: TypeAlias = NDBuffer | Buffer
 
 
 class _OfKind(ABCMeta):
-    """A class that has every codec of its kind as a subclass, whichever contract it follows."""
+    """Metaclass that makes every codec of a kind a subclass of the kind's class, whichever contract it implements."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return cls.__subclasscheck__(type(instance))
@@ -48,20 +48,20 @@ class _OfKind(ABCMeta):
 
 
 def _name(self: Codec) -> str:
-    """The v3 name."""
+    """Return the v3 name."""
     return str(self.to_dict()["name"])
 
 
 class _ByZarrPython(Codec, metaclass=_OfKind):
-    """tessarr's contract in terms of zarr-python's."""
+    """Implement tessarr's contract by calling zarr-python's."""
 
     is_fixed_size: bool = False
     registered_name: str = ""
-    name = property(_name)  # a codec of tessarr's contract says its own
+    name = property(_name)  # overridden by a class attribute in codecs of tessarr's contract
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
-        """See `Codec.from_json`: zarr-python's ``from_dict`` gets the whole codec object."""
+        """Make the codec from its configuration; zarr-python's ``from_dict`` gets the whole JSON object of the codec."""
         own: Any = cls.name
         data: dict[str, Any] = {"name": own if isinstance(own, str) else cls.registered_name}
         if cls.from_dict.__func__ is Codec.from_dict.__func__:  # type: ignore[attr-defined]
@@ -74,29 +74,28 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
         return self.to_dict()
 
     def to_dict(self) -> JSONObject:
-        """`to_json`."""
+        """Return `to_json`."""
         return self.to_json()
 
     def fit(self, spec: ChunkSpec) -> Self:
-        told = array_spec(spec)
         self.validate(shape=spec.shape, dtype=spec.data_type, chunk_grid=None)
-        return self.evolve_from_array_spec(told)
+        return self.evolve_from_array_spec(array_spec(spec))
 
-    # -- zarr-python's contract: what a codec may leave as it is ----------------------------------------------------
+    # -- zarr-python's contract: methods that a codec may override ---------------------------------------------------
 
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
-        """The codec with everything that was left open decided for such chunks."""
+        """Return the codec with its open options resolved for chunks of this spec."""
         return self
 
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
-        """What a chunk is once it is encoded."""
+        """Return the spec of an encoded chunk."""
         return chunk_spec
 
     def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
-        """Raise when the codec cannot serve such chunks."""
+        """Raise when the codec cannot encode such chunks."""
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Bytes of an encoded chunk. Raises `NotImplementedError` where that depends on the data."""
+        """Return the bytes of an encoded chunk. Raises `NotImplementedError` where the size depends on the data."""
         raise NotImplementedError
 
     def _run(self, which: str, value: Any, spec: ArraySpec) -> Any:
@@ -116,7 +115,7 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
 
 
 class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
-    """Array in, array out."""
+    """A codec from array to array."""
 
     kind_base = ArrayToArray
 
@@ -133,7 +132,7 @@ class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
 
 
 class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
-    """Array in, bytes out: exactly one in a chain."""
+    """A codec from array to bytes: exactly one in a chain."""
 
     kind_base = ArrayToBytes
 
@@ -146,12 +145,14 @@ class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
     def decode(self, data: PlainBuffer, spec: ChunkSpec) -> AnyArray:
         made = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
         if made.shape != spec.shape:
-            raise CodecError("a chunk has another shape", codec=self.name, expected=spec.shape, got=made.shape)
+            raise CodecError(
+                "a decoded chunk has the wrong shape", codec=self.name, expected=spec.shape, got=made.shape
+            )
         return np.asarray(made)
 
 
 class BytesBytesCodec(_ByZarrPython, BytesToBytes):
-    """Bytes in, bytes out: compressors and checksums."""
+    """A codec from bytes to bytes: compressors and checksums."""
 
     kind_base = BytesToBytes
 
@@ -166,7 +167,7 @@ class BytesBytesCodec(_ByZarrPython, BytesToBytes):
         made = _bytes_of(self, self._run("decode", Buffer.from_bytes(data), _row_of_bytes(nbytes or 0)))
         if nbytes is not None and made.nbytes != nbytes:
             expected, got = f"{nbytes} bytes", f"{made.nbytes} bytes"
-            raise CodecError("decoding gave another size", codec=self.name, expected=expected, got=got)
+            raise CodecError("decoded data has the wrong size", codec=self.name, expected=expected, got=got)
         return made
 
 
@@ -182,7 +183,9 @@ def _outcome(coroutine: Coroutine[Any, Any, Any]) -> object:
 
 def _bytes_of(codec: Codec, made: Any) -> memoryview:
     if made is None:
-        raise CodecError("encoding gave nothing", codec=codec.name, hint="A codec that drops chunks cannot be served")
+        raise CodecError(
+            "the codec encoded a chunk to None", codec=codec.name, hint="tessarr supports no codec that drops chunks"
+        )
     return memoryview(made.as_numpy_array()).cast("B")
 
 
@@ -192,7 +195,7 @@ def _row_of_bytes(nbytes: int) -> ArraySpec:
 
 
 class ArrayBytesCodecPartialDecodeMixin:
-    """Of a codec that can decode a part of a chunk. tessarr decodes the whole."""
+    """Mark a codec that can decode a part of a chunk. tessarr decodes whole chunks."""
 
     async def decode_partial(self, batch_info: Any) -> object:
         """Never called."""
@@ -200,7 +203,7 @@ class ArrayBytesCodecPartialDecodeMixin:
 
 
 class ArrayBytesCodecPartialEncodeMixin:
-    """Of a codec that can replace a part of a chunk. tessarr encodes the whole."""
+    """Mark a codec that can replace a part of a chunk. tessarr encodes whole chunks."""
 
     async def encode_partial(self, batch_info: Any) -> None:
         """Never called."""
@@ -208,7 +211,7 @@ class ArrayBytesCodecPartialEncodeMixin:
 
 
 class CodecPipeline:
-    """zarr-python's way to replace how chunks are read and written; tessarr's is the engine (`Array.engine`)."""
+    """Placeholder for zarr-python's replaceable codec pipeline; tessarr has engines instead (`Array.engine`)."""
 
 
 @runtime_checkable
@@ -221,7 +224,7 @@ class SupportsSyncCodec(Protocol):
 
 
 class GetResult(TypedDict):
-    """What became of a read."""
+    """Outcome of a read."""
 
     status: Literal["present", "missing"]
 

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.abc.metadata``: what has a JSON form."""
+"""zarr-python's ``zarr.abc.metadata``: the protocol of objects with a JSON form."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tessarr.types import JSON
 
 @runtime_checkable
 class Metadata(Protocol):
-    """Metadata documents, codecs, data types, grids: what `to_dict` turns into JSON."""
+    """An object that `to_dict` converts to JSON: a metadata document, codec, data type or grid."""
 
     def to_dict(self) -> dict[str, JSON]:
-        """The JSON form."""
+        """Return the JSON form."""
         ...
 
 

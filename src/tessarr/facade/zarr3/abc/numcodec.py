@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.abc.numcodec``: the shape of a numcodecs object."""
+"""zarr-python's ``zarr.abc.numcodec``: the protocol of numcodecs codecs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class Numcodec(Protocol):
-    """What is accepted wherever a v2 filter or compressor is: a codec of numcodecs, or one that behaves so."""
+    """A v2 filter or compressor: a codec of numcodecs, or an object with the same methods."""
 
     codec_id: str
 
@@ -20,7 +20,7 @@ class Numcodec(Protocol):
         ...
 
     def get_config(self) -> object:
-        """The configuration, with ``id``."""
+        """Return the configuration as JSON, with the member ``id``."""
         ...
 
 

@@ -1,7 +1,8 @@
-"""zarr-python's ``zarr.abc.store``: the contract of its stores, whose methods are coroutines.
+"""zarr-python's ``zarr.abc.store``: the contract of stores whose methods are coroutines.
 
 A user-defined class inherits `Store` and implements ``get``, ``get_partial_values``, ``exists``, ``set``, ``delete``, ``list``,
-``list_prefix``, ``list_dir`` and the three ``supports_…``. tessarr calls it through `tessarr.core.asynchronous.stores`.
+``list_prefix``, ``list_dir`` and the three ``supports_…``. tessarr calls such a store through
+`tessarr.core.asynchronous.stores`.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ from tessarr.stores.path import StorePath
 
 
 class Store(ABC):
-    """A map from keys to buffers, asked through coroutines."""
+    """A map from keys to buffers, whose methods are coroutines."""
 
     _read_only: bool = False
     _is_open: bool = False
     _path_class: Any = StorePath
-    """`zarr.storage.StorePath`, once that is imported."""
+    """`zarr.storage.StorePath`, once that class is imported."""
 
     def __init__(self, *, read_only: bool = False) -> None:
-        """A read-only store refuses writes with `ReadOnlyError`."""
+        """Set whether writes raise `ReadOnlyError`."""
         self._is_open = False
         self._read_only = read_only
 
@@ -50,7 +51,7 @@ class Store(ABC):
         return cls
 
     def __tessarr_place__(self) -> tuple[OurStore, str]:
-        """The tessarr store that calls this one's coroutines, the same one every time, and the path in it."""
+        """Return the tessarr store that calls these coroutines, the same object for every call, and a path in that store."""
         known: OurStore | None = self.__dict__.get("_tessarr")
         if known is None:
             made = CoroutineStore(self)
@@ -59,7 +60,7 @@ class Store(ABC):
         return known, ""
 
     def __tessarr_path__(self, path: str) -> Any:
-        """The path in this store, as nodes show it."""
+        """Return the `StorePath` that nodes at `path` show."""
         return self._path_class(self, path)
 
     def __getstate__(self) -> dict[str, object]:
@@ -118,20 +119,20 @@ class Store(ABC):
 
     @abstractmethod
     def __eq__(self, value: object) -> bool:
-        """Whether both are the same place."""
+        """Whether both stores are over the same place."""
 
     def __hash__(self) -> int:
         return id(self)
 
     @abstractmethod
     async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
-        """The value of `key` as a ``prototype.buffer``, or the part of it in `byte_range`; ``None`` when there is none."""
+        """Read the value of `key`, or its bytes in `byte_range`, as a ``prototype.buffer``; ``None`` when there is none."""
 
     @abstractmethod
     async def get_partial_values(
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[object]:
-        """Parts of several values, in the order asked."""
+        """Read ranges of several values, in the order of `key_ranges`."""
 
     @abstractmethod
     async def exists(self, key: str) -> bool:
@@ -147,7 +148,7 @@ class Store(ABC):
         """Replace the value of `key` by the bytes of a buffer."""
 
     async def set_if_not_exists(self, key: str, value: object) -> None:
-        """Set the value of `key` if it has none."""
+        """Set the value of `key` if `key` has none."""
         if not await self.exists(key):
             await self.set(key, value)
 
@@ -171,7 +172,7 @@ class Store(ABC):
 
     @property
     def supports_partial_writes(self) -> bool:
-        """Always False: parts of values are changed by tessarr's own stores."""
+        """Always False: only tessarr's own stores change parts of values."""
         return False
 
     @property
@@ -181,15 +182,15 @@ class Store(ABC):
 
     @abstractmethod
     def list(self) -> AsyncIterator[str]:
-        """Every key."""
+        """Iterate over all keys."""
 
     @abstractmethod
     def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """The keys that begin with `prefix`."""
+        """Iterate over the keys that begin with `prefix`."""
 
     @abstractmethod
     def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """The names right below `prefix`, without it."""
+        """Iterate over the names directly below `prefix`, relative to `prefix`."""
 
     async def delete_dir(self, prefix: str) -> None:
         """Remove every key under `prefix`."""
@@ -232,14 +233,14 @@ class Store(ABC):
         return json.loads(self._get_bytes_sync(key, prototype=prototype, byte_range=byte_range))
 
     async def getsize(self, key: str) -> int:
-        """Bytes of the value of `key`. Raises `FileNotFoundError` when there is none."""
+        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` when there is none."""
         value = await self.get(key, default_buffer_prototype())
         if value is None:
             raise FileNotFoundError(key)
         return len(value)
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """Bytes of all values under `prefix`."""
+        """Add up the bytes of all values under `prefix`."""
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
         return sum([await self.getsize(key) async for key in self.list_prefix(prefix)])
 

@@ -1,4 +1,4 @@
-"""Every top-level function as a coroutine that gives `AsyncArray` and `AsyncGroup`, as zarr-python's module does."""
+"""Every top-level function as a coroutine that returns `AsyncArray` and `AsyncGroup`, as in zarr-python's module."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tessarr.facade.zarr3.api import synchronous
 
 
 def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[object]]:
-    twin = getattr(sys.modules[function.__module__], f"{function.__name__}_async")
+    variant = getattr(sys.modules[function.__module__], f"{function.__name__}_async")
 
     @wraps(function)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        return wrapped(await twin(*args, **kwargs))
+        return wrapped(await variant(*args, **kwargs))
 
-    call.__doc__ = f"Call `tessarr.{function.__name__}` asynchronously; arrays and groups come as their async forms."
+    call.__doc__ = f"Call `tessarr.{function.__name__}` asynchronously; returns `AsyncArray` and `AsyncGroup`."
     return call
 
 
 async def create_hierarchy(
     *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
 ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
-    """See `tessarr.create_hierarchy`."""
+    """Create nodes as `tessarr.create_hierarchy` does; yields ``(path, AsyncArray | AsyncGroup)``."""
     for path, node in await create_hierarchy_async(store=store, nodes=nodes, overwrite=overwrite):
         yield path, wrapped(node)
 

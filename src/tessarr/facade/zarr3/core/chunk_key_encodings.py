@@ -14,7 +14,7 @@ ChunkKeyEncodingLike: TypeAlias = ChunkKeyEncoding | Mapping[str, Any]
 
 
 def parse_chunk_key_encoding(data: ChunkKeyEncodingLike) -> ChunkKeyEncoding:
-    """A key encoding, from itself, its JSON, or ``{"name": …, "separator": …}``."""
+    """Parse a chunk key encoding, given as an object, as JSON, or as ``{"name": …, "separator": …}``."""
     if isinstance(data, ChunkKeyEncoding):
         return data
     from tessarr import registry

@@ -31,17 +31,17 @@ ANY_ACCESS_MODE: tuple[str, ...] = ("r", "r+", "a", "w", "w-")
 
 
 def product(tup: Iterable[int]) -> int:
-    """The product of some integers."""
+    """Multiply integers."""
     return prod(tup)
 
 
 def ceildiv(a: float, b: float) -> int:
-    """The quotient, rounded up."""
+    """Divide and round up."""
     return 0 if a == 0 else -int(-a // b)
 
 
 def parse_shapelike(data: Any) -> tuple[int, ...]:
-    """A shape as a tuple of integers that are not negative."""
+    """Parse a shape into a tuple of non-negative integers."""
     if isinstance(data, int) and not isinstance(data, bool):
         data = (data,)
     try:
@@ -54,21 +54,21 @@ def parse_shapelike(data: Any) -> tuple[int, ...]:
 
 
 def parse_order(data: object) -> MemoryOrder:
-    """The memory order "C" or "F"."""
+    """Parse the memory order "C" or "F"."""
     if data in ("C", "F"):
         return data
     raise ValueError(f"Expected one of ('C', 'F'), got {data} instead.")
 
 
 def parse_bool(data: object) -> bool:
-    """A boolean."""
+    """Parse a boolean."""
     if isinstance(data, bool):
         return data
     raise ValueError(f"Expected bool, got {data} instead.")
 
 
 def parse_name(data: object, expected: str | None = None) -> str:
-    """A name, which may have to be `expected`."""
+    """Parse a name, which must equal `expected` if given."""
     if not isinstance(data, str):
         raise TypeError(f"Expected a string, got an instance of {type(data)}.")
     if expected is not None and data != expected:
@@ -79,7 +79,7 @@ def parse_name(data: object, expected: str | None = None) -> str:
 def parse_named_configuration(
     data: object, expected_name: str | None = None, *, require_configuration: bool = True
 ) -> tuple[str, object]:
-    """The name and configuration of ``{"name": …, "configuration": {…}}``, or of a name alone."""
+    """Parse name and configuration of ``{"name": …, "configuration": {…}}``, or of a name alone."""
     if isinstance(data, str):
         data = {"name": data} if require_configuration else {"name": data, "configuration": None}
     if not isinstance(data, Mapping):
@@ -95,7 +95,7 @@ def parse_named_configuration(
 
 
 async def concurrent_map(items: Iterable[tuple[Any, ...]], func: Any, limit: int | None = None) -> list[object]:
-    """The results of the coroutine function `func` for each of `items`, at most `limit` side by side."""
+    """Call the coroutine function `func` for each of `items`, at most `limit` concurrently. Returns the results in order."""
     import asyncio
 
     if limit is None:

@@ -32,7 +32,7 @@ Fields: TypeAlias = str | list[str] | tuple[str, ...]
 
 
 def is_integer(x: object) -> bool:
-    """Whether `x` is an integer, of Python or NumPy; booleans are none."""
+    """Whether `x` is an integer of Python or NumPy, and no boolean."""
     return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 

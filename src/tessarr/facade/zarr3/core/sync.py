@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.core.sync``: coroutines run to their end, in the background loop that stores are called in."""
+"""zarr-python's ``zarr.core.sync``: run coroutines to completion in the background event loop of stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SyncError(Exception):
-    """A coroutine is to be waited for in the loop that would have to run it."""
+    """`sync` was called in the event loop that would have to run the coroutine: a deadlock."""
 
 
 @overload
@@ -22,9 +22,9 @@ def sync(
 @overload
 def sync(coro: T, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> T: ...
 def sync(coro: Any, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> Any:
-    """The result of `coro`, run in `loop` (the background loop when ``None``). Raises `TimeoutError` after `timeout` seconds.
+    """Run `coro` in `loop` (``None``: the background loop), and return its result; return any other value unchanged.
 
-    A plain value is returned as it is. Raises `SyncError` when called in that loop.
+    Raises `TimeoutError` after `timeout` seconds, `SyncError` when called in that loop.
     """
     if not asyncio.iscoroutine(coro):
         return coro
@@ -49,7 +49,7 @@ async def _collect_aiterator(data: AsyncIterator[T]) -> tuple[T, ...]:
 
 
 def collect_aiterator(data: AsyncIterator[T]) -> tuple[T, ...]:
-    """All items of an asynchronous iterator."""
+    """Collect all items of an asynchronous iterator in a tuple."""
     return sync(_collect_aiterator(data))
 
 
@@ -58,7 +58,7 @@ def _get_loop() -> asyncio.AbstractEventLoop:
 
 
 class SyncMixin:
-    """Gives a class methods that wait for coroutines."""
+    """Add methods that wait for coroutines to a class."""
 
     def _sync(self, coroutine: Coroutine[object, object, T]) -> T:
         from tessarr.settings import config

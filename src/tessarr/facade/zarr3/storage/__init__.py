@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.storage``; its stores are of zarr-python's shape, around tessarr's."""
+"""zarr-python's ``zarr.storage``: stores with zarr-python's interface that call tessarr's stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.storage._common``: a path in a store, and what makes one of what a user gives."""
+"""zarr-python's ``zarr.storage._common``: a path in a store, and the functions that resolve a store-like value."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from tessarr.stores.url import StoreLike, shown, store_from
 
 
 class StorePath:
-    """A store and a path in it; what `zarr.Array.store_path` is."""
+    """A store and a path in the store: the class of `zarr.Array.store_path`."""
 
     store: Any
     path: str
 
     def __init__(self, store: Any, path: str = "") -> None:
-        """`store` is of zarr-python's shape."""
+        """Combine `store`, with zarr-python's interface, and `path`."""
         self.store = store
         self.path = normalize_path(path)
 
     def __tessarr_place__(self) -> tuple[OurStore, str]:
-        """The tessarr store that does the work, and the path."""
+        """Return the tessarr store that does the I/O, and the path."""
         store, above = store_from(self.store)
         return store, join(above, self.path)
 
     @property
     def read_only(self) -> bool:
-        """Whether the store is."""
+        """Whether the store refuses writes."""
         return bool(self.store.read_only)
 
     @classmethod
     async def open(cls, store: Any, path: str, mode: str | None = None) -> Self:
-        """The path in `store`, which is read-only or not as `mode` says."""
+        """Make the path in `store`, read-only for `mode` "r". Raises `ValueError` for writing to a read-only store."""
         if mode == "r" and not store.read_only:
             store = store.with_read_only(True)
         if mode is not None and mode != "r" and store.read_only:
@@ -47,7 +47,7 @@ class StorePath:
         return cls(store, path)
 
     async def get(self, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
-        """The value at the path."""
+        """Read the value at the path."""
         return await self.store.get(self.path, prototype or default_buffer_prototype(), byte_range)
 
     async def set(self, value: Any) -> None:
@@ -55,7 +55,7 @@ class StorePath:
         await self.store.set(self.path, value)
 
     async def set_if_not_exists(self, default: object) -> None:
-        """Set the value at the path if there is none."""
+        """Set the value at the path if none is stored."""
         await self.store.set_if_not_exists(self.path, default)
 
     async def delete(self) -> None:
@@ -99,7 +99,7 @@ Store._path_class = StorePath
 async def make_store(
     store_like: StoreLike, *, mode: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Store:
-    """The store of zarr-python's shape that `store_like` means, without a path."""
+    """Resolve `store_like` to a store with zarr-python's interface, without a path."""
     return (await make_store_path(store_like, mode=mode, storage_options=storage_options)).store  # type: ignore[no-any-return]
 
 
@@ -110,7 +110,7 @@ async def make_store_path(
     mode: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> StorePath:
-    """The place that `store_like` means, with its store in zarr-python's shape."""
+    """Resolve `store_like` to a path in a store with zarr-python's interface."""
     if isinstance(store_like, StorePath):
         return store_like / normalize_path(path) if path else store_like
     if isinstance(store_like, Store):
@@ -123,7 +123,7 @@ async def make_store_path(
 
 
 async def contains_array(store_path: StoreLike, zarr_format: Literal[2, 3]) -> bool:
-    """Whether an array of that format is at a place."""
+    """Whether an array of `zarr_format` is at a place."""
     store, path = store_from(store_path)
     return await store.exists_async(join(path, "zarr.json" if zarr_format == 3 else ".zarray")) and _contains_array(
         store, path
@@ -131,7 +131,7 @@ async def contains_array(store_path: StoreLike, zarr_format: Literal[2, 3]) -> b
 
 
 async def contains_group(store_path: StoreLike, zarr_format: Literal[2, 3]) -> bool:
-    """Whether a group of that format is at a place."""
+    """Whether a group of `zarr_format` is at a place."""
     store, path = store_from(store_path)
     return await store.exists_async(join(path, "zarr.json" if zarr_format == 3 else ".zgroup")) and _contains_group(
         store, path

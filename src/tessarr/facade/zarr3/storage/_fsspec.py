@@ -12,7 +12,7 @@ ALLOWED_EXCEPTIONS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class FsspecStore(InnerStore):
-    """A filesystem of fsspec; see `tessarr.storage.FsspecStore`, which does the work."""
+    """A filesystem of fsspec; `tessarr.storage.FsspecStore` does the I/O."""
 
     allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS
 
@@ -23,7 +23,7 @@ class FsspecStore(InnerStore):
         path: str = "/",
         allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,
     ) -> None:
-        """`allowed_exceptions` of `fs` mean that there is no such key."""
+        """Open `path` of the filesystem `fs`. `allowed_exceptions` are those by which `fs` reports a missing key."""
         super().__init__(ours.FsspecStore(fs, read_only, path, allowed_exceptions))
         self._given_fs = fs
         self._given_path = path
@@ -36,7 +36,7 @@ class FsspecStore(InnerStore):
 
     @property
     def path(self) -> str:
-        """The root in the filesystem."""
+        """Root path of the store in the filesystem."""
         return str(self.__dict__.get("_given_path", getattr(self._inner, "path", "")))
 
     @classmethod
@@ -47,14 +47,14 @@ class FsspecStore(InnerStore):
     def from_upath(
         cls, upath: Any, read_only: bool = False, allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS
     ) -> FsspecStore:
-        """The store over a ``upath.UPath``."""
+        """Make a store over a ``upath.UPath``."""
         return cls(upath.fs, read_only, upath.path.rstrip("/"), allowed_exceptions)
 
     @classmethod
     def from_mapper(
         cls, fs_map: Any, read_only: bool = False, allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS
     ) -> FsspecStore:
-        """The store over an ``fsspec.FSMap``."""
+        """Make a store over an ``fsspec.FSMap``."""
         return cls(fs_map.fs, read_only, fs_map.root, allowed_exceptions)
 
     @classmethod
@@ -65,7 +65,7 @@ class FsspecStore(InnerStore):
         read_only: bool = False,
         allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,
     ) -> FsspecStore:
-        """The store at `url`; `storage_options` are the filesystem's."""
+        """Open the store at `url`; `storage_options` are those of the filesystem."""
         made = ours.FsspecStore.from_url(str(url), storage_options=storage_options, read_only=read_only)
         return cls._of(made, allowed_exceptions)
 

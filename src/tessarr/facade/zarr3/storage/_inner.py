@@ -1,4 +1,4 @@
-"""tessarr's stores in the shape of zarr-python's: coroutines over buffers around a store that works without them."""
+"""Give tessarr's stores zarr-python's interface: coroutines over buffers that call a synchronous store."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WORK = (
     "get", "get_partial_values", "exists", "set", "set_if_not_exists", "delete", "list", "list_prefix", "list_dir",
     "delete_dir", "getsize", "getsize_prefix",
 )  # fmt: skip
-"""The methods that do the work. Who replaces one, in a subclass or in a test, is asked through it."""
+"""The methods that do the I/O. Where a subclass or a test overrides one of them, nodes call the override."""
 _List = list
 
 
 class InnerStore(Store):
-    """A store of zarr-python's shape around a store of tessarr."""
+    """A store with zarr-python's interface that calls a store of tessarr."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -27,7 +27,7 @@ class InnerStore(Store):
             _KINDS[cls.__name__] = cls
 
     def __init__(self, inner: OurStore) -> None:
-        """`inner` does the work, and shows itself as this."""
+        """Wrap `inner`, which does the I/O; nodes in `inner` show this object as their store."""
         super().__init__(read_only=inner.read_only)
         self._hold(inner)
 
@@ -38,24 +38,24 @@ class InnerStore(Store):
 
     @property
     def _inner(self) -> OurStore:
-        """The store that does the work."""
+        """The store that does the I/O."""
         return self._inner_store
 
     def __tessarr_place__(self) -> tuple[OurStore, str]:
-        """The store that does the work; one that calls this one's coroutines where somebody replaced them."""
+        """Return the store that does the I/O; if a coroutine is overridden, a store that calls the coroutines."""
         if any(getattr(type(self), name) is not original for name, original in _ORIGINALS.items()):
             return super().__tessarr_place__()
         return self._inner, ""
 
     def _around(self, inner: OurStore) -> Self:
-        twin = copy.copy(self)
-        twin.__dict__.pop("_tessarr", None)
-        twin._read_only = inner.read_only
-        twin._hold(inner)
-        return twin
+        made = copy.copy(self)
+        made.__dict__.pop("_tessarr", None)
+        made._read_only = inner.read_only
+        made._hold(inner)
+        return made
 
     def with_read_only(self, read_only: bool = False) -> Store:
-        """The same place, read-only or writable."""
+        """Return a store over the same place, read-only or writable."""
         return self._around(self._inner.with_read_only(read_only))
 
     @property
@@ -102,17 +102,17 @@ class InnerStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def get(self, key: str, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
-        """The value of `key` as a buffer, or the part of it in `byte_range`; ``None`` when there is none."""
+        """Read the value of `key`, or its bytes in `byte_range`, as a buffer; ``None`` when there is none."""
         return _buffer(await self._inner.get_async(key, byte_range), prototype)
 
     def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
-        """`get`, without an event loop."""
+        """Read as `get` does, without an event loop."""
         return _buffer(self._inner.get(key, byte_range), prototype)
 
     async def get_partial_values(
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> _List[object]:
-        """Parts of several values, in the order asked; ``None`` for each that is missing."""
+        """Read ranges of several values, in the order of `key_ranges`; ``None`` for each missing value."""
         return [_buffer(value, prototype) for value in await self._inner.get_partial_values_async([*key_ranges])]
 
     async def exists(self, key: str) -> bool:
@@ -120,14 +120,14 @@ class InnerStore(Store):
         return await self._inner.exists_async(key)
 
     async def getsize(self, key: str) -> int:
-        """Bytes of the value of `key`. Raises `FileNotFoundError` when there is none."""
+        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` when there is none."""
         size = await self._inner.getsize_async(key)
         if size is None:
             raise FileNotFoundError(key)
         return size
 
     async def getsize_prefix(self, prefix: str) -> int:
-        """Bytes of all values under `prefix`."""
+        """Add up the bytes of all values under `prefix`."""
         return await self._inner.getsize_prefix_async(_prefix(prefix))
 
     # -- writing -----------------------------------------------------------------------------------------------
@@ -138,22 +138,22 @@ class InnerStore(Store):
         await self._inner.set_async(key, _bytes(value))
 
     def set_sync(self, key: str, value: object) -> None:
-        """`set`, without an event loop."""
+        """Write as `set` does, without an event loop."""
         self._check_writable()
         self._inner.set(key, _bytes(value))
 
     async def set_if_not_exists(self, key: str, value: object) -> None:
-        """Set the value of `key` if it has none; of several writers one wins."""
+        """Set the value of `key` if `key` has none; of several concurrent writers one wins."""
         self._check_writable()
         await self._inner.set_if_not_exists_async(key, _bytes(value))
 
     async def delete(self, key: str) -> None:
-        """Remove `key`; nothing happens when there is none."""
+        """Remove `key`; no error when there is none."""
         self._check_writable()
         await self._inner.delete_async(key)
 
     def delete_sync(self, key: str) -> None:
-        """`delete`, without an event loop."""
+        """Remove as `delete` does, without an event loop."""
         self._check_writable()
         self._inner.delete(key)
 
@@ -169,19 +169,19 @@ class InnerStore(Store):
     # -- listing -----------------------------------------------------------------------------------------------
 
     async def list(self) -> AsyncIterator[str]:
-        """Every key."""
+        """Iterate over all keys."""
         for key in await self._inner.list_prefix_async(""):
             yield key
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """The keys that begin with `prefix`, whether or not it ends with ``/``."""
+        """Iterate over the keys that begin with `prefix`, whether or not `prefix` ends with ``/``."""
         folder = prefix[: prefix.rfind("/") + 1]
         for key in await self._inner.list_prefix_async(folder):
             if key.startswith(prefix):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """The names right below `prefix`, without it."""
+        """Iterate over the names directly below `prefix`, relative to `prefix`."""
         folder = _prefix(prefix)
         listing = await self._inner.list_dir_async(folder)
         for name in (*listing.keys, *listing.prefixes):
@@ -189,12 +189,12 @@ class InnerStore(Store):
 
 
 _KINDS: dict[str, type[InnerStore]] = {}
-"""The classes of `zarr.storage` by the name of the class that does the work."""
+"""Name of a class of tessarr's stores → the class of `zarr.storage` around it."""
 _ORIGINALS = {name: getattr(InnerStore, name) for name in _WORK}
 
 
 def shaped(store: OurStore) -> Store:
-    """`store` in zarr-python's shape, as the class of `zarr.storage` of its name, where that was imported."""
+    """Wrap `store` in the class of `zarr.storage` of the same name, if that class was imported, else in `InnerStore`."""
     kind = _KINDS.get(type(store).__name__, InnerStore)
     made = kind.__new__(kind)
     made._read_only = store.read_only

@@ -11,10 +11,10 @@ from tessarr.facade.zarr3.storage._inner import InnerStore
 
 
 class LocalStore(InnerStore):
-    """A directory; see `tessarr.storage.LocalStore`, which does the work."""
+    """A directory; `tessarr.storage.LocalStore` does the I/O."""
 
     def __init__(self, root: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        """`root` is made when the first value is set."""
+        """Set up the directory `root`, which is created when the first value is set."""
         if not isinstance(root, str | os.PathLike):
             raise TypeError(f"'root' must be a string or Path instance. Got an instance of {type(root)} instead.")
         super().__init__(ours.LocalStore(root, read_only=read_only))
@@ -27,7 +27,7 @@ class LocalStore(InnerStore):
 
     @classmethod
     async def open(cls, root: Any, *, read_only: bool = False, mode: str | None = None) -> Self:
-        """Open the directory, which is made unless `read_only`. Raises `FileNotFoundError` where it is missing then."""
+        """Open the directory, creating it unless `read_only`. Raises `FileNotFoundError` if it is missing and `read_only`."""
         store = cls(root, read_only=read_only if mode is None else mode == "r")
         await store._open()
         return store

@@ -15,12 +15,12 @@ from tessarr.facade.zarr3.storage._wrapper import WrapperStore
 
 
 class LoggingStore(WrapperStore):
-    """Logs every call of the wrapped store with its duration, and counts the calls by method in ``counter``."""
+    """Log every call of the wrapped store with its duration, and count the calls by method in ``counter``."""
 
     counter: defaultdict[str, int]
 
     def __init__(self, store: Any, log_level: str = "DEBUG", log_handler: logging.Handler | None = None) -> None:
-        """The records go to `log_handler`; ``None`` is standard output."""
+        """Wrap `store`; records go to `log_handler`, or to standard output (``None``)."""
         super().__init__(store)
         self.counter = defaultdict(int)
         self.log_level = log_level
@@ -33,7 +33,7 @@ class LoggingStore(WrapperStore):
             handler = logging.StreamHandler(stream=sys.stdout)
             handler.setLevel(self.log_level)
             handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        # Not `getLogger`: the handler and level are this store's, not those of every store of its kind.
+        # Not `getLogger`: handler and level belong to this store, not to all stores of its class.
         self.logger = logging.Logger(f"LoggingStore({self._store})", self.log_level)  # noqa: LOG001
         self.logger.addHandler(handler)
 
@@ -58,7 +58,7 @@ class LoggingStore(WrapperStore):
             self.logger.info("%s took %.6f s", call, time.perf_counter() - started)
 
     def with_read_only(self, read_only: bool = False) -> Store:
-        """The same around the wrapped store's ``with_read_only``."""
+        """Wrap the wrapped store's ``with_read_only`` in the same way."""
         with self.log("with_read_only", read_only):
             return type(self)(self._store.with_read_only(read_only), self.log_level, self.log_handler)
 

@@ -12,12 +12,12 @@ from tessarr.storage import GpuMemoryStore
 
 
 class _AsBytes(MutableMapping[str, Any]):
-    """A user's dictionary of buffers, as one of bytes."""
+    """View a user's dictionary of buffers as a dictionary of bytes."""
 
     def __init__(self, buffers: MutableMapping[str, Any]) -> None:
         self.buffers = buffers
         self._known: dict[str, tuple[Any, bytes]] = {}
-        """Key → buffer and its bytes: `MemoryStore` tells by the object whether a value is another one now."""
+        """Key → (buffer, bytes), cached, because `MemoryStore` detects a changed value by the identity of the object."""
 
     def __getitem__(self, key: str) -> Any:
         value = self.buffers[key]
@@ -46,7 +46,7 @@ class _AsBytes(MutableMapping[str, Any]):
 
 
 class _AsBuffers(_AsBytes):
-    """tessarr's dictionary of bytes, as one of buffers."""
+    """View tessarr's dictionary of bytes as a dictionary of buffers."""
 
     def __getitem__(self, key: str) -> Any:
         return Buffer.from_bytes(self.buffers[key])
@@ -56,16 +56,16 @@ class _AsBuffers(_AsBytes):
 
 
 class MemoryStore(InnerStore):
-    """A dictionary; see `tessarr.storage.MemoryStore`, which does the work."""
+    """A dictionary; `tessarr.storage.MemoryStore` does the I/O."""
 
     def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
-        """`store_dict` maps keys to buffers, or to bytes, which are read too."""
+        """Wrap `store_dict`, which maps keys to buffers or bytes; ``None``: a new dictionary."""
         given = None if store_dict is None else _AsBytes(store_dict)
         super().__init__(ours.MemoryStore(given, read_only=read_only))
 
     @property
     def _store_dict(self) -> MutableMapping[str, object]:
-        """Keys to buffers: the dictionary that was given, or a view of tessarr's own."""
+        """Key → buffer: the dictionary given by the user, or a view of tessarr's dictionary of bytes."""
         inner: Any = self._inner
         return inner._map.buffers if isinstance(inner._map, _AsBytes) else _AsBuffers(inner._map)
 
@@ -82,25 +82,25 @@ class MemoryStore(InnerStore):
 
 
 class ManagedMemoryStore(InnerStore):
-    """Memory under a name in this process; see `tessarr.storage.ManagedMemoryStore`, which does the work."""
+    """Memory under a name in this process; `tessarr.storage.ManagedMemoryStore` holds the values."""
 
     def __init__(self, name: str | None = None, *, path: str = "", read_only: bool = False) -> None:
-        """One name is one place."""
+        """Open the memory called `name`: all stores of one name share their values."""
         super().__init__(ours.ManagedMemoryStore(name, path=path, read_only=read_only))
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name that all stores over this memory share."""
         return str(self._inner.name)  # type: ignore[attr-defined]
 
     @property
     def path(self) -> str:
-        """The path in the place."""
+        """The prefix of the store within the memory."""
         return str(self._inner.path)  # type: ignore[attr-defined]
 
     @classmethod
     def from_url(cls, url: str, *, read_only: bool = False) -> Self:
-        """The store at ``memory://name/path``."""
+        """Open the store at ``memory://name/path``."""
         name, _, path = url.removeprefix("memory://").partition("/")
         return cls(name, path=path, read_only=read_only)
 

@@ -11,12 +11,12 @@ from tessarr.stores.base import Store as OurStore
 
 
 class WrapperStore(Store):
-    """Passes everything on to ``_store``, a store of zarr-python's shape."""
+    """Forward every method to ``_store``, a store with zarr-python's interface."""
 
     _store: Any
 
     def __init__(self, store: Any) -> None:
-        """`store` of tessarr's own shape gets that of zarr-python."""
+        """Wrap `store`; a store of tessarr gets zarr-python's interface first."""
         super().__init__(read_only=store.read_only)
         self._store = shaped(store) if isinstance(store, OurStore) else store
 
@@ -49,12 +49,12 @@ class WrapperStore(Store):
             raise NotImplementedError("WrapperStore must be opened via the `_open` method")
 
     def with_read_only(self, read_only: bool = False) -> Store:
-        """The same around the wrapped store's ``with_read_only``."""
+        """Wrap the wrapped store's ``with_read_only`` in the same way."""
         return type(self)(self._store.with_read_only(read_only))
 
     @property
     def read_only(self) -> bool:
-        """The wrapped store's."""
+        """Whether the wrapped store refuses writes."""
         return bool(self._store.read_only)
 
     def __eq__(self, value: object) -> bool:
@@ -99,22 +99,22 @@ class WrapperStore(Store):
 
     @property
     def supports_writes(self) -> bool:
-        """The wrapped store's."""
+        """Whether `set` of the wrapped store works."""
         return bool(self._store.supports_writes)
 
     @property
     def supports_deletes(self) -> bool:
-        """The wrapped store's."""
+        """Whether `delete` of the wrapped store works."""
         return bool(self._store.supports_deletes)
 
     @property
     def supports_listing(self) -> bool:
-        """The wrapped store's."""
+        """Whether the ``list…`` methods of the wrapped store work."""
         return bool(self._store.supports_listing)
 
     @property
     def supports_consolidated_metadata(self) -> bool:
-        """The wrapped store's."""
+        """Whether `zarr.consolidate_metadata` may write to the wrapped store."""
         return bool(self._store.supports_consolidated_metadata)
 
     async def delete(self, key: str) -> None:

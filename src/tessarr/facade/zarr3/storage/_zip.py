@@ -15,7 +15,7 @@ from tessarr.stores.base import Store as OurStore
 
 
 class ZipStore(InnerStore):
-    """A zip archive, opened when it is first used; see `tessarr.storage.ZipStore`, which does the work."""
+    """A zip archive, opened at its first use; `tessarr.storage.ZipStore` does the I/O."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ZipStore(InnerStore):
         compression: int = zipfile.ZIP_STORED,
         allowZip64: bool = True,  # noqa: N803 - the name in zarr-python and zipfile
     ) -> None:
-        """`mode` is that of `zipfile.ZipFile`."""
+        """Set up the archive at `path`. `mode` is that of `zipfile.ZipFile`."""
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"'path' must be a string or Path instance. Got an instance of {type(path)} instead.")
         self._given_path = Path(path)
@@ -36,7 +36,7 @@ class ZipStore(InnerStore):
 
     @property
     def path(self) -> Path:
-        """The archive."""
+        """Path of the archive."""
         given = self.__dict__.get("_given_path")
         return Path(self._inner.path if given is None else given)  # type: ignore[attr-defined]
 
@@ -68,12 +68,12 @@ class ZipStore(InnerStore):
         return state
 
     def close(self) -> None:
-        """Publish what was written, and close the archive."""
+        """Publish written values, and close the archive."""
         if "_inner_store" in self.__dict__:
             super().close()
 
     async def clear(self) -> None:
-        """Make the archive an empty one."""
+        """Remove every key: replace the archive by an empty one."""
         self._check_writable()
         self._inner.close()
         os.remove(self.path)
@@ -81,7 +81,7 @@ class ZipStore(InnerStore):
         self._options["mode"] = "w"
 
     async def move(self, path: Path | str) -> None:
-        """Move the archive."""
+        """Move the archive to `path`."""
         self.close()
         os.makedirs(Path(path).parent, exist_ok=True)
         shutil.move(self.path, path)

@@ -9,7 +9,7 @@ from tessarr.types import AnyArray
 
 @runtime_checkable
 class ArrayLike(Protocol):
-    """What has a dtype, a shape and elements along one axis."""
+    """An array-like with dtype, ndim and size, indexed by slices."""
 
     @property
     def dtype(self) -> Any:
@@ -33,7 +33,7 @@ class ArrayLike(Protocol):
 
 @runtime_checkable
 class NDArrayLike(Protocol):
-    """What behaves as a NumPy array: dtype, shape, views and copies."""
+    """An array with the methods of a NumPy array: dtype, shape, views and copies."""
 
     @property
     def dtype(self) -> Any:
@@ -64,31 +64,31 @@ class NDArrayLike(Protocol):
     def __array__(self) -> AnyArray: ...
 
     def reshape(self, shape: Any, *, order: Any = ...) -> Any:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         ...
 
     def view(self, dtype: Any) -> Any:
-        """The same memory as another type."""
+        """Reinterpret the same memory as another dtype."""
         ...
 
     def astype(self, dtype: Any, order: Any = ..., *, copy: bool = ...) -> Any:
-        """The elements in another type."""
+        """Convert the elements to another dtype."""
         ...
 
     def fill(self, value: Any) -> None:
-        """Set every element."""
+        """Set every element to `value`."""
         ...
 
     def copy(self) -> Any:
-        """A copy."""
+        """Copy the array."""
         ...
 
     def transpose(self, axes: object) -> object:
-        """The same elements with the axes in another order."""
+        """Return the array with its axes in another order."""
         ...
 
     def ravel(self, order: object = ...) -> object:
-        """The elements in one row."""
+        """Flatten the array to one axis."""
         ...
 
     def all(self) -> bool:

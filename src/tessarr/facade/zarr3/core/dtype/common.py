@@ -16,7 +16,7 @@ DTypeSpec_V3: TypeAlias = Any
 
 
 class ScalarTypeValidationError(ValueError):
-    """A value is no scalar of the data type."""
+    """A value is not a scalar of the data type."""
 
 
 __all__ = [

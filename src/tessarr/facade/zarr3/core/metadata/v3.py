@@ -18,7 +18,7 @@ ARRAY_METADATA_KEYS = {
 
 
 def parse_dimension_names(data: object) -> tuple[str | None, ...] | None:
-    """Names of axes as a tuple; ``None`` when none are given."""
+    """Parse names of axes into a tuple; ``None`` when none are given."""
     if data is None:
         return None
     if isinstance(data, Iterable) and all(item is None or isinstance(item, str) for item in data):
@@ -27,7 +27,7 @@ def parse_dimension_names(data: object) -> tuple[str | None, ...] | None:
 
 
 def parse_codecs(data: Iterable[object]) -> tuple[Any, ...]:
-    """Codecs, from themselves or their JSON."""
+    """Parse codecs, given as codecs or as JSON."""
     return tuple(codec_from(item) for item in data)
 
 
