@@ -9,9 +9,9 @@ MODULE``; in a notebook ``%load_ext tessarr.as_zarr``; for dask's workers ``dask
 processes that are spawned inherit the alias through the environment variable ``TESSARR_AS_ZARR`` where they run ``install``
 or import this module with that variable set (see `install_from_environment`).
 
-``zarr.Array`` is `tessarr.Array`, and so with every class that both have. What zarr-python shows differently lies in the
-modules of `tessarr.facade.zarr3`, one for each module of zarr-python: stores whose methods are coroutines, for example.
-Pickles name tessarr's modules, so a process that loads them needs tessarr, not the alias.
+``zarr.Array`` is `tessarr.Array`; the same holds for every class that both packages have. Classes with another interface in
+zarr-python, such as stores whose methods are coroutines, are in `tessarr.facade.zarr3`, which has one module for each module
+of zarr-python. Pickles name tessarr's modules, so that a process that loads them needs tessarr, not the alias.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The contract of an engine: it moves elements between a bound array's store and NumPy memory.
+"""The contract of an engine, which moves elements between a bound array's store and NumPy memory.
 
 Two engines implement it: `tessarr.engine.reference` (Python, complete, the executable specification) and
 `tessarr.engine.native` (Rust). The engine is chosen when an array is opened (`tessarr.engine.choose`).
 
-Reading is one protocol for both. A *chunk read* needs byte ranges of one stored value, is sent them with the version that
-they are of, and may need more: of a shard first the index, then inner chunks. A `ChunkReads` is many chunk reads together.
-It does no I/O and knows no thread and no event loop; `tessarr.engine.run` carries it out, synchronously or awaited.
+Both engines read by one protocol. A *chunk read* requests byte ranges of one stored value, gets their bytes and version, and
+may request more: of a shard first the index, then inner chunks. A `ChunkReads` is a set of chunk reads. It does no I/O and uses
+no thread and no event loop; `tessarr.engine.run` carries it out, synchronously or asynchronously.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What a request was answered with."""
+    """Response to a `Request`."""
 
     id: int
     parts: list[Buffer] | None
     """One buffer for a whole value, one per range for ranges; ``None``: no such key."""
     version: Version | None
-    """Of the value, where the store names it."""
+    """Version of the value; ``None`` where the store has no versions."""
 
 
 class ChunkReads(Protocol):
@@ -48,7 +48,7 @@ class ChunkReads(Protocol):
 
 
 class ReadPlan(NamedTuple):
-    """A selection in parts, one per chunk, and the memory that it is read into."""
+    """A selection in parts, one per chunk, and the memory for its elements."""
 
     parts: int
     """How many there are."""
@@ -65,41 +65,41 @@ Change = Callable[[Stored | None], list[Piece] | None]
 
 
 class ChunkWrite(NamedTuple):
-    """What is to happen to one stored chunk."""
+    """The planned change of one stored chunk."""
 
     coords: Coords
     key: str
     covers: bool
-    """The chunk is replaced whole."""
+    """Whether the whole chunk is replaced."""
     change: Change
-    """Makes the new value from the old one; ``None``: nothing but fill value is left."""
+    """Makes the new value from the old one; ``None``: the chunk is all fill value."""
 
 
 class WritePlan(Protocol):
-    """What writing a selection does to the chunks of one array."""
+    """The planned changes of the chunks of one array by writing a selection."""
 
     @property
     def nbytes(self) -> int:
-        """Decoded bytes of a chunk; only asked when there is one."""
+        """Decoded bytes of a chunk. Undefined for a plan without chunks."""
 
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[ChunkWrite]: ...
 
     def forget(self, key: str) -> None:
-        """Drop what is cached of the old value of `key`, which was written."""
+        """Invalidate cached chunks and indexes of the old value of `key`, which was written."""
 
 
 class Engine(Protocol):
-    """Stateless as far as the caller sees; safe to use from several threads at once."""
+    """Reads and writes selections of bound arrays. Apart from caches stateless; safe for use by several threads at once."""
 
     name: str
 
     def supports(self, bound: BoundArray) -> str | None:
-        """``None``, or a sentence that says why this engine cannot serve `bound`."""
+        """Return ``None``, or the reason why this engine does not support `bound`."""
 
     def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
-        """Plan a read into `out`, for `tessarr.engine.run` to carry out, alone or together with others."""
+        """Plan a read into `out`, for `tessarr.engine.run` to carry out, alone or together with other plans."""
 
     def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
         """Plan a write of `value`, for `tessarr.engine.write_chunks` to carry out."""
@@ -115,14 +115,14 @@ class Engine(Protocol):
         """Call `read` without blocking the event loop."""
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
-        """The element at `index` as a NumPy scalar; ``None`` where this engine has no shorter way than `read`, or where
-        `index` is not one plain `int` inside the array per axis."""
+        """Read the element at `index` as a NumPy scalar, faster than `read` does. Returns ``None`` where the engine has no
+        faster way, or where `index` is not one `int` within the array per axis."""
 
     def write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
         """Store `value`: broadcastable to ``selection.shape``, dtype ``bound.dtype``, any strides, not modified.
 
-        Every stored value is replaced atomically; chunks that are not covered whole are updated under the store's
-        lock. After an error some chunks hold the new value and the others the old one.
+        Every stored value is replaced atomically; chunks that are only partly covered are updated under the store's
+        lock, or by compare-and-swap. After an error some chunks have the new value and the others the old one.
         """
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:

@@ -1,7 +1,7 @@
-"""A bound array: everything about an array that engines need, worked out once when it is opened.
+"""Bind an array: compute everything that engines need, once when the array is opened.
 
-Nothing here is rebuilt per call, and nothing per chunk. For a grid whose chunks differ in shape there is one bound chain
-per distinct shape, made when first met.
+Nothing here is recomputed per call or per chunk. A grid whose chunks differ in shape has one bound chain per distinct shape,
+made at its first use.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SMALL_SHARD = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class RuntimeOptions:
-    """How an array is served; never part of its metadata."""
+    """Options of reads and writes of an array, which are not part of its metadata."""
 
     write_empty_chunks: bool = False
-    """Store chunks that hold nothing but the fill value; otherwise they are left out, and removed if present."""
+    """Store chunks that are all fill value; otherwise such chunks are not stored, and are deleted if present."""
     read_missing_chunks: bool = True
     """A missing chunk reads as fill value; otherwise it raises `ChunkNotFoundError`."""
 
@@ -61,14 +61,14 @@ class BoundArray:
     """An array ready to be read and written."""
 
     store: Store
-    """Where chunks are, storage transformers included."""
+    """The store of the chunks, behind the storage transformers."""
     path: str
     """Node path without leading slash; "" for a root array."""
     metadata: ArrayMetadata
     options: RuntimeOptions
     axes: tuple[Axis, ...]
     fill: Scalar
-    """0-d, dtype `dtype`: what a missing chunk holds."""
+    """Value of elements in missing chunks: 0-d, dtype `dtype`."""
     shape: Shape
     """Shape of the array."""
     dtype: AnyDType
@@ -87,12 +87,12 @@ class BoundArray:
         object.__setattr__(self, "has_shards", any(codec.name == "sharding_indexed" for codec in self.metadata.codecs))
 
     def key(self, coords: Coords) -> str:
-        """Store key of the chunk at `coords`."""
+        """Return the store key of the chunk at `coords`."""
         name = self.metadata.chunk_key_encoding.encode(coords)
         return f"{self.path}/{name}" if self.path else name
 
     def chunk_shape(self, coords: Coords) -> Shape:
-        """Stored shape of the chunk at `coords`, the part beyond the array's edge included."""
+        """Return the stored shape of the chunk at `coords`, the part beyond the array's edge included."""
         return tuple(axis.size(index) for axis, index in zip(self.axes, coords, strict=True))
 
     def nbytes(self, coords: Coords) -> int:
@@ -100,12 +100,12 @@ class BoundArray:
         return self.chain(self.chunk_shape(coords)).spec.nbytes or 1 << 20
 
     def forget(self, key: str) -> None:
-        """`key` was written: an index that was read of it is worth nothing any more."""
+        """Invalidate cached shard indexes of `key`, which was written."""
         if self.indexes is not None:
             self.indexes.forget(key)
 
     def chain(self, shape: Shape) -> BoundChain:
-        """The codec chain for chunks of `shape`."""
+        """Return the bound codec chain for chunks of `shape`."""
         chain = self._chains.get(shape)
         if chain is None:
             spec = ChunkSpec(shape, self.metadata.data_type, self.fill)
@@ -124,7 +124,7 @@ def bind(
 
     fill = metadata.fill_value
     if fill is None:
-        # v1 and v2: missing chunks are undefined then, and some readers give arbitrary memory
+        # v1 and v2: without fill value, missing chunks are undefined, and some readers return uninitialised memory
         fill, options = metadata.data_type.default_fill(), replace(options, write_empty_chunks=True)
     axes = metadata.chunk_grid.axes(metadata.shape)
     where = transformed(store, metadata)

@@ -1,9 +1,9 @@
-"""How changed chunks get into the store, whichever engine changes them.
+"""Store changed chunks, for either engine.
 
-A chunk that is covered is replaced without being read. Any other change is merged into what is stored, under the store's
-lock for that key (`Store.splice`), so that concurrent writers of one chunk or shard lose nothing; nor is a replacement
-undone by a merge that began before it (`replace`). To a store behind a network many values travel side by side, while only as
-many as there are processors are encoded at a time.
+A chunk that is covered is replaced without being read. Any other change is merged into the stored value in one
+`Store.splice`, so that concurrent writers of one chunk or shard lose nothing; and no merge that began before a replacement
+overwrites it (`replace`). To a remote store many values are in flight concurrently, while at most as many chunks as processors
+are encoded at a time.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ async def _store_async(
 
 @contextmanager
 def changing(bound: BoundArray, coords: Coords, key: str, forget: Callable[[str], object]) -> Iterator[None]:
-    """Around the change of a stored chunk: errors say where, and what is kept of the old value is forgotten."""
+    """Enclose the change of a stored chunk: add the place to errors, and invalidate caches of the old value."""
     try:
         yield
     except (BaseZarrError, StoreError) as error:
@@ -101,11 +101,11 @@ def changing(bound: BoundArray, coords: Coords, key: str, forget: Callable[[str]
 
 
 def whole(pieces: list[Piece], old: Stored | None = None) -> Buffer:
-    """The value that pieces, some of them ranges of `old`, make. A single piece is new."""
+    """Join pieces, some of them ranges of `old`, to a value. A single piece is never a range of `old`."""
     return join(pieces, old) if len(pieces) > 1 else cast("Buffer", pieces[0])
 
 
 def _at_once(bound: BoundArray, writes: WritePlan) -> int:
-    """How many chunks may be in flight to the store together."""
+    """Return how many chunks may be in flight to the store concurrently."""
     at_once = bound.store.requests_at_once if isinstance(bound.store, Remote) else 1
     return max(1, min(len(writes), at_once, BATCH_NBYTES // max(1, writes.nbytes)))

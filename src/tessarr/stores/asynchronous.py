@@ -100,7 +100,6 @@ class AsyncStore(Store):
         return run(self.getsize_prefix_async(prefix))
 
     async def version_async(self, key: str) -> Version | None:
-        """Call `version` asynchronously."""
         return None
 
     @only_if("_can_set_if")
@@ -118,7 +117,6 @@ class AsyncStore(Store):
 
     @only_if("_can_set_if")
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
-        """See `tessarr.stores.protocols.ConditionalSet`."""
         return self._run_one(self.set_async(key, value, if_match=version))
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:

@@ -1,16 +1,17 @@
-"""The contract of a store: a map from keys to bytes, with as much or as little ability as the place it stands for.
+"""The contract of a store: a map from keys to bytes, with the abilities of the place where the bytes are.
 
 A *key* is a non-empty Unicode string of segments joined by ``/``; it neither begins nor ends with ``/`` and no segment
 is empty, ``.`` or ``..`` (`tessarr.stores.path.check_key`). A *prefix* is ``""`` (everything) or ends with ``/``.
 
-`Store` is the class to inherit: implement `get`, `set`, `delete` and `list` and every other method works through
-them (`tessarr.stores.functions`); override what the place can do better, which makes it an ability that callers see
-(`tessarr.stores.protocols`). A missing key is ``None``; trouble (permission, network, a truncated body) is a `StoreError`,
-never ``None``. `set` replaces the whole value atomically: a reader, another process or a crash sees the old value or the
-new one.
+`Store` is the class to inherit: implement `get`, `set`, `delete` and `list`, by which every other method works
+(`tessarr.stores.functions`). Override a method that the place can do better; the method is then an ability that callers
+detect (`tessarr.stores.protocols`). A missing key is ``None``; a failure (permission, network, a truncated body) is a
+`StoreError`, never ``None``. `set` replaces the whole value atomically: a reader, another process or a crash sees the old
+value or the new one.
 
-Every method that does I/O has an ``_async`` twin with the same meaning, right below it. The twins of this class run the
-synchronous method in a thread; stores that are written as coroutines inherit `tessarr.stores.asynchronous.AsyncStore`.
+Every method that does I/O has an async variant ``…_async`` with the same arguments, result and errors. The async variants of
+this class run the synchronous method in a thread; a store written as coroutines inherits
+`tessarr.stores.asynchronous.AsyncStore`.
 
 Source: Zarr v3.1 core, "Abstract store interface"; the spec's erase, erase_values and erase_prefix are `delete`,
 `delete_many` and `delete_prefix` here.
@@ -47,7 +48,7 @@ _S = TypeVar("_S", bound="Store")
 
 
 async def _in_thread(function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    import asyncio  # not above: who never awaits should not pay for loading it
+    import asyncio  # imported here so that synchronous programs do not load asyncio
 
     return await asyncio.to_thread(function, *args, **kwargs)
 
@@ -61,7 +62,7 @@ class Any_:  # noqa: N801 - the type of one constant
 
 
 ANY = Any_()
-"""``if_match=ANY``: write whatever is there now."""
+"""``if_match=ANY``: write unconditionally."""
 
 
 class Store(AsMapping):
@@ -72,24 +73,24 @@ class Store(AsMapping):
     given: Any = None  # what `Array.store` shows in its place: `tessarr.stores.url`
 
     def __init__(self, *, read_only: bool = False) -> None:
-        """Keep `read_only`. A subclass may leave this out."""
+        """Set `read_only`. A subclass need not call this method."""
         self.read_only = read_only
 
     # -- zarr-python's attributes ------------------------------------------------------------------------------
 
     @property
     def supports_writes(self) -> bool:
-        """Whether stores of this kind can be written, as zarr-python asks it: ``isinstance(store, Set)``."""
+        """Whether values can be written, under zarr-python's name: ``isinstance(store, Set)``."""
         return isinstance(self, Set)
 
     @property
     def supports_deletes(self) -> bool:
-        """Whether values can be removed, as zarr-python asks it: ``isinstance(store, Delete)``."""
+        """Whether values can be removed, under zarr-python's name: ``isinstance(store, Delete)``."""
         return isinstance(self, Delete)
 
     @property
     def supports_listing(self) -> bool:
-        """Whether keys can be listed, as zarr-python asks it: ``isinstance(store, List)``."""
+        """Whether keys can be listed, under zarr-python's name: ``isinstance(store, List)``."""
         return isinstance(self, List)
 
     @property
@@ -102,11 +103,11 @@ class Store(AsMapping):
         """Whether consolidated metadata in the store may be used."""
         return True
 
-    # -- what a store must say of itself -----------------------------------------------------------------------
+    # -- identity ----------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """The canonical URL, which opens the same place again where that is possible. Holds no credentials."""
+        """The canonical URL, without credentials. Opens the same place again where that is possible."""
         return f"{type(self).__name__.lower()}://{id(self):x}"
 
     def __repr__(self) -> str:
@@ -116,11 +117,11 @@ class Store(AsMapping):
         return self.url
 
     def __dask_tokenize__(self) -> tuple[object, ...]:
-        """What tells this store from others, for dask: its place, not the values in it."""
+        """Identify the store for dask by its place, not by its values."""
         return (type(self).__qualname__, self.url, self.read_only)
 
     def with_read_only(self, read_only: bool = True) -> Self:
-        """The same place, read-only or writable."""
+        """Return a store over the same place, read-only or writable."""
         import copy
 
         twin = copy.copy(self)
@@ -128,10 +129,9 @@ class Store(AsMapping):
         return twin
 
     def close(self) -> None:
-        """Publish what is pending and release what is held. May be called twice."""
+        """Publish pending writes and release resources. May be called twice."""
 
     async def close_async(self) -> None:
-        """Call `close` asynchronously."""
         await _in_thread(self.close)
 
     def __enter__(self) -> Self:
@@ -144,45 +144,42 @@ class Store(AsMapping):
 
     @fallback
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """The value of `key`, or the part of it in `byte_range`; ``None`` when there is no such key.
+        """Read the value of `key`, or the part in `byte_range`; ``None`` when there is no such key.
 
-        The caller may keep the buffer and must not write it. A class may implement `get_partial_values` instead.
+        The caller may keep the buffer but must not write to it. A class may implement `get_partial_values` instead.
         """
         if not isinstance(self, GetPartialValues):
             raise self._lacks("get(key, byte_range=None)")
         return self.get_partial_values([(key, byte_range)])[0]
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """Call `get` asynchronously."""
         return await _in_thread(self.get, key, byte_range)
 
     @fallback
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """Several parts of one value, in the order asked; ``None`` when there is no such key."""
+        """Read several parts of one value, in the order of `ranges`; ``None`` when there is no such key."""
         return functions.ranges_by_get(self, key, ranges)
 
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """Call `get_ranges` asynchronously."""
         return await _in_thread(self.get_ranges, key, ranges)
 
     @fallback
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        """Parts of several values, in the order asked; keys may repeat; ``None`` for each that is missing."""
+        """Read parts of several values, in the order of `key_ranges`; ``None`` for each missing key. Keys may repeat."""
         return [self.get(key, byte_range) for key, byte_range in key_ranges]
 
     async def get_partial_values_async(
         self, key_ranges: Iterable[tuple[str, ByteRange | None]]
     ) -> _List[Buffer | None]:
-        """Call `get_partial_values` asynchronously."""
         import asyncio
 
         return list(await asyncio.gather(*(self.get_async(key, part) for key, part in key_ranges)))
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Several values or parts of them at once: per request a list (one buffer for a whole value), or ``None``.
+        """Read several values or parts of values at once: per request a list (one buffer for a whole value), or ``None``.
 
-        A store that knows the version of what it read gives a `tessarr.stores.fetch.Fetched`. A `Remote` store sends the
-        requests side by side.
+        A store that knows the version of a value returns a `tessarr.stores.fetch.Fetched`. A `Remote` store sends the
+        requests concurrently.
         """
         if len(requests) > 1 and isinstance(self, Remote):
             return functions.fetch(self, requests)
@@ -196,7 +193,6 @@ class Store(AsMapping):
         ]
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` asynchronously."""
         return await _in_thread(self.fetch, requests)
 
     def exists(self, key: str) -> bool:
@@ -204,40 +200,37 @@ class Store(AsMapping):
         return self.get(key, ByteRange(0, 0)) is not None
 
     async def exists_async(self, key: str) -> bool:
-        """Call `exists` asynchronously."""
         return await _in_thread(self.exists, key)
 
     @fallback
     def getsize(self, key: str) -> int | None:
-        """Bytes of the value of `key`; ``None`` when there is no such key."""
+        """Return the size of the value of `key` in bytes; ``None`` when there is no such key."""
         value = self.get(key)
         return None if value is None else byte_view(value).nbytes
 
     async def getsize_async(self, key: str) -> int | None:
-        """Call `getsize` asynchronously."""
         return await _in_thread(self.getsize, key)
 
     def getsize_prefix(self, prefix: str) -> int:
-        """Bytes of all values under `prefix`."""
+        """Add up the bytes of all values under `prefix`."""
         return sum(self.getsize(key) or 0 for key in self.list_prefix(prefix))
 
     async def getsize_prefix_async(self, prefix: str) -> int:
-        """Call `getsize_prefix` asynchronously."""
         return await _in_thread(self.getsize_prefix, prefix)
 
     @fallback
     def version(self, key: str) -> Version | None:
-        """What changes with the value, without reading it; ``None``: no such key, or the store cannot tell."""
+        """Return the version of the value of `key`, which changes with the value; ``None``: no such key, or no versions."""
         return None
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     @fallback
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """Replace the value of `key` atomically. The store keeps no reference to `value`'s memory.
+        """Replace the value of `key` atomically. The store keeps no reference to the memory of `value`.
 
-        `if_match` writes only over that version (``None``: only when the key is missing) and else raises
-        `ConflictError`; a store that is no `ConditionalSet` raises `UnsupportedOperationError` for it.
+        With `if_match` the write is conditional on that version (``None``: on the key being missing), and raises
+        `ConflictError` for another version; a store that is no `ConditionalSet` raises `UnsupportedOperationError`.
         Returns the new version where the store knows it.
         """
         self._check_writable(key)
@@ -250,20 +243,18 @@ class Store(AsMapping):
         return None
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """Call `set` asynchronously."""
         return await _in_thread(self._set_as_asked, key, value, if_match)
 
     def _set_as_asked(self, key: str, value: Buffer, if_match: Version | None | Any_) -> Version | None:
-        # Stores without conditional writes need not have the parameter.
+        # A store without conditional writes may define `set` without the parameter `if_match`.
         return self.set(key, value) if isinstance(if_match, Any_) else self.set(key, value, if_match=if_match)
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
-        """Write `value` unless `key` has one already; tells whether it wrote."""
+        """Write `value` unless `key` has a value. Returns whether `value` was written."""
         self._check_writable(key)
         return functions.set_if_not_exists(self, key, value)
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
-        """Call `set_if_not_exists` asynchronously."""
         return await _in_thread(self.set_if_not_exists, key, value)
 
     @fallback
@@ -277,40 +268,37 @@ class Store(AsMapping):
             self.update(key, lambda old, parts=parts: merge_parts(old, parts))  # type: ignore[misc]
 
     async def set_partial_values_async(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
-        """Call `set_partial_values` asynchronously."""
         await _in_thread(self.set_partial_values, list(key_start_values))
 
     @fallback
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """Read, change and replace one value so that no other update of it, in any thread or process, is lost.
+        """Read, change and replace one value so that no concurrent update of it, in any thread or process, is lost.
 
-        `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). It may be
-        called several times, so it must depend on nothing but its argument. See `tessarr.stores.functions`.
+        `change` gets the present value (``None``: missing) and returns the new one (``None``: delete). `change` may be
+        called several times, so that it must depend on its argument only. See `tessarr.stores.functions`.
         """
         self._check_writable(key)
         functions.update_by_set(self, key, change)
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
-        """Call `update` asynchronously."""
         await _in_thread(self.update, key, change)
 
     @fallback
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
-        """`update`, for a change that reads and replaces only parts of a value.
+        """Read and replace parts of one value in one atomic step, as `update` does for whole values.
 
-        `change` gets the present value to read from (``None``: missing) and returns the pieces of the new one:
+        `change` gets the present value to read from (``None``: missing) and returns the pieces of the new value:
         bytes, and ranges of the present value that stay (``None``: delete). This default reads the whole value.
         """
         self.update(key, spliced(change))
 
     async def splice_async(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
-        """Call `splice` asynchronously."""
         await _in_thread(self.splice, key, change)
 
     @fallback
     def lock(self, key: str) -> LockContext:
-        """A context manager that excludes other holders of `key`'s lock: threads of this process, and, where the
-        store can, other processes. Not re-entrant."""
+        """Return a context manager that holds the lock of `key`, which excludes threads of this process, and, in a store with
+        the ability `Lock`, other processes. Not re-entrant."""
         return KEYED_LOCKS.hold((self.url, key))
 
     # -- deleting ----------------------------------------------------------------------------------------------
@@ -322,7 +310,6 @@ class Store(AsMapping):
         raise UnsupportedOperationError("this store cannot delete", store=self.url, key=key)
 
     async def delete_async(self, key: str) -> None:
-        """Call `delete` asynchronously."""
         await _in_thread(self.delete, key)
 
     @fallback
@@ -333,7 +320,6 @@ class Store(AsMapping):
             self.delete(key)
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
-        """Call `delete_many` asynchronously."""
         await _in_thread(self.delete_many, list(keys))
 
     def delete_prefix(self, prefix: str) -> None:
@@ -342,24 +328,22 @@ class Store(AsMapping):
         self.delete_many(list(self.list_prefix(prefix)))
 
     async def delete_prefix_async(self, prefix: str) -> None:
-        """Call `delete_prefix` asynchronously."""
         await _in_thread(self.delete_prefix, prefix)
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        """Replace all that is under `prefix` by `items` (full keys → values).
+        """Replace all values under `prefix` by `items` (full keys → values).
 
-        Nothing old is removed before every new value is safely stored. This default writes the values beside the
-        old ones first, then removes the old keys, then puts the new values in place.
+        No old value is removed before every new value is stored. This default stages the new values under another
+        prefix, then removes the old keys, then writes the new values under their keys.
         """
         self._check_writable(prefix)
         functions.replace_prefix(self, prefix, items)
 
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        """Call `replace_prefix` asynchronously."""
         await _in_thread(self.replace_prefix, prefix, items)
 
     def delete_dir(self, prefix: str) -> None:
-        """`delete_prefix`, by the name of zarr-python; a slash at the end of `prefix` may be missing."""
+        """Remove every key under `prefix`, under zarr-python's name; `prefix` may lack the slash at its end."""
         self.delete_prefix(f"{prefix.rstrip('/')}/" if prefix else "")
 
     def clear(self) -> None:
@@ -367,39 +351,37 @@ class Store(AsMapping):
         self.delete_prefix("")
 
     async def clear_async(self) -> None:
-        """Call `clear` asynchronously."""
         await self.delete_prefix_async("")
 
     # -- listing -----------------------------------------------------------------------------------------------
 
     @fallback
     def list(self, prefix: str = "") -> Iterator[str]:
-        """Every key under `prefix`, once, in no particular order."""
+        """List every key under `prefix`, once, in no particular order."""
         raise UnsupportedOperationError("this store cannot list its keys", store=self.url)
 
     def is_empty(self, prefix: str) -> bool:
-        """Whether there is no key under `prefix`; a slash at its end may be missing."""
+        """Whether there is no key under `prefix`, which may lack the slash at its end."""
         return next(iter(self.list_prefix(f"{prefix.rstrip('/')}/" if prefix else "")), None) is None
 
     @fallback
     def list_prefix(self, prefix: str) -> Iterator[str]:
-        """Every key under `prefix` (full keys), in no particular order.
+        """List every key under `prefix` (full keys), in no particular order.
 
         Raises `KeyValidationError` for a prefix that is neither ``""`` nor ends with ``/``.
         """
         return functions.prefix_by_list(self, prefix)
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
-        """Call `list_prefix` asynchronously; the keys as a list."""
+        """List every key under `prefix`, as `list_prefix` does."""
         return await _in_thread(lambda: [*self.list_prefix(prefix)])
 
     @fallback
     def list_dir(self, prefix: str) -> Listing:
-        """The direct children of `prefix`; two empty lists when there are none."""
+        """List the direct children of `prefix`; two empty lists when there are none."""
         return functions.children(self.list_prefix(prefix), prefix)
 
     async def list_dir_async(self, prefix: str) -> Listing:
-        """Call `list_dir` asynchronously."""
         return await _in_thread(self.list_dir, prefix)
 
     # -- for implementations -------------------------------------------------------------------------------------
@@ -409,27 +391,27 @@ class Store(AsMapping):
             raise ReadOnlyError("the store is read-only", store=self.url, key=key, hint="Open it with mode='r+' or 'a'")
 
     def _lacks(self, signature: str) -> UnsupportedOperationError:
-        """The error for a class that implements neither a method nor what its default is made of."""
+        """Make the error for a class that implements neither a method nor the methods that its default calls."""
         name = signature.partition("(")[0]
         hint = f"Implement {signature} in the class"
         return UnsupportedOperationError(f"{type(self).__name__} does not implement {name}", store=self.url, hint=hint)
 
 
 class ConditionalStore(Store):
-    """A store to inherit whose `set` is conditional (`if_match`) and which has `version`: its updates compare and swap.
+    """Base class of stores with a conditional `set` (`if_match`) and `version`: updates use compare-and-swap.
 
-    So no part of a chunk or shard that is written from several processes or machines is lost. A value that is to be
-    deleted is read again when its version has changed, but for a gap between the look and the deletion; a class that has
-    no such gap defines ``delete_if(key, version)``.
+    So no part of a chunk or shard that is written from several processes or machines is lost. An update that deletes a value
+    checks the version first, with a race between the check and the deletion; a class without this race defines
+    ``delete_if(key, version)``.
     """
 
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
-        """Replace the value of that version (``None``: create it): `set` with `if_match`."""
+        """Replace the value if it has that version (``None``: if the key is missing), by `set` with `if_match`."""
         return self.set(key, value, if_match=version)
 
 
 def shared_copy(store: _S) -> _S:
-    """For `__copy__` of stores that pickle in a way of their own: a copy works on what the original works on."""
+    """Implement `__copy__` for stores with a custom pickle: the copy shares the place and the connections of the original."""
     twin = type(store).__new__(type(store))
     twin.__dict__.update(store.__dict__)
     return twin

@@ -74,13 +74,13 @@ def _attempts(store: str, key: str) -> Iterator[float]:
     """The back-off after each attempt, in seconds. Raises `ConflictError` after the last one."""
     for number in range(ROUNDS):
         yield random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2))
-    raise ConflictError("other writers were always faster", store=store, key=key, got=f"{ROUNDS} rounds")
+    raise ConflictError("other writers were faster in every attempt", store=store, key=key, got=f"{ROUNDS} attempts")
 
 
 def _with_version(old: Buffer | None, version: Version | None, store: str, key: str) -> Buffer | None:
     if old is not None and version is None:
         raise StoreError(
-            "the store tells no version (ETag) of the value, so that an update could undo another",
+            "the store returned no version (ETag) of the value, so that concurrent updates could be lost",
             store=store,
             key=key,
             hint="Write whole values, or use a store with versions",

@@ -90,7 +90,6 @@ class NativeEngine:
         self._handle: _Handle | None = None
 
     def supports(self, bound: BoundArray) -> str | None:
-        """See `Engine.supports`."""
         if bound.dtype.kind == "b" and is_strict():
             return "in strict mode every stored bool is checked"
         try:
@@ -107,11 +106,9 @@ class NativeEngine:
         return handle
 
     def plan_read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPlan:
-        """See `Engine.plan_read`."""
         return _read_plan(self._bind(bound), selection, out)
 
     def plan_write(self, bound: BoundArray, selection: Selection, value: AnyArray) -> WritePlan:
-        """See `Engine.plan_write`."""
         return _WritePlan(self._bind(bound), selection, value)
 
     def read(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
@@ -129,7 +126,6 @@ class NativeEngine:
             _raise(error, bound)
 
     async def read_async(self, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
-        """See `Engine.read_async`."""
         handle = self._bind(bound)
         if handle.local:
             import asyncio
@@ -165,7 +161,6 @@ class NativeEngine:
             _raise(error, bound)
 
     async def write_async(self, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
-        """See `Engine.write_async`."""
         handle = self._bind(bound)
         if handle.local:
             import asyncio

@@ -39,7 +39,6 @@ class ChunkWrites:
 
     @property
     def nbytes(self) -> int:
-        """See `WritePlan.nbytes`."""
         return self._bound.nbytes(next(iter(self._parts)).coords)
 
     def __len__(self) -> int:

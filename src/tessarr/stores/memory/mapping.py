@@ -62,7 +62,6 @@ class MappingStore(Store):
             close()
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         if byte_range is not None:
             parts = self.get_ranges(key, (byte_range,))
             return None if parts is None else parts[0]
@@ -104,7 +103,6 @@ class MappingStore(Store):
         return KEYED_LOCKS.hold((id(self._mapping), key))
 
     def delete(self, key: str) -> None:
-        """See `Store.delete`."""
         self._check_writable(key)
         check_key(key)
         try:
@@ -113,7 +111,6 @@ class MappingStore(Store):
             return
 
     def delete_prefix(self, prefix: str) -> None:
-        """See `Store.delete_prefix`."""
         self._check_writable(prefix)
         super().delete_prefix(prefix)
 

@@ -1,11 +1,10 @@
-"""What every store behind a network shares: coalesced requests, the concurrency limit, retry, compare-and-swap updates.
+"""Base class of remote stores: coalesced requests, concurrency limit, retry, compare-and-swap updates.
 
-Such a store is written once, as coroutines. Its synchronous methods run them: those of one value on the caller's thread, where
-the client's calls block (so these coroutines await nothing but what `tessarr.stores.remote.loop` has for it), and those of many
-values in an event loop. A subclass says how to send one request (`_request`), what an error of its client means
-(`_fault`), and how to write, delete and list. `fetch_one` turns what is wanted of one value into as few requests as
-`tessarr.stores.remote.coalesce` needs, sends them side by side under the concurrency limit of the origin, and joins them
-to parts of one version.
+A remote store is written once, as coroutines, which its synchronous methods run: coroutines for one value on the caller's
+thread, where the client's calls block (these coroutines await only functions of `tessarr.stores.remote.loop`), and coroutines
+for many values in an event loop. A subclass sends one request (`_request`), classifies errors of its client (`_fault`), and
+writes, deletes and lists. `fetch_one` coalesces the ranges of one value into few requests (`tessarr.stores.remote.coalesce`),
+sends these concurrently under the concurrency limit of the origin, and cuts the ranges of one version out of the responses.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ _List: TypeAlias = list
 _TORN_ROUNDS = 5
 _WHOLE = (None,)
 _NOTHING = ByteRange(0, 0)
-"""Of an object: size and version alone."""
+"""Requests only the size and the version of an object."""
 _VERSION = (_NOTHING,)
 
 
 class Answer(NamedTuple):
-    """What one request for bytes brought."""
+    """Response to one request for bytes."""
 
     body: Buffer
     start: int
-    """Where in the object `body` begins."""
+    """Offset of `body` in the object."""
     size: int | None
-    """Bytes of the whole object, where the answer tells."""
+    """Size of the whole object in bytes; ``None``: not in the response."""
     version: Version | None
 
 
@@ -55,7 +54,7 @@ class NetworkStore(AsyncStore):
     retry: RetryPolicy = RetryPolicy()
     _limiter: ConcurrencyLimiter
     _ranges_work = True
-    """``False`` once a server answered a range with the whole object; everything is then fetched whole."""
+    """``False`` after a server returned the whole object for a range; then whole objects are fetched."""
 
     def _run_one(self, call: Coroutine[Any, Any, T]) -> T:
         return run_blocking(call)
@@ -63,11 +62,11 @@ class NetworkStore(AsyncStore):
     # -- for subclasses ------------------------------------------------------------------------------------------
 
     async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
-        """Send one request. ``ByteRange(0, 0)`` asks for size and version alone."""
+        """Send one request. ``ByteRange(0, 0)`` requests only size and version."""
         raise NotImplementedError
 
     def _fault(self, error: Exception) -> Fault | None:
-        """What `error`, raised by the client library, means; ``None``: it is not about the request."""
+        """Classify `error`, raised by the client library; ``None``: the error does not concern the request."""
         raise NotImplementedError
 
     # -- one request -----------------------------------------------------------------------------------------------
@@ -75,9 +74,9 @@ class NetworkStore(AsyncStore):
     async def _send(
         self, key: str, operation: str, call: Callable[[], Awaitable[T]], *, span: ByteRange | None = None
     ) -> T | None:
-        """The answer of `call`, with retries as the table in `tessarr.stores.remote.retry` says; ``None``: no such key.
+        """Await `call`, with retries by the table in `tessarr.stores.remote.retry`; ``None``: no such key.
 
-        An `Answer` is of the length that `span` (``None``: the whole object) and the size of the object promise.
+        An `Answer` is checked to have the length of `span` (``None``: of the whole object).
         """
         began, state = time.monotonic(), None
         while True:
@@ -110,9 +109,9 @@ class NetworkStore(AsyncStore):
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def fetch_one(self, request: Fetch) -> Fetched | None:
-        """The value, or the ranges of it, that `request` names, all of one version; ``None``: no such key.
+        """Read the value, or ranges of the value, all of one version; ``None``: no such key.
 
-        Raises `StoreError` for an object that others replace again and again while it is read.
+        Raises `StoreError` for an object that other writers replace during every attempt to read it.
         """
         key, ranges = request
         if not self._ranges_work:
@@ -138,7 +137,7 @@ class NetworkStore(AsyncStore):
                 if found is None:
                     return None
                 answers = found
-            if ranges is None and (rest := _rest(answers[0])):  # the client handed over only the head of a big object
+            if ranges is None and (rest := _rest(answers[0])):  # the client returned only the head of a big object
                 more = await self._get_spans(key, rest)
                 if more is None:
                     continue
@@ -158,7 +157,6 @@ class NetworkStore(AsyncStore):
         return present if len(present) == len(found) else None
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` asynchronously."""
         if len(requests) == 1:
             return [await self.fetch_one(requests[0])]
         wanted = _by_key(requests)
@@ -180,7 +178,6 @@ class NetworkStore(AsyncStore):
         return None if head is None else head.size
 
     async def version_async(self, key: str) -> Version | None:
-        """Call `version` asynchronously."""
         head = await self._head(key)
         return None if head is None else head.version
 
@@ -222,8 +219,8 @@ class NetworkStore(AsyncStore):
         return (None, None) if found is None else (found[0], found.version)
 
     async def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
-        """Replace or remove the value of that version. Between the look and a removal there is a gap of one round trip,
-        because the client libraries have no conditional delete."""
+        """Replace or remove the value if it has that version. A removal races with other writers for one round trip after the
+        check, because the client libraries have no conditional delete."""
         if new is not None:
             await self.set_async(key, new, if_match=version)
         elif await self.version_async(key) != version:
@@ -232,11 +229,11 @@ class NetworkStore(AsyncStore):
             await self.delete_async(key)
 
 
-# -- from requests to parts ------------------------------------------------------------------------------------------
+# -- from responses to ranges ----------------------------------------------------------------------------------------
 
 
 def _by_key(requests: Sequence[Fetch]) -> dict[str, Fetch]:
-    """What is wanted of each key by all requests together; the whole value where one of them wants that."""
+    """Merge the requests of each key: all their ranges, or the whole value where one request is for the whole value."""
     wanted: dict[str, Fetch] = {}
     for key, ranges in requests:
         so_far = wanted.get(key, Fetch(key, ()))
@@ -246,7 +243,7 @@ def _by_key(requests: Sequence[Fetch]) -> dict[str, Fetch]:
 
 
 def _share(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | None:
-    """What one request gets of the response to the `shared` one."""
+    """Select the response to `request` from the response to the merged request `shared`."""
     if found is None or shared == request:
         return found
     if shared.ranges is not None:
@@ -258,7 +255,7 @@ def _share(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | No
 
 
 def _rest(head: Answer) -> list[ByteRange | None]:
-    """What is missing of an object of which `head` has the head."""
+    """List the spans that are missing of an object of which `head` has the first bytes."""
     got = memoryview(head.body).nbytes
     return [*split(got, head.size, cap=PIECE)] if head.size is not None and got < head.size else []
 

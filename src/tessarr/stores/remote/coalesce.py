@@ -1,9 +1,9 @@
-"""How the parts wanted of one remote object become requests, and requests become the parts again.
+"""Coalesce the requested ranges of one remote object into requests, and cut the ranges out of the responses.
 
-A *span* is one request. Parts closer together than ``max_gap`` share a span (they are coalesced), because the bytes
-between them cost less than another request; a span stops growing at ``max_request``, so that one slow answer does not
-hold up everything; a part larger than that is cut into spans of at most `PIECE`, which travel side by side. The limits
-are those of the settings (`coalescing`).
+A *span* is one request. Ranges closer together than ``max_gap`` share a span (they are coalesced), because the bytes
+between them cost less than another request; a span is at most ``max_request`` long, so that one slow response does not
+delay all ranges; a longer range is split into spans of at most `PIECE`, which are in flight concurrently. The limits
+are settings (`coalescing`).
 
 >>> plan_spans([ByteRange(0, 10), ByteRange(1000, 1010), ByteRange(-8)])
 [ByteRange(start=0, stop=1010), ByteRange(start=-8, stop=None)]
@@ -23,7 +23,7 @@ PIECE = 12 * 1024 * 1024
 """Bytes of one piece of a big object. Cloud vendors advise 8 to 16 MiB per range request."""
 
 ENDLESS = 64 * PIECE
-"""A range longer than this is taken to mean "to the end"."""
+"""A range longer than this is treated as one to the end of the object."""
 
 
 class Coalescing(NamedTuple):
@@ -34,11 +34,11 @@ class Coalescing(NamedTuple):
 
 
 _known: tuple[int, Coalescing] = -1, Coalescing(0, 0)
-"""What the settings stated, and after which change of them (`Config.changes`)."""
+"""The limits in the settings, and the number of changes of the settings at that time (`Config.changes`)."""
 
 
 def coalescing() -> Coalescing:
-    """Return the limits of coalescing that the settings ``array.sharding_coalesce_…`` state now."""
+    """Return the limits of coalescing in the settings ``array.sharding_coalesce_…``."""
     global _known
     changes, limits = _known
     if changes != config.changes:
@@ -51,10 +51,10 @@ def coalescing() -> Coalescing:
 
 
 class Piece(NamedTuple):
-    """What a span brought."""
+    """Bytes in the response to one span."""
 
     start: int
-    """Where in the object it begins."""
+    """Offset of the first byte in the object."""
     body: memoryview
 
 
@@ -70,7 +70,7 @@ def plan_spans(
     for start, stop in ranges:
         if start < 0:
             suffixes.append(start)
-        elif stop is None or stop - start > ENDLESS:  # in words, or by a number that no value reaches
+        elif stop is None or stop - start > ENDLESS:  # without end, or with one beyond the end of any value
             endless.append(start)
         elif stop > start:
             bounded.append((start, stop))
@@ -87,7 +87,7 @@ def plan_spans(
 
 
 def split(start: int, stop: int, *, cap: int | None = None, piece: int = PIECE) -> list[ByteRange]:
-    """Return ``start:stop`` in one part, or, above `cap`, in equal parts of at most `piece` bytes.
+    """Split ``start:stop``, if it is longer than `cap`, into equal parts of at most `piece` bytes.
 
     `cap`: ``None`` is the limit of the settings.
     """
@@ -101,9 +101,9 @@ def split(start: int, stop: int, *, cap: int | None = None, piece: int = PIECE) 
 
 
 def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffer:
-    """The bytes of `byte_range` of an object of `nbytes` bytes, out of `pieces` (sorted by start).
+    """Cut `byte_range` of an object of `nbytes` bytes out of `pieces` (sorted by start).
 
-    A view where one piece has them all, else a copy. Raises `LookupError` where the pieces leave a hole.
+    Returns a view where one piece has all bytes, else a copy. Raises `LookupError` for bytes that no piece has.
     """
     start, stop = byte_range.bounds(nbytes)
     if start >= stop:
@@ -119,12 +119,12 @@ def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffe
             out[at - start : at - start + part.nbytes] = part
             at += part.nbytes
     if at < stop:
-        raise LookupError(f"bytes {at}-{stop} are in none of the pieces")
+        raise LookupError(f"no piece has the bytes {at}-{stop}")
     return memoryview(out).toreadonly()
 
 
 def _merged(parts: Sequence[tuple[int, int]], gap: int, cap: int) -> Iterator[tuple[int, int]]:
-    """`parts` (``(start, stop)``, sorted) with neighbours joined."""
+    """Join neighbours in `parts` (``(start, stop)``, sorted) into spans."""
     start = stop = -1
     for low, high in parts:
         reach = max(stop, high)

@@ -93,7 +93,6 @@ class ZarrPythonStore(Store):
         return sync(self._guarded(key, call))
 
     async def _run_async(self, key: str, call: Coroutine[object, object, T]) -> T:
-        """Call `_run` asynchronously."""
         from zarr.core.sync import _get_loop
 
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _get_loop()))
@@ -160,7 +159,6 @@ class ZarrPythonStore(Store):
         return self._run("", self._fetch(requests))
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """Call `fetch` asynchronously."""
         for request in requests:
             check_key(request.key)
         return await self._run_async("", self._fetch(requests))

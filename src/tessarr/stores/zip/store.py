@@ -121,7 +121,6 @@ class ZipStore(ConditionalStore):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        """See `Store.get`."""
         if byte_range is not None:
             parts = self.get_ranges(key, (byte_range,))
             return None if parts is None else parts[0]
@@ -130,13 +129,11 @@ class ZipStore(ConditionalStore):
         return self._archive.read(key)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """See `Store.get_ranges`."""
         if not is_plain_key(key):
             check_key(key)
         return self._archive.read_ranges(key, ranges)
 
     def exists(self, key: str) -> bool:
-        """See `Store.exists`."""
         return self.getsize(key) is not None
 
     def getsize(self, key: str) -> int | None:
@@ -146,7 +143,6 @@ class ZipStore(ConditionalStore):
         return None if info is None else info.file_size
 
     def version(self, key: str) -> Version | None:
-        """See `Store.version`."""
         check_key(key)
         return self._archive.version(key)
 
@@ -184,7 +180,6 @@ class ZipStore(ConditionalStore):
             )
 
     def delete_prefix(self, prefix: str) -> None:
-        """See `delete`."""
         self._check_writable(prefix)
         for key in self.list_prefix(prefix):
             self.delete(key)
