@@ -41,9 +41,10 @@ class ChunkReads(Protocol):
     """Chunk reads in progress."""
 
     def receive(self, responses: Sequence[Response]) -> Sequence[Request]:
-        """Take responses, in any order, decode what can be decoded, and return what is needed next.
+        """Take responses, in any order, decode the chunks that are complete, and return the next requests.
 
-        Without responses it returns what is needed first. When all is answered and nothing more is needed, all is read.
+        Without responses the first requests are returned. Once all requests have responses and no further request is
+        returned, everything is read.
         """
 
 
@@ -51,12 +52,12 @@ class ReadPlan(NamedTuple):
     """A selection in parts, one per chunk, and the memory for its elements."""
 
     parts: int
-    """How many there are."""
+    """Number of parts."""
     nbytes: int
-    """Decoded bytes that reading one part takes."""
+    """Decoded bytes of one part."""
     has_shards: bool
     start: Callable[[int, int, int], ChunkReads]
-    """``start(first, stop, whole_below)`` begins to read parts ``first:stop``; called for one range after another, from the
+    """``start(first, stop, whole_below)`` starts to read parts ``first:stop``; called for consecutive ranges, from the
     first part to the last. A shard of at most `whole_below` decoded bytes is requested whole, instead of its index first and
     then ranges."""
 

@@ -186,7 +186,7 @@ class NetworkStore(AsyncStore):
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """Read, change and replace one value: by compare-and-swap where the place has conditional writes.
 
-        Elsewhere it holds a lock of this process, and writers in other processes can undo one another.
+        Elsewhere under a lock of this process, so that concurrent updates in other processes can be lost.
         """
         if not isinstance(self, ConditionalSet):
             await super().update_async(key, change)
@@ -269,11 +269,11 @@ def _parts(answers: Sequence[Answer], ranges: Sequence[ByteRange] | None) -> lis
 
 
 def _check_length(answer: Answer, nbytes: int, span: ByteRange | None) -> None:
-    """Raise `Fault` unless the body, of `nbytes` bytes, is as long as it must be where it is not the whole object."""
+    """Raise `Fault` unless the body, of `nbytes` bytes, has the length of `span`, or of the whole object."""
     if answer.size is None:
         return
     if span is None:
-        # A client may hand over only the head of a big object; the rest is then asked for.
+        # A client may return only the head of a big object; the rest is then requested.
         wanted = nbytes if PIECE <= nbytes < answer.size else answer.size
     elif span.stop is not None and span.stop <= span.start:
         return
