@@ -28,7 +28,7 @@ class TestMemoryStoreOfZarrPython(StoreContract):
 
 class TestLocalStoreOfZarrPython(StoreContract):
     parts_are_of_one_value = False
-    """It opens the file anew for each part, and tells no version."""
+    """It opens the file anew for each part, and returns no version."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> ZarrPythonStore:
