@@ -1,8 +1,8 @@
-"""Carry out chunk reads: send what they request to the store, and give them the responses.
+"""Carry out chunk reads: send their requests to the store, and deliver the responses to them.
 
 `run` and `run_async` are the two drivers, and the only code that waits for chunks. A remote store gets all requests at
 once, as many as its concurrency limit allows are in flight, and each response is decoded while others are in flight
-(`_in_flight`). Any other store, and one that is asked for a single value, gets what is needed in one `fetch` after another.
+(`_in_flight`). Requests to any other store, or for a single value, are sent in one `fetch` after another.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tessarr.stores.fetch import Fetched
 from tessarr.types import Buffer
 
 BATCH_NBYTES = 256 << 20
-"""Decoded bytes of the chunks that are read, or written, together: bounds the encoded bytes held at once."""
+"""Decoded bytes of one batch of chunks to read or write: bounds the encoded bytes in memory."""
 _LOCAL_BATCH_NBYTES = 64 << 20
 """The same for stores without latency, where a larger batch gains nothing."""
 _SPARE_NBYTES = 4 << 20
-"""What all shards of a batch that are requested whole may bring too much: at 50 ms and 100 MB/s a round trip costs as much
-as 5 MB."""
+"""Bound on the unneeded bytes of all shards in a batch that are requested whole: at 50 ms and 100 MB/s a round trip costs as
+much as 5 MB."""
 
 _Wanted: TypeAlias = tuple[ChunkReads, Request]
-"""A request, and who needs it."""
+"""A request, and the `ChunkReads` that made it."""
 _Found: TypeAlias = Fetched | list[list[Buffer] | None] | None
-"""What `Access.fetch_one` or `Store.fetch_async` returns."""
+"""Result of `Access.fetch_one` or `Store.fetch_async`."""
 
 
 def run(plans: Sequence[ReadPlan], access: Access) -> None:
-    """Carry out `plans`, whose arrays are in the store that `access` is to."""
+    """Carry out `plans`, whose arrays are in the store of `access`."""
     for batch in _batches(plans, BATCH_NBYTES if access.remote else _LOCAL_BATCH_NBYTES):
         wanted = _begin(batch, access)
         if access.fetch_one is not None and any(request.fetch.key != wanted[0][1].fetch.key for _, request in wanted):
@@ -69,7 +69,7 @@ class _Run(NamedTuple):
 
 
 def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_Run]]:
-    """All parts, in batches whose chunks decode to at most `most` bytes together."""
+    """Split all parts into batches whose chunks decode to at most `most` bytes together."""
     batches: list[list[_Run]] = []
     batch: list[_Run] = []
     left = most
@@ -89,7 +89,7 @@ def _batches(plans: Iterable[ReadPlan], most: int) -> list[list[_Run]]:
 
 
 def _begin(batch: list[_Run], access: Access) -> list[_Wanted]:
-    """Begin a batch, and return what it needs first."""
+    """Start the reads of a batch. Returns their first requests."""
     whole_below = access.whole_below
     if access.remote and any(run.plan.has_shards for run in batch):
         from tessarr.stores.remote.coalesce import coalescing
@@ -101,10 +101,11 @@ def _begin(batch: list[_Run], access: Access) -> list[_Wanted]:
 
 
 async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *, alone: bool) -> None:
-    """Send what is wanted, all at once, and what that leads to; decode what has landed while the rest is in flight.
+    """Send all requests at once, and the requests that follow from their responses; decode each response while others are in
+    flight.
 
-    It is decoded in a thread, so that the loop goes on: but not what is decoded faster than a thread takes it, nor, where the
-    loop is `alone` with this read, the last of it.
+    Responses are decoded in a thread, so that the event loop is not blocked. Decoded without a thread are small responses, for
+    which a thread would take longer, and, if the loop runs nothing but this read (`alone`), the last responses.
     """
     from tessarr.stores.remote.loop import in_thread
 
@@ -114,7 +115,7 @@ async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *
     landed: asyncio.Queue[asyncio.Task[_Found]] = asyncio.Queue()
     try:
         while True:
-            # One call for what is wanted of one key, or, where the store takes only batches, for all.
+            # One call for all requests of one key, or, where the store takes only batches, for all requests.
             calls: dict[str, list[_Wanted]] = {}
             for one in wanted:
                 calls.setdefault("" if fetch_one is None else one[1].fetch.key, []).append(one)
@@ -154,7 +155,7 @@ async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *
 
 
 def _responses(wanted: Sequence[_Wanted], found: Sequence[list[Buffer] | None]) -> dict[ChunkReads, list[Response]]:
-    """Each response for the `ChunkReads` that requested it."""
+    """Group the responses by the `ChunkReads` that made the requests."""
     if len(found) != len(wanted):
         raise StoreError(
             "fetch returned another number of responses than it got requests",

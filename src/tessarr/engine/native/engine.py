@@ -62,7 +62,7 @@ class _Handle:
     def __init__(self, bound: BoundArray) -> None:
         self.bound = bound
         self.local = isinstance(bound.store, PlainFiles)
-        """Rust reads and writes the files itself."""
+        """Whether Rust reads and writes the files of the store."""
         self.view = _view_dtype(bound.dtype)
         self.plain = self.view is None and bool(bound.shape)
         try:
@@ -74,7 +74,7 @@ class _Handle:
             raise UnsupportedError(what if kind == "unsupported" else f"{kind}: {what}") from error
 
     def buffer(self, array: AnyArray) -> AnyArray:
-        """`array` as something whose memory the buffer protocol gives out; a 0-d array as one element."""
+        """View `array` as an array whose dtype the buffer protocol supports; a 0-d array as one element."""
         if self.view is not None:
             array = array.view(self.view)
         return array if array.ndim else array.reshape(1)
@@ -135,9 +135,9 @@ class NativeEngine:
             await run_async([_read_plan(handle, selection, out)], bound.access)
 
     def element(self, bound: BoundArray, index: tuple[object, ...]) -> Any:
-        """The element at `index` as a NumPy scalar; ``None`` unless `index` is one plain `int` inside the array per axis.
+        """Read the element at `index` as a NumPy scalar; ``None`` unless `index` is one `int` within the array per axis.
 
-        The short way of `read`: no selection is planned and no result shaped.
+        Faster than `read`, because no selection is planned and no result is shaped.
         """
         handle = self._handle
         if handle is None or handle.bound is not bound:
@@ -251,7 +251,7 @@ def cache_info() -> dict[str, int]:
 
 
 def _raise(error: _native.NativeError, bound: BoundArray) -> NoReturn:
-    """The typed error for one of the Rust module."""
+    """Raise the typed error for an error of the Rust module."""
     kind, what, facts = error.args
     errno = facts.pop("errno")
     chunk = facts.pop("chunk")
@@ -265,6 +265,6 @@ def _raise(error: _native.NativeError, bound: BoundArray) -> NoReturn:
 
 
 def _view_dtype(dtype: AnyDType) -> AnyDType | None:
-    """The dtype to view elements as where NumPy does not give out their own as a buffer (dates, other packages')."""
+    """Return the dtype to view elements as, if NumPy does not export theirs by the buffer protocol (dates, other packages')."""
     plain = dtype.kind in "biufc" and dtype.num <= np.dtype(np.float16).num
     return None if plain else np.dtype((np.void, dtype.itemsize))

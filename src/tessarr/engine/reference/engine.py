@@ -61,7 +61,7 @@ def _read_plan(bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPl
 
     def start(first: int, stop: int, whole_below: int) -> _ChunkReads:
         if not bound.access.remote:
-            whole_below = 0  # where no round trip is saved, the specification reads what is wanted and no more
+            whole_below = 0  # where no round trip is saved, the specification reads only the selected inner chunks
         reads = [read_chunk(bound, part, out, whole_below=whole_below) for part in islice(rest, stop - first)]
         return _ChunkReads(reads, nbytes)
 
@@ -69,7 +69,7 @@ def _read_plan(bound: BoundArray, selection: Selection, out: AnyArray) -> ReadPl
 
 
 class _ChunkReads:
-    """See `tessarr.engine.base.ChunkReads`. Those that are answered together decode in parallel, where that is worth it."""
+    """See `tessarr.engine.base.ChunkReads`. Responses that arrive together are decoded in parallel, unless they are small."""
 
     def __init__(self, reads: Sequence[ChunkRead], nbytes: int) -> None:
         self._nbytes = nbytes

@@ -1,9 +1,9 @@
 """Read a part of one stored chunk: the specification of reading, for flat chunks, shards, and shards within shards.
 
-A *chunk read* is a generator. It yields the byte ranges that it needs, is sent the bytes, decodes, and writes into the
-output; it does no I/O and knows no thread or event loop. `_read` is all of it: a chunk needs its bytes; a shard needs its
-index, and then what each of its inner chunks needs, which are read the same way. `read_chunk` adds what holds for the whole
-value: its key, the fill value where it is missing, and that all bytes are of one version.
+A *chunk read* is a generator. It yields the byte ranges that it needs, is sent the bytes, decodes them, and writes into the
+output; it does no I/O and uses no event loop. `_read` is the whole algorithm: a chunk needs its bytes; a shard needs its
+index, and then the ranges of its inner chunks, which are read in the same way. `read_chunk` adds the parts that concern the
+whole value: its key, the fill value where the value is missing, and the check that all bytes are of one version.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Reader: TypeAlias = Generator[Sequence[ByteRange], Sequence[Buffer], None]
 
 WHOLE = ByteRange(0)
 _ATTEMPTS = 5
-"""How often a value that others keep replacing is read by ranges; then it is requested whole, which is of one version."""
+"""Attempts to read a value by ranges while other writers replace it; then one GET of the whole value, which is consistent."""
 
 
 def read_chunk(bound: BoundArray, part: Part, out: Target, *, whole_below: int = 0) -> ChunkRead:
@@ -74,7 +74,7 @@ def read_chunk(bound: BoundArray, part: Part, out: Target, *, whole_below: int =
 def _read(
     chain: BoundChain, part: Part, out: Target, within: ByteRange, version: ValueVersion, *, whole: bool = False
 ) -> Reader:
-    """Read `part` of the chunk that is the range `within` of a value, and that `chain` decodes, into its place in `out`."""
+    """Read `part` of the chunk in the range `within` of a value into its place in `out`; `chain` decodes the chunk."""
     if not chain.partial:
         (chunk,) = yield [within]
         place = _view(out, part.out_sel) if part.covers else None
@@ -113,7 +113,7 @@ def _read(
 
 
 def _together(readers: Sequence[Reader]) -> Reader:
-    """Read several inner chunks side by side: what all of them need now is requested together."""
+    """Read several inner chunks concurrently: the requests of all of them are sent together."""
     needs = [(reader, next(reader)) for reader in readers]
 
     def advance(answered: tuple[Reader, list[Buffer]]) -> None:
@@ -126,13 +126,13 @@ def _together(readers: Sequence[Reader]) -> Reader:
         answers = [(reader, [next(found, b"") for _ in ranges]) for reader, ranges in needs]
         needs.clear()
         if len(answers) == 1:
-            advance(answers[0])  # without a hop more than it needs
+            advance(answers[0])  # saves the hop through the pool
         else:
             for_each(advance, answers)
 
 
 def _from_bytes(reader: Reader, data: Buffer, within: ByteRange) -> None:
-    """Give `reader` what it needs from `data`, which is the range `within` of the value."""
+    """Send `reader` the ranges that it requests, cut out of `data`, which is the range `within` of the value."""
     view = flat(data)
     with suppress(StopIteration):
         ranges = next(reader)
@@ -142,7 +142,7 @@ def _from_bytes(reader: Reader, data: Buffer, within: ByteRange) -> None:
 
 
 def _checked(reader: Reader, at: ByteRange) -> Reader:
-    """Read what `reader` needs, after the first response has shown that the value has the byte `at`."""
+    """Forward the requests of `reader`, and check with the first response that the value has the byte `at`."""
     found = yield [*next(reader), at]
     _exactly(found[-1], at)
     with suppress(StopIteration):
@@ -161,7 +161,7 @@ def _fill(bound: BoundArray, part: Part, out: Target) -> None:
 
 
 def _inside(chain: BoundChain, part: Part, out: Target) -> tuple[ShardLayout, Selection, Target]:
-    """The layout of a shard, the selection in the axes that it sees, and an array in those axes to read into.
+    """Return the layout of a shard, the selection in the axes of the sharding codec, and an array in those axes to read into.
 
     The array is a view of `out`, or a temporary one where index arrays stand in the way (see `_move_into_place`).
     """
@@ -172,7 +172,7 @@ def _inside(chain: BoundChain, part: Part, out: Target) -> tuple[ShardLayout, Se
 
 
 def _move_into_place(target: Target, part: Part, out: Target, chain: BoundChain) -> None:
-    """Copy a temporary array of `_inside` to its place; there is nothing to do for a view."""
+    """Copy a temporary array of `_inside` to its place; do nothing for a view."""
     if _view(out, part.out_sel) is not None:
         return
     if isinstance(part.local, Outer):
@@ -182,18 +182,18 @@ def _move_into_place(target: Target, part: Part, out: Target, chain: BoundChain)
 
 
 def _view(out: Target, out_sel: object) -> Target | None:
-    """The part of `out` as a view, or ``None`` where index arrays make that impossible."""
+    """View the part `out_sel` of `out`; ``None`` where index arrays make a view impossible."""
     dims = out_sel if isinstance(out_sel, tuple) else (out_sel,)
     return out[(*dims, ...)] if all(isinstance(d, slice) for d in dims) else None
 
 
 def _size(within: ByteRange) -> int | None:
-    """Bytes of a nested shard; ``None`` for one that is the value, whose size is not known."""
+    """Return the bytes of a nested shard; ``None`` for a shard that is the whole value, whose size is unknown."""
     return None if within.stop is None else within.stop - within.start
 
 
 def _shift(within: ByteRange, wanted: ByteRange) -> ByteRange:
-    """`wanted`, which is relative to the range `within`, relative to the value."""
+    """Shift `wanted`, a range within the range `within`, to a range of the value."""
     if within.stop is None:
         return wanted
     start, stop = wanted.bounds(within.stop - within.start)
@@ -207,7 +207,7 @@ def _cut(data: Buffer, wanted: ByteRange) -> Buffer:
 
 
 def _exactly(piece: Buffer, within: ByteRange) -> Buffer:
-    """`piece`, if it is as long as the range that was requested."""
+    """Return `piece`. Raises `ShardIndexError` unless it is as long as the requested range."""
     size = _size(within)
     if size is not None and memoryview(piece).nbytes != size:
         raise ShardIndexError(
