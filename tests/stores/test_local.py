@@ -620,9 +620,9 @@ def test_temporary_and_lock_files_are_never_keys(store: LocalStore) -> None:
     store.set("a/k", b"1")
     for name in hidden:
         (store.root / "a" / name).write_bytes(b"")
-        with pytest.raises(KeyValidationError, match="temporary files and locks"):
+        with pytest.raises(KeyValidationError, match="temporary files and lock files"):
             store.set(f"a/{name}", b"")
-        with pytest.raises(KeyValidationError, match="temporary files and locks"):
+        with pytest.raises(KeyValidationError, match="temporary files and lock files"):
             store.replace_prefix("a/", {f"a/{name}/x": b""})
     (store.root / filelock.temporary_name("tree") / "x").mkdir(parents=True)
     assert [*store.list()] == ["a/k"]

@@ -126,7 +126,7 @@ def test_a_file_that_is_no_store_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(StoreError, match="is a file, not a store"):
         store_from(tmp_path / "x.h5")
-    with pytest.raises(StoreError, match="empty path"):
+    with pytest.raises(StoreError, match="path of the store is empty"):
         store_from("")
 
 
