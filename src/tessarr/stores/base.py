@@ -70,7 +70,7 @@ class Store(AsMapping):
 
     read_only: bool = False
     """Writes raise `ReadOnlyError`."""
-    given: Any = None  # what `Array.store` shows in its place: `tessarr.stores.url`
+    given: Any = None  # the object that `Array.store` returns instead: see `tessarr.stores.url`
 
     def __init__(self, *, read_only: bool = False) -> None:
         """Set `read_only`. A subclass need not call this method."""
