@@ -136,7 +136,7 @@ NONSENSE: list[tuple[str, Any, type[Exception], str]] = [
     ("gs://b/x", {"nonsense": 1}, StoreError, "nonsense"),
     ("az://b/x", {"account_name": "a", "nonsense": 1}, StoreError, "nonsense"),
     ("http://h/x", {"nonsense": 1}, StoreError, "nonsense"),
-    ("memory://x", {"nonsense": 1}, TypeError, "in this process"),
+    ("memory://x", {"nonsense": 1}, TypeError, "in-process store"),
     ("s3://b/x", "anon", TypeError, "mapping"),
     ("s3://b/x", ["anon"], TypeError, "mapping"),
     ("nosuch://x", None, StoreError, "no filesystem handles"),
