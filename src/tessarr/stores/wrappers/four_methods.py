@@ -76,9 +76,9 @@ class FourMethods(Store):
         """The object's own ``url``, or one that opens it again in this process while this store lives."""
         if isinstance(getattr(self.store, "url", None), str):
             return functions.url_of(self.store)
-        from tessarr.stores.memory.process_urls import told
+        from tessarr.stores.memory.process_urls import registered
 
-        return told(self, f"object+{type(self.store).__name__.lower()}://{id(self.store):x}")
+        return registered(self, f"object+{type(self.store).__name__.lower()}://{id(self.store):x}")
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and (other.store, other.read_only) == (self.store, self.read_only)
