@@ -2,8 +2,7 @@ r"""Store values in files of a directory. The key ``a/b`` is the file ``b`` in t
 
 - `get` of a directory is ``None``: a directory is not a value. `delete` of a directory does nothing: use `delete_prefix`.
 - `set` writes a hidden temporary file in the same directory and renames it over the value: readers, other processes and
-  crashes see the old value or the new one. With ``durable=True`` content and names are also synced, so that the changes of a
-  call survive a power cut (`tessarr.stores.local.sync`).
+  crashes see the old value or the new one. ``durable=True`` syncs content and names too (`tessarr.stores.local.sync`).
 - `lock` and conditional `set` exclude threads, processes and, where the file system has ``flock``, machines. Names and
   protocol are in `tessarr.stores.local.lock`.
 - Directories are created when a value needs them, and removed when their last value is deleted. The root stays.
@@ -316,10 +315,7 @@ class LocalStore(ConditionalStore):
             make_directories(folder, self._base, durable=self.durable)
 
     def _check_case(self, key: str, probe: str) -> None:
-        """Raise `StoreError` if a name on the path to `key` exists in another case, on a case-insensitive file system.
-
-        Whether the file system is case-insensitive is detected with the file `probe`.
-        """
+        """Raise `StoreError` if a name on the path to `key` exists in another case, and `probe` shows that case is ignored."""
         if self._case_blind is None:
             folder, name = os.path.split(probe)
             self._case_blind = os.path.lexists(os.path.join(folder, name.upper()))
