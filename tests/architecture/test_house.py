@@ -72,5 +72,6 @@ def test_methods_are_written_out_and_not_set_in_loops() -> None:
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             calls = ast.walk(node) if isinstance(node, ast.For | ast.While) else ()
             names = (call.func.id for call in calls if isinstance(call, ast.Call) and isinstance(call.func, ast.Name))
-            found += [file.name for name in names if name == "setattr"]
-    assert found == [], "editors and type checkers do not see them"
+            found += [file.relative_to(source).as_posix() for name in names if name == "setattr"]
+    # Those of a live attribute wrap methods of `dict` and `list`, which editors and type checkers see.
+    assert set(found) == {"core/attributes.py"}, "editors and type checkers do not see methods that loops set"
