@@ -76,6 +76,7 @@ check: $(STAMP) ## format, lint, types, import floors, house rules (public API, 
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+	if $(PY) -c 'import tessarr._native' 2>/dev/null; then $(PY) -m mypy.stubtest --ignore-disjoint-bases tessarr._native; fi
 	$(VENV)/bin/lint-imports
 	$(PY) -m pytest -q tests/architecture </dev/null
 

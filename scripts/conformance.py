@@ -61,7 +61,7 @@ def run_tests(names: list[str], jobs: int) -> dict[str, dict[str, dict[str, str]
         status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
         if not report.exists():
             raise SystemExit(f"error: pytest ended with {status} and wrote no report")
-        outcomes = json.loads(report.read_text(encoding="utf-8"))
+        outcomes: dict[str, dict[str, dict[str, str]]] = json.loads(report.read_text(encoding="utf-8"))
         if status not in (0, 1, 5) and not outcomes["broken"]:
             raise SystemExit(f"error: pytest ended with {status}; the outcomes are not complete")
         return outcomes

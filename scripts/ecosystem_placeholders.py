@@ -92,7 +92,7 @@ class _Modules:
 
 def _imports(frame: Any) -> bool:
     """Whether a frame is at ``from … import name``."""
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
+    return bool(dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM")
 
 
 def install() -> None:

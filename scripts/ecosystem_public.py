@@ -18,7 +18,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PUBLIC = re.compile(
@@ -125,7 +125,7 @@ class Module:
                     if isinstance(name, ast.Name):
                         self.scopes[name.id] = self.scope([node])
 
-    def scope(self, nodes: list[ast.AST] | list[ast.stmt] | list[ast.expr]) -> Scope:
+    def scope(self, nodes: Sequence[ast.AST]) -> Scope:
         """What some nodes use."""
         found = Scope()
         origins = dict(self.origins)

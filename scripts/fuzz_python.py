@@ -122,7 +122,7 @@ def run_slice(name: str, seconds: float, seed: int, out: Path) -> tuple[float, d
     command = [sys.executable, str(ROOT / "scripts" / "fuzz.py"), name, "--work", "--out", str(out)]
     ran = ended([*command, "--seconds", str(seconds), "--seed", str(seed)], dict(os.environ), out)
     told = [json.loads(line) for line in ran.text.splitlines() if line.startswith("{")]
-    counts = next((line for line in reversed(told) if "members" in line), {"members": {}, "places": 0})
+    counts: dict[str, Any] = next((line for line in reversed(told) if "members" in line), {"members": {}, "places": 0})
     found = [line for line in told if "finding" in line]
     current = out / f"current-{name}-{ran.pid}"
     if ran.status:
@@ -132,7 +132,7 @@ def run_slice(name: str, seconds: float, seed: int, out: Path) -> tuple[float, d
         said = f"the process ended with {ran.status}: {ran.text[-300:]}"
         found.append({"finding": said, "member": member, "file": saved(out, name, data)})
     executions = sum(runs for runs, _ in counts["members"].values())
-    missing = next((line["missing"] for line in told if "missing" in line), {})
+    missing: dict[str, Any] = next((line["missing"] for line in told if "missing" in line), {})
     record = {"executions": executions, "coverage": counts["places"], "missing": missing}
     return ran.cpu, {**record, "members": counts["members"], "findings": found}
 

@@ -300,7 +300,7 @@ def references() -> Member:
         store = ReferenceStore(document)
         for key in list(store.list())[:10]:
             found = store.references.find(key)
-            if not hasattr(found, "url") or found.url == file.name:
+            if getattr(found, "url", file.name) == file.name:
                 store.get(key)
         if "://" not in data.decode("utf-8", "replace"):
             look(tessarr.open(store, mode="r"))

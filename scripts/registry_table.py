@@ -108,7 +108,12 @@ def kinds() -> dict[str, str]:
     """Name of a codec → its kind."""
     from tessarr import registry
 
-    return {name: str(registry.get("codec", name).kind).replace("_to_", " → ") for name in CODECS}
+    def kind(name: str) -> str:
+        codec = registry.get("codec", name)
+        assert codec is not None, name
+        return str(codec.kind).replace("_to_", " → ")
+
+    return {name: kind(name) for name in CODECS}
 
 
 def tables() -> str:

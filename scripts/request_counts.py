@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from obstore.store import MemoryStore
 import tessarr
 from tessarr.stores.remote.loop import sleep
 from tessarr.stores.remote.obstore.store import ObjectStore
+from tessarr.types import SelectionLike
 
 LATENCY_S = 0.1
 SIDE = 2048
@@ -72,7 +74,7 @@ def layouts() -> dict[str, dict[str, Any]]:
 def layouts_table() -> None:
     """What the same reads and writes cost with each layout."""
     values = np.random.default_rng(1).integers(0, 1000, (SIDE, SIDE), "u2")
-    reads = {
+    reads: dict[str, SelectionLike] = {
         "everything": np.s_[...],
         "a tile of 100 x 100": np.s_[1100:1200, 1100:1200],
         "a row": np.s_[700],
@@ -82,13 +84,13 @@ def layouts_table() -> None:
         print(f"\n{name}")
         store = CountedStore()
         made = tessarr.create_array(store, shape=values.shape, dtype="u2", compressors=None, **layout)
-        print(f"  {'write everything':<26}{cost(store, lambda a=made: a.__setitem__(..., values))}")
+        print(f"  {'write everything':<26}{cost(store, partial(made.__setitem__, ..., values))}")
         for what, selection in reads.items():
             tessarr.clear_chunk_cache()
             array = tessarr.open_array(store, mode="r")
-            print(f"  {'read ' + what:<26}{cost(store, lambda a=array, s=selection: a[s])}")
-        print(f"  {'  … the column again':<26}{cost(store, lambda a=array: a[:, 700])}")
-        print(f"  {'write a tile':<26}{cost(store, lambda a=made: a.__setitem__(np.s_[1100:1200, 1100:1200], 7))}")
+            print(f"  {'read ' + what:<26}{cost(store, partial(array.__getitem__, selection))}")
+        print(f"  {'  … the column again':<26}{cost(store, partial(array.__getitem__, np.s_[:, 700]))}")
+        print(f"  {'write a tile':<26}{cost(store, partial(made.__setitem__, np.s_[1100:1200, 1100:1200], 7))}")
 
 
 def nodes_table() -> None:
@@ -110,8 +112,8 @@ def nodes_table() -> None:
     tessarr.consolidate_metadata(store, path="group")
     group = tessarr.open_group(store, path="group", mode="r")
     print(f"  {'  … consolidated':<26}{cost(store, lambda: [*group.members(None)])}")
-    x, y = group["a/x"], group["a/y"]
-    x_y = [(x, ...), (y, ...), (x, slice(2))]
+    x, y = group.get_array("a/x"), group.get_array("a/y")
+    x_y: list[tuple[tessarr.Array, Any]] = [(x, ...), (y, ...), (x, slice(2))]
     print(f"  {'read_many, 3 at once':<26}{cost(store, lambda: tessarr.read_many(x_y))}")
 
 

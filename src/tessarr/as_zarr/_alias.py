@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import tessarr
+from tessarr.stores.base import Store
 
 _FACADES: dict[int, str] = {3: "tessarr.facade.zarr3", 2: "tessarr.facade.zarr2"}
 _VERSIONS: dict[int, str] = {3: tessarr.__version__, 2: "2.18.7"}
@@ -220,7 +221,7 @@ def _switch(version: Literal[2, 3] | None) -> None:
         _settings.append(config.set_defaults(_SETTINGS[version]))
 
 
-def _shape(store: Any) -> Any:
+def _shape(store: Store) -> Any:
     from tessarr.facade.zarr3 import storage
     from tessarr.facade.zarr3.storage._inner import shaped
 
@@ -228,7 +229,7 @@ def _shape(store: Any) -> Any:
     return shaped(store)
 
 
-def _shape_of_2(store: Any) -> Any:
+def _shape_of_2(store: Store) -> Any:
     """A directory as zarr-python 2's store of it, which has a ``path``; stores of other places as they are."""
     from tessarr.stores.local.store import LocalStore
     from tessarr.stores.local.zarr2 import DirectoryStore

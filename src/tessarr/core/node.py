@@ -59,7 +59,7 @@ class Node:
         self._require_writable()
         order = 0
 
-        def change_in_order(old: dict[str, Any]) -> dict[str, object]:
+        def change_in_order(old: dict[str, object]) -> dict[str, object]:
             nonlocal order
             order = next(_ORDER)  # in the order of the stored changes: `change` runs under the store's lock
             return change(old)

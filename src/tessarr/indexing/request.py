@@ -45,7 +45,7 @@ __all__ = [
 _BASIC = frozenset({int, slice, type(Ellipsis)})
 
 
-def with_fields(selection: Any, shape: Shape) -> tuple[str | list[str] | None, Request]:
+def with_fields(selection: object, shape: Shape) -> tuple[str | list[str] | None, Request]:
     """What ``array[selection]`` means, field names of a structured data type included: they, and the `getitem` of the rest."""
     items = selection if isinstance(selection, tuple) else (selection,)
     if _BASIC.issuperset(map(type, items)):

@@ -82,7 +82,7 @@ class Consolidated:
             return None
         return {name: _unwrap(value, path, name) for name, value in documents.items()}
 
-    def parsed(self, path: str, parse: Callable[[ZarrFormat, Documents], Any] | None = None) -> Any:
+    def parsed(self, path: str, parse: Callable[[ZarrFormat, Documents], JSON] | None = None) -> Any:
         """Return the parsed `ArrayMetadata` or `GroupMetadata` at `path`, or ``None``; parsed once.
 
         `parse` makes the node from its documents and warns; default: `tessarr.metadata.formats.parse_node`.
@@ -176,7 +176,7 @@ def parse_v3(obj: object, diagnostics: list[Diagnostic] | None = None) -> Consol
 
 def _collect(entries: Mapping[str, object], prefix: str, raw: dict[str, Documents]) -> None:
     """Add the entries of one block, then those of filled blocks in its groups; existing entries stay."""
-    nested: list[tuple[str, Mapping[str, Any]]] = []
+    nested: list[tuple[str, Mapping[str, JSON]]] = []
     for key, document in entries.items():
         path = prefix + key.strip("/")
         if isinstance(document, Mapping) and FIELD in document:

@@ -78,7 +78,7 @@ def _indent() -> int | None:
     return config.get("json_indent", 2)  # type: ignore[no-any-return]
 
 
-def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> Parsed:
+def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> Parsed:
     """Parse the documents (relative key → JSON) of one node of one format.
 
     An array wins over a group at one path, with a diagnostic (V2-54). A document that can be read only after a correction

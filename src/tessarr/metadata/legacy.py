@@ -48,7 +48,7 @@ def changed(old: Document, new: Document) -> Document | None:
     return None if _same(old, new) else new
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     """Compare values; ``0`` and ``false`` differ, and NaN equals NaN."""
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(_same(a[name], b[name]) for name in a)

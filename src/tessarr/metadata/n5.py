@@ -203,7 +203,7 @@ def compression(codec: Mapping[str, Any] | None) -> JSONObject | None:
 # -- v3 to N5 -----------------------------------------------------------------------------------------------------------
 
 
-def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, Any]) -> JSONObject:
+def to_n5(document: Mapping[str, Any], order: AxisOrder, old: Mapping[str, JSON]) -> JSONObject:
     """Make the attributes equivalent to a v3 document; `old` are the attributes that they replace.
 
     Members of `old` that describe a dataset keep their spelling where the meaning is the same.

@@ -8,7 +8,6 @@ documents with ``.`` are valid under both texts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tessarr.codecs.array_to_array.transpose import TransposeCodec
 from tessarr.codecs.array_to_bytes.bytes import BytesCodec
@@ -73,8 +72,8 @@ def resolve_array(
     *,
     compressor: JSONObject | None,
     filters: tuple[JSONObject, ...] | None,
-    attributes: dict[str, Any],
-    extra: dict[str, Any],
+    attributes: dict[str, JSON],
+    extra: dict[str, JSON],
 ) -> Parsed:
     """Build the metadata of a v1 or v2 array from a document with v2's compressor and filters."""
     shape = doc.lengths("shape")
@@ -197,7 +196,7 @@ def dump_array(array: ArrayMetadata) -> dict[str, JSONObject]:
     return {ARRAY_KEY: document, **_attributes(array.attributes)}
 
 
-def parse_group(documents: Mapping[str, Any]) -> Parsed:
+def parse_group(documents: Mapping[str, JSON]) -> Parsed:
     """Parse ``.zgroup`` and, if present, ``.zattrs``."""
     doc = Document(documents[GROUP_KEY], "v2 group metadata", GROUP_KEY)
     doc.require(["zarr_format"])

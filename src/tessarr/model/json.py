@@ -30,7 +30,7 @@ _V2 = ("shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters
 _V2_REQUIRED = _V2[:7]
 
 
-def from_json(document: str | bytes | Mapping[str, Any]) -> Spec:
+def from_json(document: str | bytes | Mapping[str, JSON]) -> Spec:
     """Parse the model in a JSON text, or in the object parsed from it.
 
     Only the structure of the model is checked: names, kinds, required members. `tessarr.model.validate` checks their

@@ -38,7 +38,7 @@ class AsyncStore(Store):
     _can_set_if = False
     """What places of this kind can do: `set` and so on are abilities accordingly."""
 
-    def _run_one(self, call: Coroutine[Any, Any, T]) -> T:
+    def _run_one(self, call: Coroutine[object, object, T]) -> T:
         """Run a coroutine of one value for a synchronous caller: in an event loop, unless a subclass can do without."""
         return run(call)
 

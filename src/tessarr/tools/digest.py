@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.common.strict_json import plain
+from tessarr.core.array import Array
 from tessarr.dtypes.base import DataType
 from tessarr.engine.jobs import Jobs
 from tessarr.errors import MetadataValidationError
@@ -111,7 +112,7 @@ def _hash(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _array(array: Any, attributes: bool, pool: Jobs) -> str:
+def _array(array: Array, attributes: bool, pool: Jobs) -> str:
     description = describe(array._metadata, attributes)
     sha = hashlib.sha256(_hash(description).encode())
     for found in pool.map(lambda box: block_digest(array[box]), blocks(array.shape)):

@@ -25,7 +25,9 @@ from xarray.core.indexing import LazilyIndexedArray
 
 from tessarr.common import strict_json
 from tessarr.conventions.xarray import read_fill
+from tessarr.core.group import Group
 from tessarr.dtypes.parse import DTypeLike
+from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
 from tessarr.types import ShapeLike
 from tessarr.xarray.encoding import dimensions_and_attributes, encoding_of
@@ -47,7 +49,7 @@ class TessarrStore(ZarrStore):
     __slots__ = ("_batch", "_dropped", "warns_of_shared")
 
     @classmethod
-    def open_group(cls, store: Any, mode: str = "r", group: str | None = None, **options: Any) -> Self:
+    def open_group(cls, store: Store, mode: str = "r", group: str | None = None, **options: Any) -> Self:
         """Open the group `group` of `store`, any place that tessarr accepts; options as for xarray's `ZarrStore`."""
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
         return cls._over(opened, mode, owned, options)
@@ -65,7 +67,7 @@ class TessarrStore(ZarrStore):
         }
 
     @classmethod
-    def _over(cls, group: Any, mode: str, owned: bool, options: Mapping[str, object]) -> Self:
+    def _over(cls, group: Group, mode: str, owned: bool, options: Mapping[str, object]) -> Self:
         known = {name: options[name] for name in _STORE_OPTIONS if name in options}
         if known.get("use_zarr_fill_value_as_mask") is None:
             known["use_zarr_fill_value_as_mask"] = group.zarr_format != 3

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xarray.backends.common import ArrayWriter
 
 from tessarr.common.warn import warn
 from tessarr.errors import ZarrUserWarning
+from tessarr.stores.base import Store
 from tessarr.stores.functions import notices_writes
 from tessarr.stores.protocols import Lock
 from tessarr.stores.url import StoreLike
@@ -123,7 +124,7 @@ def when_written(written: object, store: StoreLike) -> object:
     return dask.delayed(_closed)(store, written)
 
 
-def _closed(store: Any, written: Any) -> object:
+def _closed(store: Store, written: object) -> object:
     """Close `store`; `written` is dask's result, on which this call has to wait."""
     store.close()
     return written

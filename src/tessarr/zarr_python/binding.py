@@ -15,6 +15,7 @@ import numpy as np
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.errors import TessarrError
+from tessarr.stores.base import Store
 from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
 
 _PIPELINES = {
@@ -77,7 +78,7 @@ def binding(metadata: Any, config: Any, store_path: Any, pipeline: Any) -> Bindi
     return made
 
 
-def _made(metadata: Any, config: Any, store: Any, path: str, pipeline: type) -> Binding:
+def _made(metadata: Any, config: Any, store: Store, path: str, pipeline: type) -> Binding:
     order = metadata.order if metadata.zarr_format == 2 else config.order
     try:
         if f"{pipeline.__module__}.{pipeline.__qualname__}" not in _PIPELINES:
@@ -89,7 +90,7 @@ def _made(metadata: Any, config: Any, store: Any, path: str, pipeline: type) -> 
     return Binding(bound, choice.engine, order, f"the {choice.name} engine: {choice.reason}")
 
 
-def bound_array(metadata: Any, config: Any, store: Any, path: str) -> BoundArray:
+def bound_array(metadata: object, config: Any, store: Store, path: str) -> BoundArray:
     """The array with zarr-python's `metadata` at `path` of zarr-python's `store`, bound.
 
     Raises `NotServedError` where its elements, codecs or store might not be what they are to zarr-python.

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tessarr.core.array import Array
+from tessarr.types import AnyArray, SelectionLike
 from tessarr.zarr_python import selections, serve
 from tessarr.zarr_python.binding import Binding, binding, binding_of
 from tessarr.zarr_python.counts import COUNTS
@@ -109,7 +111,7 @@ def is_patched() -> bool:
     return bool(_replaced)
 
 
-def explain(array: Any) -> str:
+def explain(array: Array) -> str:
     """Say which engine serves `array` (a ``zarr.Array`` or ``zarr.AsyncArray``) under the patch, or why zarr-python does.
 
     >>> import zarr, tessarr.zarr_python
@@ -173,7 +175,7 @@ def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any], type], C
     setattr(owner, name, ours)
 
 
-def _is_default(prototype: Any) -> bool:
+def _is_default(prototype: object) -> bool:
     """Whether arrays are to be NumPy's: no other buffers are asked for, by the argument or by zarr-python's configuration."""
     from zarr.core.buffer import cpu
     from zarr.core.config import config
@@ -227,7 +229,7 @@ def _getting(find: Any, *, bracket: bool = False) -> Any:
     return make
 
 
-def _is_orthogonal(selection: Any, shape: tuple[int, ...]) -> bool:
+def _is_orthogonal(selection: SelectionLike, shape: tuple[int, ...]) -> bool:
     """Whether brackets mean an orthogonal selection to zarr-python, whose result is an array even if it is one element."""
     items = selection if selection.__class__ is tuple else (selection,)
     return bool(shape) and all(isinstance(item, int | slice) for item in items)
@@ -244,7 +246,7 @@ def _setting(find: Any) -> Any:
         return wanted is not None
 
     def make(original: Callable[..., Any], exactly: type) -> Callable[..., Any]:
-        def set_(self: Any, selection: Any, value: Any, **options: Any) -> None:
+        def set_(self: Any, selection: SelectionLike, value: object, **options: object) -> None:
             if self.__class__ is exactly and not options and _is_default(None):
                 found = _found(self)
                 if found.bound is not None and found.bound.read_only is None:
@@ -318,7 +320,7 @@ def _setting_async(original: Callable[..., Any], _: type) -> Callable[..., Any]:
     return set_selection
 
 
-async def _is_written(found: Binding, indexer: Any, value: Any) -> bool:
+async def _is_written(found: Binding, indexer: object, value: object) -> bool:
     assert found.bound is not None
     request = selections.of_indexer(indexer)
     wanted = None if request is None else serve.value_for(request, value, found.bound.dtype)
@@ -327,7 +329,7 @@ async def _is_written(found: Binding, indexer: Any, value: Any) -> bool:
     return wanted is not None
 
 
-def _why_not(prototype: Any, *, out: Any = None, fields: Any = None) -> str:
+def _why_not(prototype: object, *, out: AnyArray | None = None, fields: object = None) -> str:
     if not _is_default(prototype):
         return "other buffers than NumPy's are asked for"
     if out is not None:

@@ -84,7 +84,7 @@ def _tried(plan: Any, selection: Any, shape: tuple[int, ...]) -> Request | None:
 # -- from indexers -------------------------------------------------------------------------------------------------------
 
 
-def of_indexer(indexer: Any) -> Request | None:
+def of_indexer(indexer: object) -> Request | None:
     """The request that an indexer of zarr-python stands for; ``None`` for one of a class that is not known."""
     name = type(indexer).__name__
     if type(indexer).__module__ != "zarr.core.indexing":

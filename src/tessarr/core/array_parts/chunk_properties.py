@@ -117,7 +117,7 @@ class Layout(ArrayState):
         return next(iter(self.compressors), None)
 
 
-def _sizes(axis: Any) -> tuple[int, ...]:
+def _sizes(axis: Axis) -> tuple[int, ...]:
     return tuple(min(axis.size(i), axis.length - axis.start(i)) for i in range(axis.nchunks))
 
 

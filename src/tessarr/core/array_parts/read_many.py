@@ -13,7 +13,7 @@ from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
 from tessarr.indexing.selection import Selection
 from tessarr.stores.base import Store
-from tessarr.types import AnyArray
+from tessarr.types import AnyArray, SelectionLike
 
 
 class _Read(NamedTuple):
@@ -65,7 +65,7 @@ async def read_many_async(items: Iterable[tuple[Array, Any]]) -> list[Any]:
     return [one.result() for one in wanted]
 
 
-def _read_of(array: Array, selection: Any) -> _Read:
+def _read_of(array: Array, selection: SelectionLike) -> _Read:
     if not isinstance(array, Array):
         raise TypeError(f"read_many takes (array, selection) pairs, got a {type(array).__name__}")
     bound = array._bound  # read once: another thread may resize the array meanwhile

@@ -49,13 +49,13 @@ class CoroutineStore(ZarrPythonStore):
         names = (str(getattr(self.store, "url", "")), str(self.store))
         return next((name for name in names if "://" in name and " " not in name and name != default), default)
 
-    def _run(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+    def _run(self, key: str, call: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()).result()
 
-    async def _run_async(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+    async def _run_async(self, key: str, call: Coroutine[object, object, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._guarded(key, call), _loop()))
 
-    async def _guarded(self, key: str, call: Coroutine[Any, Any, T]) -> T:
+    async def _guarded(self, key: str, call: Coroutine[object, object, T]) -> T:
         try:
             return await call
         except TessarrError:

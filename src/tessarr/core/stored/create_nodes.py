@@ -31,7 +31,7 @@ def create_nodes(
         yield path, whole, _created(store, whole, wanted[path], overwrite)
 
 
-def _missing_above(store: Any, here: str, wanted: Mapping[str, NodeMetadata]) -> dict[str, NodeMetadata]:
+def _missing_above(store: Store, here: str, wanted: Mapping[str, NodeMetadata]) -> dict[str, NodeMetadata]:
     """Make metadata of groups for the paths above `wanted` where no node is stored or wanted."""
     found: dict[str, NodeMetadata] = {}
     for path, node in wanted.items():

@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     return getattr(_ours, name)
 
 
-def init_store(store: Any, shape: Any, chunks: Any, **kwargs: Any) -> None:
+def init_store(store: Store, shape: Any, chunks: Any, **kwargs: Any) -> None:
     """Create a v1 array in an empty store, as the example of the Zarr v1 specification does.
 
     `compression` and `compression_opts` are v1's names; with ``zarr_format=2`` or ``3`` the array has a newer format.
@@ -39,12 +39,12 @@ def init_store(store: Any, shape: Any, chunks: Any, **kwargs: Any) -> None:
     create(shape, store=store, chunks=chunks, zarr_format=kwargs.pop("zarr_format", 1), **kwargs)
 
 
-def init_array(store: Any, shape: Any, **kwargs: Any) -> None:
+def init_array(store: Store, shape: Any, **kwargs: Any) -> None:
     """Create an array in a store, as `tessarr.create` does, and return nothing."""
     create(shape, store=store, **kwargs)
 
 
-def init_group(store: Any, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
+def init_group(store: Store, overwrite: bool = False, path: str | None = None, **kwargs: Any) -> None:
     """Create a group in a store, as `tessarr.create_group` does, and return nothing."""
     create_group(store, path=path, overwrite=overwrite, zarr_format=kwargs.get("zarr_format"))
 
@@ -129,7 +129,7 @@ def ABSStore(  # noqa: N802 - the name in zarr-python 2
     account_key: str | None = None,
     *,
     read_only: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
 ) -> Store:
     """Return the store in an Azure container, called as zarr-python 2's ``ABSStore``."""
     from tessarr.stores.url import open_url

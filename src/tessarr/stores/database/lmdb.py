@@ -210,6 +210,6 @@ def _names(transaction: Any, prefix: str) -> Iterator[bytes]:
             yield bytes(name)
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> LMDBStore:
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> LMDBStore:
     """Open the store at ``lmdb:path``."""
     return LMDBStore(path_of_url(url), read_only=read_only, **options)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -176,6 +176,6 @@ def _pymongo(name: str) -> Any:
         raise MissingDependencyError("MongoDBStore needs pymongo", hint="pip install 'tessarr[kv]'") from error
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> MongoDBStore:
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> MongoDBStore:
     """Open the store at `url`, with `options` of the client."""
     return MongoDBStore.from_url(url, read_only=read_only, **options)

@@ -10,7 +10,7 @@ Source: https://redis.io/docs/latest/commands/.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -171,6 +171,6 @@ def _inclusive(part: ByteRange) -> tuple[int, int]:
     return (part.start, -1) if part.stop is None else (part.start, max(part.stop - 1, 0))
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> RedisStore:
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> RedisStore:
     """Open the store at `url`, with `options` of the client."""
     return RedisStore.from_url(url, read_only=read_only, **options)

@@ -278,6 +278,6 @@ def _blob(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> SQLiteStore:
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> SQLiteStore:
     """Open the store at ``sqlite:path``."""
     return SQLiteStore(path_of_url(url), read_only=read_only, **options)

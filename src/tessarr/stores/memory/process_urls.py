@@ -7,7 +7,7 @@ does for stores in memory.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from tessarr.errors import StoreError
@@ -22,7 +22,7 @@ def registered(store: Store, url: str) -> str:
     return url
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> Store:  # noqa: ARG001 - it has none
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> Store:  # noqa: ARG001 - it has none
     """Open the in-process store at `url`. Raises `StoreError` when it no longer exists, or is in another process."""
     scheme, _, rest = url.partition("://")
     name, _, path = rest.partition("/")

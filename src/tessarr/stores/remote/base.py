@@ -56,7 +56,7 @@ class NetworkStore(AsyncStore):
     _ranges_work = True
     """``False`` after a server returned the whole object for a range; then whole objects are fetched."""
 
-    def _run_one(self, call: Coroutine[Any, Any, T]) -> T:
+    def _run_one(self, call: Coroutine[object, object, T]) -> T:
         return run_blocking(call)
 
     # -- for subclasses ------------------------------------------------------------------------------------------

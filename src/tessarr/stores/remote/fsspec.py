@@ -322,6 +322,6 @@ def named_arguments(fs: Any) -> dict[str, object]:
     return {**dict([*by_place.items()][1:]), **fs.storage_options}
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> FsspecStore:
+def open_url(url: str, options: Mapping[str, object], read_only: bool) -> FsspecStore:
     """Open the store at `url`, of any scheme that fsspec knows, or ``fsspec+scheme://…``."""
     return FsspecStore.from_url(url.removeprefix("fsspec+"), storage_options=options, read_only=read_only)

@@ -114,7 +114,7 @@ def run(call: Coroutine[Any, Any, T]) -> T:
         return wait()
 
 
-def run_blocking(call: Coroutine[Any, Any, T]) -> T:
+def run_blocking(call: Coroutine[object, object, T]) -> T:
     """Call `run`, without an event loop: for a coroutine that blocks where no loop is running (see the head of this file)."""
     if asyncio._get_running_loop() is not None:
         return _in_caller_thread(run_blocking, call)
@@ -126,7 +126,7 @@ def run_blocking(call: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError(f"{call!r} waits for an event loop, and none is running")
 
 
-def _in_caller_thread(function: Callable[[Coroutine[Any, Any, T]], T], call: Coroutine[Any, Any, T]) -> T:
+def _in_caller_thread(function: Callable[[Coroutine[object, object, T]], T], call: Coroutine[object, object, T]) -> T:
     return _running().callers.submit(context_with_caller().run, function, call).result()
 
 

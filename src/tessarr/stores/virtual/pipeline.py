@@ -23,12 +23,13 @@ import itertools
 import posixpath
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
 from tessarr.stores.remote.retry import scrub_url
 from tessarr.stores.url import store_from
+from tessarr.types import JSON
 
 if TYPE_CHECKING:
     from tessarr.stores.base import Store
@@ -193,7 +194,7 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, object] | None = No
     return Opened(store, path, _FORMATS[formats[0].scheme] if formats else None)
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> Store:
+def open_url(url: str, options: Mapping[str, JSON], read_only: bool) -> Store:
     """Open the store that the pipeline `url` leads to, at the path that it names."""
     from tessarr.stores.wrappers.prefix import PrefixStore
 

@@ -413,6 +413,6 @@ def _read_parquet(data: Buffer) -> dict[str, _List[object]]:
     return {name: columns.get(name, empty) for name in ("path", "offset", "size", "raw")}
 
 
-def open_url(url: str, options: dict[str, Any], read_only: bool) -> ReferenceStore:  # noqa: ARG001 - it is read-only
+def open_url(url: str, options: Mapping[str, JSON], read_only: bool) -> ReferenceStore:  # noqa: ARG001 - it is read-only
     """Open the store at ``reference:place``."""
     return ReferenceStore.open(url.partition(":")[2].removeprefix("//"), storage_options=options)

@@ -24,7 +24,7 @@ delete, levels are stored only when they are complete (`tessarr.tools.pyramid.st
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from tessarr.conventions import ome
 from tessarr.core.array import Array
@@ -45,7 +45,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def build_pyramid(
-    group: Any,
+    group: Group,
     array: str,
     *,
     levels: int | None = None,
@@ -121,7 +121,7 @@ def _make(
     put_into(where, built, levels[1:])
 
 
-def _opened(group: Any) -> Group:
+def _opened(group: Group) -> Group:
     if not isinstance(group, Group):
         from tessarr.core.open import open_group
 

@@ -26,7 +26,7 @@ from tessarr.dtypes.base import DataType
 from tessarr.dtypes.parse import from_numpy
 from tessarr.errors import MissingDependencyError, StoreError, TessarrError
 from tessarr.stores.url import is_url
-from tessarr.types import AnyArray, Shape
+from tessarr.types import AnyArray, AnyDType, Shape
 
 Box: TypeAlias = tuple[slice, ...]
 """A slice with start and stop per axis."""
@@ -180,7 +180,7 @@ def _typed(error: Exception, kind: str, place: str) -> Exception:
     return StoreError(f"the file cannot be read as {kind}", store=place, got=str(error) or repr(error), hint=hint)
 
 
-def ragged(dtype: Any) -> DataType | None:
+def ragged(dtype: AnyDType) -> DataType | None:
     """Return the type of rows of numbers of different lengths, which Zarr v2 can hold; ``None`` for other rows."""
     row = np.dtype(dtype)
     return from_numpy(object, object_codec=f"vlen-array:{row.newbyteorder('=').str}") if row.kind in "biufc" else None

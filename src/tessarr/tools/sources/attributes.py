@@ -16,7 +16,7 @@ class NotJSONError(TypeError):
     """An attribute has no JSON form."""
 
 
-def to_json(value: Any) -> tuple[JSON, bool]:
+def to_json(value: object) -> tuple[JSON, bool]:
     """Convert an attribute's value to JSON; return also whether it holds NaN or infinity, which are spelled as strings.
 
     Arrays become lists, bytes text, complex numbers pairs, records lists. Raises `NotJSONError` for references and other

@@ -18,7 +18,7 @@ class NotServedError(Exception):
     """Why zarr-python does something itself: a sentence without a full stop."""
 
 
-def unwrap(store: Any) -> Store:
+def unwrap(store: Store) -> Store:
     """The tessarr store over the place of `store`, a store of zarr-python; read-only where that is.
 
     Raises `NotServedError` for a class that is not one of the known ones.
@@ -57,7 +57,7 @@ def _object(store: Any) -> Store:
     return ObjectStore(store.store, read_only=store.read_only)
 
 
-def _fsspec(store: Any) -> Store:
+def _fsspec(store: Store) -> Store:
     # The connections of its filesystem belong to zarr-python's event loop, and are used there.
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 

@@ -78,7 +78,7 @@ class SuffixByteRequest(ByteRange):
 class SupportsGetSync(Protocol):
     """A store of zarr-python that can read without an event loop. All of tessarr's stores can: `Store.get`."""
 
-    def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Buffer | None:
+    def get_sync(self, key: str, *, prototype: object = None, byte_range: object = None) -> Buffer | None:
         """Read the value of `key`; ``None`` when there is none."""
         ...
 
@@ -87,7 +87,7 @@ class SupportsGetSync(Protocol):
 class SupportsSetSync(SupportsGetSync, Protocol):
     """A store of zarr-python that can write without an event loop."""
 
-    def set_sync(self, key: str, value: Any) -> None:
+    def set_sync(self, key: str, value: object) -> None:
         """Replace the value of `key`."""
         ...
 
@@ -134,7 +134,7 @@ class ByteSetter(ByteGetter, Protocol):
 class SyncByteGetter(Protocol):
     """One value that can be read without an event loop."""
 
-    def get_sync(self, prototype: Any = None, byte_range: ByteRange | None = None) -> object:
+    def get_sync(self, prototype: object = None, byte_range: ByteRange | None = None) -> object:
         """Read the value, or a range of bytes; ``None`` when there is no value."""
         ...
 
@@ -143,7 +143,7 @@ class SyncByteGetter(Protocol):
 class SyncByteSetter(SyncByteGetter, Protocol):
     """One value that can be read, replaced and removed without an event loop."""
 
-    def set_sync(self, value: Any) -> None:
+    def set_sync(self, value: object) -> None:
         """Replace the value."""
         ...
 
@@ -152,7 +152,7 @@ class SyncByteSetter(SyncByteGetter, Protocol):
         ...
 
 
-async def set_or_delete(byte_setter: ByteSetter, value: Any) -> None:
+async def set_or_delete(byte_setter: ByteSetter, value: object) -> None:
     """Replace one value, or remove it when `value` is ``None``."""
     change: Awaitable[None] = byte_setter.delete() if value is None else byte_setter.set(value)
     await change

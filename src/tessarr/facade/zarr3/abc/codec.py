@@ -26,6 +26,7 @@ import numpy as np
 
 from tessarr.codecs.base import ArrayToArray, ArrayToBytes, BytesToBytes, ChunkSpec, Codec
 from tessarr.dtypes.numeric import UInt8
+from tessarr.dtypes.parse import DTypeLike
 from tessarr.errors import CodecError
 from tessarr.facade.zarr3.buffer.cpu import Buffer, NDBuffer
 from tessarr.facade.zarr3.core.array_spec import ArraySpec, array_spec, chunk_spec
@@ -43,7 +44,7 @@ class _OfKind(ABCMeta):
     def __instancecheck__(cls, instance: object) -> bool:
         return cls.__subclasscheck__(type(instance))
 
-    def __subclasscheck__(cls, subclass: type[Any]) -> bool:
+    def __subclasscheck__(cls, subclass: type[object]) -> bool:
         return cls.__dict__.get("kind_base", cls) in subclass.__mro__
 
 
@@ -62,7 +63,7 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
         """Make the codec from its configuration; zarr-python's ``from_dict`` gets the whole JSON object of the codec."""
-        own: Any = cls.name
+        own: object = cls.name
         data: dict[str, Any] = {"name": own if isinstance(own, str) else cls.registered_name}
         if cls.from_dict.__func__ is Codec.from_dict.__func__:  # type: ignore[attr-defined]
             return cls(**configuration)
@@ -91,14 +92,14 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
         """Return the spec of an encoded chunk."""
         return chunk_spec
 
-    def validate(self, *, shape: tuple[int, ...], dtype: Any, chunk_grid: Any) -> None:
+    def validate(self, *, shape: tuple[int, ...], dtype: DTypeLike, chunk_grid: object) -> None:
         """Raise when the codec cannot encode such chunks."""
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
         """Return the bytes of an encoded chunk. Raises `NotImplementedError` where the size depends on the data."""
         raise NotImplementedError
 
-    def _run(self, which: str, value: Any, spec: ArraySpec) -> Any:
+    def _run(self, which: str, value: object, spec: ArraySpec) -> Any:
         now = getattr(self, f"_{which}_sync", None)
         if now is not None:
             return now(value, spec)
@@ -171,7 +172,7 @@ class BytesBytesCodec(_ByZarrPython, BytesToBytes):
         return made
 
 
-def _outcome(coroutine: Coroutine[Any, Any, Any]) -> object:
+def _outcome(coroutine: Coroutine[object, object, object]) -> object:
     """The result of a codec's coroutine, in a loop that is its own: codecs also work within loops that run."""
     try:
         asyncio.get_running_loop()
@@ -197,7 +198,7 @@ def _row_of_bytes(nbytes: int) -> ArraySpec:
 class ArrayBytesCodecPartialDecodeMixin:
     """Mark a codec that can decode a part of a chunk. tessarr decodes whole chunks."""
 
-    async def decode_partial(self, batch_info: Any) -> object:
+    async def decode_partial(self, batch_info: object) -> object:
         """Never called."""
         raise NotImplementedError
 
@@ -205,7 +206,7 @@ class ArrayBytesCodecPartialDecodeMixin:
 class ArrayBytesCodecPartialEncodeMixin:
     """Mark a codec that can replace a part of a chunk. tessarr encodes whole chunks."""
 
-    async def encode_partial(self, batch_info: Any) -> None:
+    async def encode_partial(self, batch_info: object) -> None:
         """Never called."""
         raise NotImplementedError
 
@@ -218,9 +219,9 @@ class CodecPipeline:
 class SupportsSyncCodec(Protocol):
     """A codec of zarr-python's contract that needs no event loop."""
 
-    def _encode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> object: ...
+    def _encode_sync(self, chunk_data: object, chunk_spec: ArraySpec) -> object: ...
 
-    def _decode_sync(self, chunk_data: Any, chunk_spec: ArraySpec) -> object: ...
+    def _decode_sync(self, chunk_data: object, chunk_spec: ArraySpec) -> object: ...
 
 
 class GetResult(TypedDict):

@@ -12,13 +12,14 @@ from tessarr.core.asynchronous.async_group import AsyncGroup
 from tessarr.core.asynchronous.async_node import wrapped
 from tessarr.core.creation.shorthands import create_hierarchy_async
 from tessarr.facade.zarr3.api import synchronous
+from tessarr.stores.url import StoreLike
 
 
-def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[object]]:
+def _coroutine(function: Callable[..., object]) -> Callable[..., Awaitable[object]]:
     variant = getattr(sys.modules[function.__module__], f"{function.__name__}_async")
 
     @wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
+    async def call(*args: object, **kwargs: object) -> Any:
         return wrapped(await variant(*args, **kwargs))
 
     call.__doc__ = f"Call `tessarr.{function.__name__}` asynchronously; returns `AsyncArray` and `AsyncGroup`."
@@ -26,7 +27,7 @@ def _coroutine(function: Callable[..., Any]) -> Callable[..., Awaitable[object]]
 
 
 async def create_hierarchy(
-    *, store: Any, nodes: Mapping[str, Any], overwrite: bool = False
+    *, store: StoreLike, nodes: Mapping[str, object], overwrite: bool = False
 ) -> AsyncIterator[tuple[str, AsyncArray | AsyncGroup]]:
     """Create nodes as `tessarr.create_hierarchy` does; yields ``(path, AsyncArray | AsyncGroup)``."""
     for path, node in await create_hierarchy_async(store=store, nodes=nodes, overwrite=overwrite):

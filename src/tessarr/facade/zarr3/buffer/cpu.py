@@ -31,7 +31,7 @@ class Buffer:
         return cls(np.empty(0, "u1"))
 
     @classmethod
-    def from_array_like(cls, array_like: Any) -> Self:
+    def from_array_like(cls, array_like: object) -> Self:
         """Make a buffer over the memory of a 1-d array of bytes."""
         return cls(array_like)
 
@@ -71,7 +71,7 @@ class Buffer:
     def __getitem__(self, key: slice) -> Self:
         return type(self)(self._data[key])
 
-    def __setitem__(self, key: slice, value: Any) -> None:
+    def __setitem__(self, key: slice, value: object) -> None:
         self._data[key] = value.as_numpy_array() if isinstance(value, Buffer) else value
 
     def __len__(self) -> int:
@@ -109,7 +109,7 @@ class NDBuffer:
         return cls(np.empty(tuple(shape), dtype, order))
 
     @classmethod
-    def from_ndarray_like(cls, ndarray_like: Any) -> Self:
+    def from_ndarray_like(cls, ndarray_like: object) -> Self:
         """Make a buffer over the memory of an array."""
         return cls(ndarray_like)
 

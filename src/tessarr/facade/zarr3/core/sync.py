@@ -21,7 +21,7 @@ def sync(
 ) -> T: ...
 @overload
 def sync(coro: T, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> T: ...
-def sync(coro: Any, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> Any:
+def sync(coro: object, loop: asyncio.AbstractEventLoop | None = None, timeout: float | None = None) -> Any:
     """Run `coro` in `loop` (``None``: the background loop), and return its result; return any other value unchanged.
 
     Raises `TimeoutError` after `timeout` seconds, `SyncError` when called in that loop.

@@ -24,7 +24,7 @@ def range_options(span: ByteRange | None) -> dict[str, Any]:
     return {"range": {"offset": span.start} if span.stop is None else (span.start, span.stop)}
 
 
-async def invoke(client: Any, method: str, *arguments: Any, **options: Any) -> Any:
+async def invoke(client: object, method: str, *arguments: object, **options: object) -> Any:
     """Call a method of the client, or of a response of it.
 
     Where an event loop is running that is its ``_async`` method, or, where the client has none, the other one in a thread.
@@ -59,11 +59,11 @@ def _get_blocking(client: Any, name: str, options: Mapping[str, Any]) -> tuple[A
     return result, next(iter(_stream(result)))
 
 
-def _stream(result: Any) -> Any:
+def _stream(result: object) -> Any:
     return result.stream(PIECE) if hasattr(result, "stream") else result
 
 
-def version_of(meta: Mapping[str, Any]) -> Version | None:
+def version_of(meta: Mapping[str, object]) -> Version | None:
     """ETag and generation in one word, as `update_version` takes it apart."""
     tag, generation = meta.get("e_tag"), meta.get("version")
     if tag is None and generation is None:
