@@ -41,7 +41,7 @@ class DatabaseStore(FetchingStore, ConditionalStore):
                 self._made = self._connect()
             except TypeError as error:  # a keyword that the client does not know
                 text = without_secrets(str(error), self._options)
-                raise StoreError("the options do not make a client", store=self.url, got=text) from None
+                raise StoreError("the client rejected the options", store=self.url, got=text) from None
         return self._made
 
     def close(self) -> None:

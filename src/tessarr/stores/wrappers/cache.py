@@ -172,7 +172,7 @@ class CacheStore(WrapperStore):
         return f"{type(self).__name__}({self.store!r})"
 
     def cache_info(self) -> CacheInfo:
-        """How the cache is set, and how full it is."""
+        """Return the options of the cache, and its present size."""
         kind = type(self.cache_store).__name__
         with self._kept.guard:
             return CacheInfo(
@@ -180,12 +180,12 @@ class CacheStore(WrapperStore):
             )
 
     def cache_stats(self) -> CacheStatistics:
-        """What the cache has done since it was made or cleared."""
+        """Return the counters of the cache since it was made or cleared."""
         with self._kept.guard:
             return CacheStatistics(self._kept.hits, self._kept.misses, self._kept.evictions, self._kept.revalidations)
 
     def clear_cache(self) -> None:
-        """Forgets everything, statistics included. The store below is left alone."""
+        """Remove all entries, and reset the statistics. The store below is not changed."""
         with self._kept.guard:
             names = [entry.name for entry in self._kept.entries.values()]
             writes = self._kept.writes
@@ -212,7 +212,7 @@ class CacheStore(WrapperStore):
         return [None if parts is None else parts[0] for parts in self.fetch(requests)]
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """What is cached from the cache, the rest from the store below in one wave."""
+        """Read cache hits from the cache, and all misses from the store below in one `fetch`."""
         now = self._versions_now({request.key for request in requests})
         results = [self._cached(request, now) for request in requests]
         wanted = [request for request, found in zip(requests, results, strict=True) if found is None]
@@ -395,7 +395,7 @@ class CacheStore(WrapperStore):
                 self._forget(slot)
 
     def _written(self, key: str, underway: int) -> int:
-        """Marks that a write of `key` begins (`underway` is 1) or ends (-1): what is being read just now is not kept."""
+        """Record that a write of `key` begins (`underway` is 1) or ends (-1), so that concurrent reads are not cached."""
         with self._kept.guard:
             number = self._kept.writes[key] = self._kept.writes.get(key, 0) + 1
             self._kept.underway[key] = self._kept.underway.get(key, 0) + underway
@@ -459,7 +459,7 @@ class CacheStore(WrapperStore):
             return [key for key in {*self._kept.slots, *self._kept.writes} if key.startswith(prefix)]
 
     def _forgetting(self, keys: Sequence[str], write: Callable[[], object]) -> object:
-        """Runs `write`, with the entries of `keys` forgotten before and after."""
+        """Call `write`, and invalidate the entries of `keys` before and after."""
         for key in keys:
             self._written(key, 1)
         try:

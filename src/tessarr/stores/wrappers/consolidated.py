@@ -1,6 +1,6 @@
-"""`ConsolidatedMetadataStore`: zarr-python 2's store that answers for metadata documents from ``.zmetadata``.
+"""`ConsolidatedMetadataStore`: zarr-python 2's store that reads metadata documents from ``.zmetadata``.
 
-`tessarr.open_consolidated` does the same without another store; this is for code that names the class.
+`tessarr.open_consolidated` does the same without another store; this class is for code that names it.
 """
 
 from __future__ import annotations

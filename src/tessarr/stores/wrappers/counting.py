@@ -19,7 +19,7 @@ _counter_lock = ForkSafeLock()
 
 
 class CountingStore(ForwardingStore):
-    """Counts the calls by method in `counter`, a `collections.Counter`."""
+    """Count the calls of another store by method in `counter`, a `collections.Counter`."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

@@ -12,7 +12,7 @@ from tessarr.stores.wrappers.base import ForwardingStore
 
 
 class LatencyStore(ForwardingStore):
-    """Waits `get_latency` seconds before each read and listing, `set_latency` before each write, as a network would.
+    """Wait `get_latency` seconds before each read and listing, `set_latency` before each write, as a network would.
 
     A `fetch` waits once: a remote store sends its requests together.
     """

@@ -12,7 +12,7 @@ from tessarr.stores.wrappers.counting import CountingStore
 
 
 class LoggingStore(CountingStore):
-    """Logs every call with its duration at `log_level`, and counts the calls in `counter`.
+    """Log every call with its duration at `log_level`, and count the calls in `counter`.
 
     `log_handler` is where the records go; ``None`` is standard error.
     """
@@ -24,7 +24,7 @@ class LoggingStore(CountingStore):
         self._open_log()
 
     def _open_log(self) -> None:
-        # Not `getLogger`: the handler and level are this store's, not those of every store of its kind.
+        # Not `getLogger`: handler and level belong to this store, not to all stores of its class.
         self.logger = logging.Logger(f"tessarr.{type(self.store).__name__}", self.log_level)  # noqa: LOG001
         self.logger.addHandler(self.log_handler)
 

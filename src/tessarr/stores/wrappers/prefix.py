@@ -1,4 +1,4 @@
-"""A wrapper that shows the part of a store under a prefix."""
+"""A store over the part of another store under a prefix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tessarr.stores.wrappers.base import ForwardingStore, WrapperStore
 
 
 class PrefixStore(ForwardingStore):
-    """The part of a store under `prefix`, as a store of its own.
+    """A store over the keys of another store under `prefix`.
 
     >>> from tessarr.stores.memory.store import MemoryStore
     >>> PrefixStore(MemoryStore({"a/b": b"1"}), "a").get("b")
@@ -28,7 +28,7 @@ class PrefixStore(ForwardingStore):
         while isinstance(base, WrapperStore):
             base = base.store
         inner, prefix = self.store.url.rstrip("/"), quote(self.prefix.rstrip("/"))
-        # What is one file has no paths below it: a pipeline leads into it.
+        # A store in one file has no paths below its URL: a pipeline names the path within the file.
         adapter = getattr(base, "adapter", None) if "|" not in inner else None
         return (f"{inner}|{adapter}:{prefix}" if adapter and prefix else f"{inner}/{prefix}").rstrip("/")
 
@@ -39,7 +39,7 @@ class PrefixStore(ForwardingStore):
         return hash((self.prefix, self.store))
 
     def _key(self, key: str) -> str:
-        # Checked before the prefix hides what is wrong with it: "" is a prefix here, and no key.
+        # Checked before the prefix is added, which would hide a malformed key; "" is a prefix here, and no key.
         if key:
             (check_prefix if key[-1:] == "/" else check_key)(key)
         return self.prefix + key

@@ -9,14 +9,14 @@ from tessarr.stores.wrappers.base import ForwardingStore
 
 
 class ReadOnlyStore(ForwardingStore):
-    """A store that may be read, whatever the wrapped one allows. `with_read_only(False)` is refused."""
+    """A read-only store over another store. `with_read_only(False)` raises `ValueError`."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.read_only = True
 
     def with_read_only(self, read_only: bool = True) -> Self:
-        """Itself; raises `ValueError` for ``False``."""
+        """Return this store. Raises `ValueError` for ``False``."""
         if not read_only:
             raise ValueError("a ReadOnlyStore stays read-only; use the store it wraps")
         return self

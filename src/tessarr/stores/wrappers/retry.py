@@ -1,4 +1,4 @@
-"""A wrapper that retries what fails, for stores that do not retry by themselves."""
+"""Retry failed calls of a store that does not retry by itself."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 
 
 class RetryStore(WrapperStore):
-    """A store around `store` that retries what fails there, as `policy` says.
+    """Retry failed calls of `store` by `policy`.
 
-    What is certain is not retried: `ReadOnlyError`, `ConflictError`, and a `RequestError`, which a store raises that has
-    retried already. A conditional write or an update is sent once: it might have happened.
+    Permanent errors are not retried: `ReadOnlyError`, `ConflictError`, and `RequestError`, which a store raises after its own
+    retries. A conditional write or an update is sent once, because a failed one may have succeeded on the server.
     """
 
     def __init__(self, store: Store, policy: RetryPolicy | None = None) -> None:

@@ -32,7 +32,7 @@ class Archive:
     """One open archive. Safe to use from several threads."""
 
     is_dirty: bool
-    """Something is not published yet."""
+    """Whether there are writes that are not published yet."""
 
     def __init__(self, path: str | os.PathLike[str] | BinaryIO, mode: str, compression: int, zip64: bool) -> None:
         self.path = os.path.abspath(os.fspath(path)) if isinstance(path, str | os.PathLike) else None
@@ -68,7 +68,7 @@ class Archive:
         return bool(self._object.seek(0, os.SEEK_END))
 
     def _load(self) -> None:
-        """Opens the published archive and reads its directory."""
+        """Open the published archive and read its directory."""
         try:
             if self.path is None:
                 self._object.seek(0)
@@ -95,7 +95,7 @@ class Archive:
         return self._entries
 
     def keys(self) -> list[str]:
-        """Every key, sorted."""
+        """List every key, sorted."""
         with self._change:
             entries = self.entries()
             if self._sorted is None:
@@ -121,7 +121,7 @@ class Archive:
             return self._file, info, known[1]
 
     def read(self, key: str) -> bytes | None:
-        """The value of `key`."""
+        """Read the value of `key`."""
         try:
             place = self._place(key)
             if place is None:
@@ -138,7 +138,7 @@ class Archive:
             raise StoreError("could not read the archive", store=self.url, key=key, got=str(error)) from error
 
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
-        """Parts of the value of `key`."""
+        """Read parts of the value of `key`."""
         try:
             place = self._place(key)
             if place is None:
@@ -250,7 +250,7 @@ class Archive:
                 self._load()
 
     def flush(self) -> None:
-        """Makes the file in the making the archive."""
+        """Publish the new file: rename it to the archive."""
         with self._change:
             if self._closed or not self.is_dirty or os.getpid() != self._process:
                 return
@@ -282,7 +282,7 @@ class Archive:
             self._file = target
             return
         if self._exclusive and os.path.lexists(self.path):
-            raise StoreError("the archive was made by someone else meanwhile", store=self.url)
+            raise StoreError("another program created the archive meanwhile", store=self.url)
         if os.path.exists(self.path):
             shutil.copymode(self.path, self._staged)
         if os.name == "nt":  # which renames no open file
@@ -304,7 +304,7 @@ class Archive:
             self._lock = None
 
     def close(self) -> None:
-        """Publishes and closes. When publishing fails the store stays open, so that it can be tried again."""
+        """Publish and close. When publishing fails the store stays open, so that the caller can retry."""
         with self._change:
             self.flush()
             self._closed = True

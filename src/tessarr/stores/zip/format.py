@@ -1,4 +1,4 @@
-"""The zip format as a store needs it: a directory of entries, bytes at offsets, a directory to write again.
+"""Read and write the zip format: the directory of entries, and the entries at their offsets.
 
 The directory is parsed by `zipfile`; entries are read and written here, because a store reads ranges from several
 threads, and a write that fails half-way must leave the archive as it was.
@@ -41,23 +41,23 @@ class File(Protocol):
     """Bytes at offsets. Safe to use from several threads."""
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """`nbytes` bytes from `offset`, fewer at the end of the file."""
+        """Read `nbytes` bytes from `offset`, fewer at the end of the file."""
 
     def write_at(self, offset: int, data: bytes | memoryview) -> None:
-        """Writes all of `data`."""
+        """Write all of `data` at `offset`."""
 
     def size(self) -> int:
-        """Bytes in the file."""
+        """Return the size of the file in bytes."""
 
     def truncate(self, nbytes: int) -> None:
-        """Makes the file that long."""
+        """Set the size of the file to `nbytes`."""
 
     def sync(self) -> None:
-        """Makes durable what was written."""
+        """Make written data durable."""
 
 
 def copy(source: File, target: File, nbytes: int) -> None:
-    """Copies the first `nbytes` bytes."""
+    """Copy the first `nbytes` bytes of `source` to `target`."""
     for start in range(0, nbytes, _COPY_NBYTES):
         target.write_at(start, source.read_at(start, min(_COPY_NBYTES, nbytes - start)))
 
@@ -220,7 +220,7 @@ def expand(raw: bytes, info: zipfile.ZipInfo) -> bytes:
             "the zip entry's compression is not supported", expected="stored, deflated or bzip2", got=info.compress_type
         )
     if len(value) != info.file_size:
-        raise StoreError("a zip entry has not the size it claims", expected=info.file_size, got=len(value))
+        raise StoreError("a zip entry differs in size from the directory", expected=info.file_size, got=len(value))
     if zlib.crc32(value) != info.CRC:
         raise StoreError("a zip entry is damaged: its CRC-32 does not match")
     return value
@@ -230,7 +230,7 @@ def expand(raw: bytes, info: zipfile.ZipInfo) -> bytes:
 
 
 def compress(value: bytes | memoryview, method: int) -> bytes | memoryview:
-    """`value` as an entry's bytes."""
+    """Compress `value` to the bytes of an entry."""
     if method == zipfile.ZIP_DEFLATED:
         compressor = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -15)
         return compressor.compress(value) + compressor.flush()

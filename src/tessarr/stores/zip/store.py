@@ -111,11 +111,11 @@ class ZipStore(ConditionalStore):
         return ZipStore, (self.path,)
 
     def flush(self) -> None:
-        """Publishes what was written; the archive is complete then. Later writes copy it again."""
+        """Publish written values, so that the archive is complete. The next write copies the archive again."""
         self._archive.flush()
 
     def close(self) -> None:
-        """Publishes what was written and closes the archive, for all views of it. A closed store cannot be used."""
+        """Publish written values and close the archive, for all its views. A closed store cannot be used."""
         self._archive.close()
 
     # -- reading -----------------------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
             raise _unknown_options(scheme, {unknown[1]: None}) from None
         got = scrub(without_secrets(str(error), {**config, **client}))
         hint = "See obstore's option names"
-        raise StoreError("the options do not make a store", store=url, got=got, hint=hint) from None
+        raise StoreError("the client rejected the options", store=url, got=got, hint=hint) from None
     below = f"{prefix}/" if prefix else ""
     return ObjectStore(store, url=url, read_only=read_only, retry=policy, prefix=below, forbidden_is_missing=forbidden)
 
