@@ -1,6 +1,6 @@
 """The public surface as its users write it, for pyright (`make check`): what is accepted, and what is known of results.
 
-No test module: nothing here runs. A line that must be refused carries an ignore comment; pyright reports those that are not needed.
+No test module: nothing here runs. A line that must be refused has an ignore comment; pyright reports one that is not needed.
 """
 
 from __future__ import annotations
