@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -13,6 +14,7 @@ from tessarr.codecs import BytesCodec
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import ArrayV3Metadata
+from tessarr.storage import MemoryStore
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -64,3 +66,17 @@ def test_attributes_of_an_open_group_may_be_given() -> None:
     assert json.loads(made.to_buffer_dict(default_buffer_prototype())["zarr.json"].to_bytes())["attributes"] == {
         "a": [1, 2]
     }
+
+
+def test_an_array_made_of_metadata_is_stored_as_pydantic_zarr_stores_it() -> None:
+    store: dict[str, Any] = {}
+    document = tessarr.create_array({}, shape=4, chunks=2, dtype="i4").metadata.to_dict()
+    metadata = ArrayV3Metadata.from_dict({**document, "codecs": [{"name": "bytes"}]})
+    assert metadata.to_dict()["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
+    array = tessarr.AsyncArray(metadata=metadata, store_path=tessarr.storage.StorePath(MemoryStore(store), "g/a"))
+    asyncio.run(array._save_metadata(metadata))
+    opened = tessarr.open_group(store, mode="r+")["g/a"]
+    assert isinstance(opened, tessarr.Array)
+    opened[:] = 7
+    assert opened.metadata == metadata
+    assert bytes(store["g/a/c/0"]) == (7).to_bytes(4, "little") * 2

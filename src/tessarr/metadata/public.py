@@ -333,6 +333,8 @@ def _parsed(document: Mapping[str, Any], allowed: tuple[int, ...]) -> ArrayMetad
             stated["shape"] = list(stated["shape"])
         if "chunk_key_encoding" in stated:
             stated["chunk_key_encoding"] = _key_encoding(stated["chunk_key_encoding"])
+        if isinstance(stated.get("codecs"), list | tuple):
+            stated["codecs"] = [_byte_order(codec) for codec in stated["codecs"]]
         documents: dict[str, Any] = {keys.array: stated}
     else:
         rest = {name: value for name, value in document.items() if name not in ("attributes", "node_type")}
@@ -363,6 +365,18 @@ def _json_of(value: object) -> object:
         if hasattr(value, name):
             return getattr(value, name)()
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def _byte_order(codec: Any) -> Any:
+    """The codec ``bytes`` without a configuration is little-endian, as in zarr-python, where a program makes metadata of it.
+
+    In what is stored, a byte order that is not stated is an error (V3-BYTES-02); this one is then stated.
+    """
+    if codec == "bytes" or (
+        isinstance(codec, Mapping) and codec.get("name") == "bytes" and not codec.get("configuration")
+    ):
+        return {"name": "bytes", "configuration": {"endian": "little"}}
+    return codec
 
 
 def _key_encoding(value: Any) -> Any:

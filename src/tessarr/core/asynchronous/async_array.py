@@ -13,6 +13,7 @@ from tessarr.core.asynchronous.sans_io import run_steps_async
 from tessarr.core.creation.metadata import ArrayConfigLike
 from tessarr.core.locate import locate, requested_format
 from tessarr.core.node import Node
+from tessarr.core.stored.metadata_io import create_node_steps
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.stores.url import StoreLike
 from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ShapeLike
@@ -74,6 +75,14 @@ class AsyncArray(_AsyncNode):
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncArray:
         return cls(cls._array.from_dict(store_path, data))
+
+    async def _save_metadata(self, metadata: Any, ensure_parents: bool = True) -> None:
+        """Write `metadata` as a new array at this place, and missing groups above; pydantic-zarr creates arrays so.
+
+        What was there before, chunks included, is replaced.
+        """
+        node = self._node
+        await run_steps_async(create_node_steps(node._store, node._path, model_of(metadata), overwrite=True))
 
     def with_config(self, config: ArrayConfigLike | None) -> AsyncArray:
         return AsyncArray(self._node.with_config(config))
