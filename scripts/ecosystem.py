@@ -450,7 +450,8 @@ def main() -> int:
     options = Options(shlex.split(arguments.args), arguments.timeout, until)
     for project in () if arguments.report else chosen:
         if arguments.failed:
-            again = [*compare(project, []).differences]
+            found = compare(project, []).differences
+            again = [test for test, (outcome, _) in found.items() if outcome != "missing"]
             if again:
                 print(f"{project.name}: {len(again)} tests again", flush=True)
                 run(project, MODES[1], options, again)

@@ -75,6 +75,7 @@ def test_an_array_made_of_metadata_is_stored_as_pydantic_zarr_stores_it() -> Non
     assert metadata.to_dict()["codecs"] == [{"name": "bytes", "configuration": {"endian": "little"}}]
     array = tessarr.AsyncArray(metadata=metadata, store_path=tessarr.storage.StorePath(MemoryStore(store), "g/a"))
     asyncio.run(array._save_metadata(metadata))
+    assert tessarr.Array(_async_array=array).metadata == metadata
     opened = tessarr.open_group(store, mode="r+")["g/a"]
     assert isinstance(opened, tessarr.Array)
     opened[:] = 7

@@ -64,7 +64,8 @@ class Array(Selecting):
         **legacy: Any,
     ) -> None:
         """Open the array at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
-        held = getattr(store, "_node", store)  # unwraps an `AsyncArray`
+        given = legacy.get("_async_array", store)  # zarr-python's name for it
+        held = getattr(given, "_node", given)  # unwraps an `AsyncArray`
         if not isinstance(held, Array):
             where, here, mode = locate(store, path or None, "r" if read_only else None)
             check_chunk_store(where, legacy.get("chunk_store"))
