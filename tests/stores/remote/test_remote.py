@@ -184,7 +184,7 @@ def test_what_fsspec_calls_credentials_of_google_and_azure_means_the_same(tmp_pa
     assert "service_account_key" in store.store.config
     for token in ("google_default", None):
         assert isinstance(open_url("gs://b/x", storage_options={"token": token}), ObjectStore)
-    with pytest.raises(StoreError, match="do not make a store"):
+    with pytest.raises(StoreError, match="rejected the options"):
         open_url("gs://b/x", storage_options={"token": str(tmp_path / "nothing.json")})
     told = "DefaultEndpointsProtocol=https;AccountName=me;AccountKey=a2V5PQ==;EndpointSuffix=core.windows.net"
     azure = open_url("az://c/x", storage_options={"connection_string": told})
