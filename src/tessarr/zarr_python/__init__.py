@@ -3,12 +3,15 @@
     with tessarr.zarr_python.patch(): …       # zarr-python's arrays are read and written by tessarr
     python -m tessarr.zarr_python SCRIPT      # the same for a program as it is
     tessarr.accelerate(z)                     # the tessarr array of one array of zarr-python's, without a patch
+    tessarr.zarr_python.as_store(store)       # any store of tessarr as one of zarr-python's
     zarr.config.set({"codec_pipeline.path": "tessarr.zarr_python.pipeline.TessarrCodecPipeline"})
 
 Importing this changes nothing.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from tessarr.zarr_python.adopt import accelerate as accelerate
 from tessarr.zarr_python.counts import Stats as Stats
@@ -20,6 +23,16 @@ from tessarr.zarr_python.patch import explain as explain
 from tessarr.zarr_python.patch import is_patched as is_patched
 from tessarr.zarr_python.patch import patch as patch
 from tessarr.zarr_python.patch import unpatch as unpatch
+
+if TYPE_CHECKING:
+    from tessarr.zarr_python.stores.shape import TessarrStore
+
+
+def as_store(place: Any, *, mode: str | None = None) -> TessarrStore:
+    """Make a store of zarr-python of a store of tessarr, a path or a URL; see `tessarr.zarr_python.stores.shape.as_store`."""
+    from tessarr.zarr_python.stores import shape
+
+    return shape.as_store(place, mode=mode)
 
 
 def load_ipython_extension(ipython: object) -> None:  # noqa: ARG001 - the name of the argument is theirs
