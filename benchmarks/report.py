@@ -30,6 +30,10 @@ Cells = Mapping[str, Measured]
 Results = Mapping[tuple[str, str], Cells]
 
 
+NO_PEERS = {"limit", "zarr-pipeline", "zarr-patched"}
+"""What tessarr is not compared with: no library, and tessarr itself."""
+
+
 def shown(row: Row, cell: Measured | None) -> str:
     """A figure in the row's unit, three digits."""
     if cell is None or cell.median is None:
@@ -47,7 +51,7 @@ def ratio(row: Row, cells: Cells) -> float | None:
     """How many times better than the best peer tessarr is; ``None`` when either is missing."""
     own = cells[ours(cells)].median if ours(cells) in cells else None
     others = [
-        c.median for n, c in cells.items() if c.median is not None and not n.startswith("tessarr") and n != "limit"
+        c.median for n, c in cells.items() if c.median is not None and not n.startswith("tessarr") and n not in NO_PEERS
     ]
     if own is None or not others or own <= 0 or min(others) <= 0:
         return None

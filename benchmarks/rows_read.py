@@ -1,4 +1,4 @@
-"""Rows R1 to R5, T1 and G1: reading."""
+"""Rows R1 to R5, T1, D1 and G1: reading."""
 
 from __future__ import annotations
 
@@ -205,3 +205,18 @@ def read_in_grid(peer: Peer, name: str) -> Task:
         assert np.array_equal(got, np.arange(64, dtype="uint16").reshape(4, 4, 4))
 
     return Task(run=lambda: peer.read(peer.open(path), box), check=check)
+
+
+@row("D1", "8 threads of dask, one task per shard", NAMES_SHARDED, bar=1.0)
+def read_by_dask(peer: Peer, name: str) -> Task:
+    """All of a sharded array, as an array of dask whose blocks are shards, with dask's threads."""
+    import dask
+
+    layout = layout_for(peer, name)
+    array = peer.dask_array(layout.path, layout.shard or layout.chunk)
+
+    def run() -> np.ndarray:
+        with dask.config.set(scheduler="threads", num_workers=8):
+            return np.asarray(array.compute())
+
+    return Task(run, lambda got: assert_whole(layout, got), before=peer.forget)

@@ -18,6 +18,8 @@ NAMES = (
     "zarr-fused",
     "tensorstore",
     "zarrs",
+    "zarr-pipeline",
+    "zarr-patched",
     "zarrista",
     "zarr2",
     "limit",
@@ -30,6 +32,8 @@ PEERS = {
     "zarr-fused": "peers.zarr_python:ZarrFused",
     "tensorstore": "peers.tensorstore_peer:TensorStore",
     "zarrs": "peers.zarr_python:Zarrs",
+    "zarr-pipeline": "peers.zarr_python:TessarrPipeline",
+    "zarr-patched": "peers.zarr_python:Patched",
     "zarrista": "peers.zarrista_peer:Zarrista",
     "zarr2": "peers.zarr2:Zarr2",
     "limit": "peers.limit:Limit",
@@ -57,6 +61,10 @@ class Peer:
 
     def forget(self) -> None:
         """Drop decoded chunks that outlive a handle, so that a run does not profit from the run before it."""
+
+    def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
+        """An array of dask over a stored one."""
+        raise NotSupportedError("its handles are no arrays to dask")
 
     def open(self, path: str) -> Any:
         """Open an array for reading and writing."""

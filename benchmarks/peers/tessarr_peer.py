@@ -36,6 +36,11 @@ class Tessarr(Peer):
     def open_url(self, url: str) -> Any:
         return tessarr.open_array(url, mode="r")
 
+    def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
+        import tessarr.dask
+
+        return tessarr.dask.from_array(self.open(path), chunks=chunks)
+
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         return np.asarray(array[selection])
 

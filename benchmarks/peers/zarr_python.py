@@ -1,4 +1,4 @@
-"""zarr-python 3 with its three pipelines: the default, the fused one, and zarrs-python's."""
+"""zarr-python 3: its two pipelines, that of zarrs-python, tessarr's, and tessarr's patch."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ class ZarrPython(Peer):
 
         store = zarr.storage.ObjectStore(HTTPStore.from_url(url, client_options={"allow_http": True}), read_only=True)
         return zarr.open_array(store, mode="r")
+
+    def dask_array(self, path: str, chunks: tuple[int, ...]) -> Any:
+        import dask.array
+
+        return dask.array.from_array(self.open(path), chunks=chunks)
 
     def read(self, array: Any, selection: tuple[Any, ...]) -> np.ndarray:
         return np.asarray(array[selection])
@@ -88,3 +93,30 @@ class Zarrs(ZarrPython):
 
     def version(self) -> str:
         return f"zarrs-python {importlib.metadata.version('zarrs')}"
+
+
+class TessarrPipeline(ZarrPython):
+    """tessarr's pipeline under zarr-python."""
+
+    def __init__(self) -> None:
+        use_pipeline("tessarr.zarr_python.pipeline.TessarrCodecPipeline")
+
+    def version(self) -> str:
+        return f"zarr-python {zarr.__version__}, pipeline of tessarr"
+
+    def forget(self) -> None:
+        import tessarr
+
+        tessarr.clear_chunk_cache()
+
+
+class Patched(TessarrPipeline):
+    """zarr-python with tessarr's patch."""
+
+    def __init__(self) -> None:
+        import tessarr.zarr_python
+
+        tessarr.zarr_python.patch()
+
+    def version(self) -> str:
+        return f"zarr-python {zarr.__version__}, patched by tessarr"
