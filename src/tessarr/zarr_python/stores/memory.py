@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from tessarr.stores.memory.store import MemoryStore
+from tessarr.stores.base import Version
+from tessarr.stores.memory.store import _NUMBERS, MemoryStore
 
 
 class _Bytes(MutableMapping[str, Any]):
@@ -53,8 +54,14 @@ class BufferStore(MemoryStore):
         bytes_of: Any = self._map
         return hash((id(bytes_of.held), bytes_of.prefix))
 
-    def _present(self, key: str) -> object | None:
-        """See `MemoryStore._present`: the buffer, which is another one after every change."""
+    def _version(self, key: str) -> Version | None:
+        """See `MemoryStore._version`: the buffer is another one after every change."""
         bytes_of: Any = self._map
-        found: object | None = bytes_of.held.get(bytes_of.prefix + key)
-        return found
+        value = bytes_of.held.get(bytes_of.prefix + key)
+        if value is None:
+            self._versions.pop(key, None)
+            return None
+        known = self._versions.get(key)
+        if known is None or known[0] is not value:
+            known = self._versions[key] = (value, str(next(_NUMBERS)))
+        return known[1]
