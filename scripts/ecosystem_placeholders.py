@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dis
 import importlib.machinery
+import os
 import sys
 import types
 from pathlib import Path
@@ -91,8 +92,10 @@ class _Modules:
 
 
 def _imports(frame: Any) -> bool:
-    """Whether a frame is at ``from … import name``."""
-    return bool(dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM")
+    """Whether a frame is at ``from … import name``, or at the head of a test module, outside of functions."""
+    code = frame.f_code
+    at_head = code.co_name in ("<module>", "<lambda>", "<genexpr>") and f"{os.sep}tests{os.sep}" in code.co_filename
+    return bool(at_head or dis.opname[code.co_code[frame.f_lasti]] == "IMPORT_FROM")
 
 
 def install() -> None:

@@ -1,6 +1,15 @@
-"""zarr-python's ``zarr.dtype``; see `tessarr.facade.zarr3.dtype`."""
+"""zarr-python's ``zarr.dtype``; see `tessarr.facade.zarr3.dtype`, which imports a class when it is first asked for."""
+
+from typing import TYPE_CHECKING
 
 from tessarr.facade.zarr3 import dtype as _home
-from tessarr.facade.zarr3.dtype import *  # noqa: F403
+
+if TYPE_CHECKING:
+    from tessarr.facade.zarr3.dtype import *  # noqa: F403
 
 __all__ = _home.__all__
+__dir__ = _home.__dir__
+
+
+def __getattr__(name: str) -> object:
+    return getattr(_home, name)

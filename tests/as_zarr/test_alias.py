@@ -148,7 +148,9 @@ def test_no_other_importer_loads_a_second_copy() -> None:
         sys.meta_path.insert(0, First())
         import zarr.core.array, tessarr
         assert zarr.core.array.Array is tessarr.Array
-        assert "tessarr" in repr(zarr.core.array)
+        import tessarr.facade.zarr3.core.array as ours, zarr.abc.store
+        assert zarr.core.array.__facade__ is ours
+        assert zarr.abc.store.Store is tessarr.facade.zarr3.abc.store.Store
     """)
 
 
@@ -255,3 +257,33 @@ def test_the_environment_may_ask_for_it(wish: str, version: str | None) -> None:
         TESSARR_AS_ZARR=wish,
     )
     assert done.stdout.strip() == str(version)
+
+
+def test_attributes_of_packages_are_the_modules_of_that_name() -> None:
+    run("""
+        import sys
+        import tessarr.as_zarr
+        tessarr.as_zarr.install()
+        import zarr
+        from zarr.api import asynchronous, synchronous
+        assert synchronous is sys.modules["zarr.api.synchronous"]
+        assert zarr.core.buffer is sys.modules["zarr.core.buffer"]
+        assert asynchronous.zeros_like is asynchronous.zeros_like
+        assert asynchronous.__all__ == synchronous.__all__
+    """)
+
+
+def test_zarr_testing_is_that_of_an_installed_zarr_python() -> None:
+    pytest.importorskip("zarr", reason="zarr-python is an extra")
+    run("""
+        import sys
+        import tessarr.as_zarr
+        tessarr.as_zarr.install()
+        from zarr.testing.store import StoreTests
+        from zarr.testing.utils import assert_bytes_equal
+        from zarr.abc.store import Store
+        assert "tessarr" in repr(sys.modules["zarr.abc.store"])
+        assert StoreTests.__module__ == "zarr.testing.store"
+        tessarr.as_zarr.uninstall()
+        assert not [name for name in sys.modules if name.partition(".")[0] == "zarr"]
+    """)

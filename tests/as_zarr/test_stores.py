@@ -218,3 +218,22 @@ def test_coroutines_are_waited_for() -> None:
     assert Own().size(store) == 3
     assert collect_aiterator(store.list()) == ("a",)
     assert [*Own()._sync_iter(store.list())] == ["a"]
+
+
+def test_stores_are_opened_by_open_and_keys_are_as_in_zarr_python(tmp_path: Path) -> None:
+    async def use() -> None:
+        local, memory = await LocalStore.open(tmp_path / "x"), await MemoryStore.open()
+        assert isinstance(await ZipStore.open(tmp_path / "x.zip", mode="w"), ZipStore)
+        for store in (local, memory):
+            await store.set("a/b", Buffer.from_bytes(b"1"))
+            assert [key async for key in store.list_prefix("/")] == []
+        await local.delete("a")  # a directory goes with what is in it
+        assert [key async for key in local.list()] == []
+
+    asyncio.run(use())
+
+
+def test_a_zip_store_that_was_given_is_not_closed_by_save(tmp_path: Path) -> None:
+    with ZipStore(tmp_path / "x.zip", mode="w") as store:
+        tessarr.save(store, np.arange(3))
+        assert tessarr.open_array(store, mode="r")[:].tolist() == [0, 1, 2]

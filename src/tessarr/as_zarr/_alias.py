@@ -1,5 +1,8 @@
 """The importer behind `tessarr.as_zarr`: finds the facade's modules under the name ``zarr``, and sets their version.
 
+The package ``zarr.testing``, zarr-python's tests for stores that others write, is loaded from the files of an installed
+zarr-python, where there is one, and tests tessarr.
+
 A module ``zarr.x`` is a separate object that forwards to `tessarr.facade.zarr3.x` (`AliasModule`). Its ``__path__`` is a
 sentinel that no other importer accepts. So ``zarr.x.y`` cannot be loaded a second time from the facade's directory, nor from
 an installed zarr-python, not even by an importer earlier in ``sys.meta_path``, such as pytest's.
@@ -63,9 +66,13 @@ class AliasModule(types.ModuleType):
         if name == "__facade__":
             raise AttributeError(name)
         try:
-            return getattr(self.__facade__, name)
+            value = getattr(self.__facade__, name)
         except AttributeError:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+        below = isinstance(value, types.ModuleType) and value.__name__ == f"{self.__facade__.__name__}.{name}"
+        if below and sys.modules.get(self.__name__) is self:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        return value
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(self.__facade__), *self.__dict__})
@@ -107,6 +114,10 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """
         if fullname != "zarr" and not fullname.startswith("zarr."):
             return None
+        if fullname.startswith("zarr.testing"):
+            theirs = _of_zarr_python(fullname)
+            if theirs is not None:
+                return theirs
         try:
             found = importlib.util.find_spec(self._home(fullname))
         except ModuleNotFoundError:
@@ -129,6 +140,7 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module = AliasModule(spec.name)
         module.__facade__ = importlib.import_module(self._home(spec.name))
         module.__doc__ = module.__facade__.__doc__
+        module.__path__ = spec.submodule_search_locations or []  # otherwise it would be the facade's, by `__getattr__`
         return module
 
     def exec_module(self, module: Any) -> None:
@@ -246,7 +258,7 @@ def uninstall() -> None:
     if _installed is None:
         return
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _installed]
-    for name in [name for name, module in sys.modules.items() if isinstance(module, AliasModule)]:
+    for name in _loaded():
         del sys.modules[name]
     _installed = None
     _switch(None)
@@ -257,16 +269,40 @@ def uninstall() -> None:
 
 def status() -> Status:
     """Return whether the alias is installed, its version, and the version of zarr-python that the alias hides."""
-    modules = sorted(name for name, module in sys.modules.items() if isinstance(module, AliasModule))
     return Status(
         _installed is not None,
         None if _installed is None else _installed.version,
-        tuple(modules),
+        tuple(sorted(_loaded())) if _installed is not None else (),
         _zarr_python(sys.path),
     )
 
 
+def _loaded() -> list[str]:
+    """The modules under the name ``zarr``."""
+    return [name for name in sys.modules if name == "zarr" or name.startswith("zarr.")]
+
+
 def _zarr_python(paths: Sequence[str]) -> str | None:
-    context = importlib.metadata.DistributionFinder.Context(name="zarr", path=list(paths))
-    found = next(iter(importlib.metadata.MetadataPathFinder.find_distributions(context)), None)
+    found = _distribution(paths)
     return None if found is None else found.version
+
+
+def _distribution(paths: Sequence[str]) -> importlib.metadata.Distribution | None:
+    context = importlib.metadata.DistributionFinder.Context(name="zarr", path=list(paths))
+    return next(iter(importlib.metadata.MetadataPathFinder.find_distributions(context)), None)
+
+
+def _of_zarr_python(fullname: str) -> importlib.machinery.ModuleSpec | None:
+    """The spec of a module in the files of an installed zarr-python; ``None`` where there is none."""
+    hidden = _distribution(sys.path)
+    if hidden is None:
+        return None
+    name = fullname.rpartition(".")[2]
+    folder = os.path.join(str(hidden.locate_file("zarr")), *fullname.split(".")[1:-1])
+    package = os.path.join(folder, name, "__init__.py")
+    is_package = os.path.exists(package)
+    path = package if is_package else os.path.join(folder, f"{name}.py")
+    if not os.path.exists(path):
+        return None
+    places = [_NOWHERE + fullname] if is_package else None
+    return importlib.util.spec_from_file_location(fullname, path, submodule_search_locations=places)

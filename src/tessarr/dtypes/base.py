@@ -26,6 +26,10 @@ class DataType(ABC):
     object_codec: ClassVar[str | None] = None
     """The numcodecs id of the v2 filter that stores this type, for types that v2 calls ``|O``."""
 
+    def __class_getitem__(cls, item: object) -> type[Self]:
+        """Return the class: code for zarr-python names its generic ``ZDType[…]``."""
+        return cls
+
     @property
     @abstractmethod
     def dtype(self) -> AnyDType:

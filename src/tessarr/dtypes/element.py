@@ -9,8 +9,8 @@ import base64
 import binascii
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from functools import cached_property, wraps
+from typing import Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ class Element(DataType):
 
     of_numpy: ClassVar[Callable[..., DataType]]
     """`tessarr.dtypes.parse.from_numpy`, a module above this one, which registers the function here."""
+    of_document: ClassVar[Callable[[Any, ZarrFormat], DataType]]
+    """`tessarr.dtypes.parse.from_document`, registered the same way."""
 
     def _key(self) -> tuple[object, ...]:
         """Return the values by which two types of this class are compared."""
@@ -59,6 +61,19 @@ class Element(DataType):
     def to_native_dtype(self) -> AnyDType:
         """Return `dtype`, under zarr-python's name."""
         return self.dtype
+
+    @property
+    def dtype_cls(self) -> type[AnyDType]:
+        """The class of `dtype`."""
+        return type(self.dtype)
+
+    @property
+    def item_size(self) -> int:
+        """Return `itemsize` of a fixed-length type. Raises `AttributeError` for a variable-length one."""
+        size = self.itemsize
+        if size is None:
+            raise AttributeError(f"{type(self).__name__} has no item_size: its elements differ in length")
+        return size
 
     @classmethod
     def from_native_dtype(cls, dtype: npt.DTypeLike) -> Self:
@@ -89,6 +104,30 @@ class Element(DataType):
     def from_json_scalar(self, data: JSON, *, zarr_format: ZarrFormat) -> Any:
         """Return `parse_fill` as a NumPy scalar (or Python object)."""
         return self.parse_fill(data, zarr_format)[()]
+
+
+T = TypeVar("T", bound=Element)
+
+
+def read_by_format(method: Callable[[type[T], str, Mapping[str, JSON] | None], T]) -> Callable[..., T]:
+    """Make a ``from_json`` understand zarr-python's call too: the whole JSON value, and ``zarr_format=``."""
+
+    @wraps(method)
+    def from_json(
+        cls: type[T],
+        name: Any,
+        configuration: Mapping[str, JSON] | None = None,
+        *,
+        zarr_format: ZarrFormat | None = None,
+    ) -> T:
+        if zarr_format is None:
+            return method(cls, name, configuration)
+        found = cls.of_document(name, zarr_format)
+        if not isinstance(found, cls):
+            raise DataTypeValidationError(f"this is not the JSON of {cls.__name__}", got=repr(name))
+        return found
+
+    return from_json
 
 
 class Ordered(Element):

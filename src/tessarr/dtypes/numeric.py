@@ -32,6 +32,7 @@ from tessarr.dtypes.element import (
     from_bytes,
     no_configuration,
     order_of,
+    read_by_format,
     refused_fill,
     same_type,
     to_bits,
@@ -43,6 +44,7 @@ class Plain(Element):
     """A type without parameters, whose v3 form is its name alone."""
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
         no_configuration(name, configuration)
         return cls()

@@ -18,7 +18,7 @@ from tessarr.dtypes.base import DataType
 from tessarr.dtypes.element import Element
 from tessarr.dtypes.named import KINDS, TYPESTR, from_typestr, from_v3, short, unknown
 from tessarr.errors import DataTypeValidationError, PickleCodecDisabledError
-from tessarr.types import JSON, AnyDType
+from tessarr.types import JSON, AnyDType, ZarrFormat
 
 DTypeLike: TypeAlias = "npt.DTypeLike | DataType | Mapping[str, JSON]"
 """Values that users may pass as ``dtype``."""
@@ -165,6 +165,18 @@ def _from_object_codec(object_codec: str | None) -> DataType:
     )
 
 
-Element.of_numpy = staticmethod(from_numpy)
+def from_document(data: JSON, zarr_format: ZarrFormat) -> DataType:
+    """Parse a v3 ``data_type``; for v2 zarr-python's object ``{"name": "<i4", "object_codec_id": null}``."""
+    if zarr_format == 3:
+        return from_v3(data)
+    if not isinstance(data, Mapping) or "name" not in data:
+        expected = '{"name": …, "object_codec_id": …}'
+        raise DataTypeValidationError("invalid data type of Zarr v2", expected=expected, got=repr(data))
+    codec = data.get("object_codec_id")
+    return from_v2(data["name"], [{"id": codec}] if codec is not None else None)
 
-__all__ = ["DTypeLike", "from_numpy", "from_v2", "from_v3"]
+
+Element.of_numpy = staticmethod(from_numpy)
+Element.of_document = staticmethod(from_document)
+
+__all__ = ["DTypeLike", "from_document", "from_numpy", "from_v2", "from_v3"]

@@ -46,6 +46,7 @@ from tessarr.dtypes.element import (
     length_bytes_of,
     no_configuration,
     old_zero_diagnostics,
+    read_by_format,
     refused_fill,
     text_of,
 )
@@ -106,6 +107,7 @@ class RawBytes(_FixedBytes):
     _spelling = "r"
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
         """Parse ``r<N>``, or ``raw_bytes`` with ``length_bytes``."""
         if name == "raw_bytes":
@@ -177,6 +179,7 @@ class NullTerminatedBytes(_FixedBytes):
     kind = "S"
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
         """Parse ``length_bytes``."""
         return cls(length=length_bytes_of(name, configuration))
@@ -239,6 +242,7 @@ class FixedLengthUTF32(Ordered):
         return f"U{self.length}"
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
         """Parse ``length_bytes``, a multiple of 4."""
         return cls(length=length_bytes_of(name, configuration, 4))

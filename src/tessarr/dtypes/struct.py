@@ -41,6 +41,7 @@ from tessarr.dtypes.element import (
     from_bytes,
     is_old_zero,
     old_zero_diagnostics,
+    read_by_format,
 )
 from tessarr.dtypes.named import from_v3
 from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
@@ -130,6 +131,7 @@ class Struct(Element):
     # -- documents -------------------------------------------------------------------------------------------
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
         """Parse ``fields``: objects with ``name`` and ``data_type``; for ``structured`` also ``[name, data_type]``."""
         fields = configuration_of(name, configuration, ("fields",))["fields"]

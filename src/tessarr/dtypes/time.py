@@ -29,6 +29,7 @@ from tessarr.dtypes.element import (
     configuration_of,
     fill_error,
     from_bits,
+    read_by_format,
     to_bits,
 )
 from tessarr.errors import DataTypeValidationError, Problem
@@ -81,6 +82,7 @@ class _Time(Ordered):
         return f"{self.kind}8[{self.scale_factor if self.scale_factor > 1 else ''}{self.unit}]"
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:
         """Parse ``unit`` and ``scale_factor``, both required."""
         found = configuration_of(name, configuration, ("unit", "scale_factor"))

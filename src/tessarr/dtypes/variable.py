@@ -38,6 +38,7 @@ from tessarr.dtypes.element import (
     encode_base64,
     fill_error,
     is_old_zero,
+    read_by_format,
     refused_fill,
     text_of,
 )
@@ -150,6 +151,7 @@ class _V2Objects(_Variable):
     object_codec: ClassVar[str | None]
 
     @classmethod
+    @read_by_format
     def from_json(cls, name: str, configuration: Mapping[str, JSON] | None) -> Self:  # noqa: ARG003
         """Raise `DataTypeValidationError`: v3 has no such type."""
         raise cls._not_v3()

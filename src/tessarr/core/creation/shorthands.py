@@ -242,7 +242,7 @@ def save(
 
 
 def _close_own(given: StoreLike, store: Store) -> None:
-    if given is not store and not hasattr(given, "store"):
+    if given is not store and given is not store.given and not hasattr(given, "store"):
         store.close()
 
 

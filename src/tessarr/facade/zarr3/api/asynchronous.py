@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
-from tessarr.core.asynchronous.async_array import AsyncArray
-from tessarr.core.asynchronous.async_group import AsyncGroup
+from tessarr.core.asynchronous.async_array import AsyncArray as AsyncArray
+from tessarr.core.asynchronous.async_group import AsyncGroup as AsyncGroup
 from tessarr.core.asynchronous.async_node import wrapped
 from tessarr.core.creation.shorthands import create_hierarchy_async
 from tessarr.facade.zarr3.api import synchronous
@@ -38,15 +38,12 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in synchronous.__all__:
         raise AttributeError(f"module 'tessarr.api.asynchronous' has no attribute {name!r}")
     value = getattr(synchronous, name)
-    return value if isinstance(value, type) else _coroutine(value)
+    found = globals()[name] = value if isinstance(value, type) else _coroutine(value)
+    return found
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *synchronous.__all__})
 
 
-__all__ = [
-    "AsyncArray",
-    "AsyncGroup",
-    *(name for name in synchronous.__all__ if name not in ("Array", "Group")),
-]
+__all__ = list(synchronous.__all__)

@@ -93,6 +93,11 @@ class StorePath:
         return hash(self.path)
 
 
+def _dereference_path(root: str, path: str) -> str:
+    """The path `path` below `root`."""
+    return join(root.rstrip("/"), path).rstrip("/")
+
+
 Store._path_class = StorePath
 
 

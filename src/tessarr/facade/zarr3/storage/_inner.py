@@ -34,7 +34,7 @@ class InnerStore(Store):
     def _hold(self, inner: OurStore) -> None:
         self._inner_store = inner
         inner.given = self
-        self._is_open = True
+        self._is_open = False  # as zarr-python: `open` opens, and so does the first use
 
     @property
     def _inner(self) -> OurStore:
@@ -132,8 +132,10 @@ class InnerStore(Store):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def set(self, key: str, value: Any) -> None:
-        """Replace the value of `key`."""
+    async def set(self, key: str, value: Any, byte_range: tuple[int, int] | None = None) -> None:
+        """Replace the value of `key`. Raises `NotImplementedError` for a part of one."""
+        if byte_range is not None:
+            raise NotImplementedError("a part of a value cannot be set")
         self._check_writable()
         await self._inner.set_async(key, _bytes(value))
 
@@ -176,6 +178,8 @@ class InnerStore(Store):
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         """Iterate over the keys that begin with `prefix`, whether or not `prefix` ends with ``/``."""
         folder = prefix[: prefix.rfind("/") + 1]
+        if prefix.startswith("/"):  # no key does
+            return
         for key in await self._inner.list_prefix_async(folder):
             if key.startswith(prefix):
                 yield key

@@ -39,6 +39,13 @@ class LocalStore(InnerStore):
             raise FileNotFoundError(f"{self.root} does not exist")
         await super()._open()
 
+    async def delete(self, key: str) -> None:
+        """Remove `key`, or every key below it where it is a directory."""
+        if (self.root / key).is_dir():
+            await self.delete_dir(key)
+        else:
+            await super().delete(key)
+
     async def clear(self) -> None:
         """Remove every value."""
         self._check_writable()

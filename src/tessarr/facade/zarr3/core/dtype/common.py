@@ -1,7 +1,11 @@
 """zarr-python's ``zarr.core.dtype.common``."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Literal, TypeAlias
 
+from tessarr.dtypes.element import Element, Ordered
+from tessarr.dtypes.raw import FixedLengthUTF32, NullTerminatedBytes, RawBytes
+from tessarr.dtypes.variable import VariableLengthBytes, VariableLengthUTF8
 from tessarr.errors import DataTypeValidationError, UnstableSpecificationWarning
 
 EndiannessStr: TypeAlias = Literal["little", "big"]
@@ -13,6 +17,37 @@ OBJECT_CODEC_IDS = ("vlen-utf8", "vlen-bytes", "vlen-array", "pickle", "json2", 
 DTypeJSON: TypeAlias = Any
 DTypeSpec_V2: TypeAlias = Any
 DTypeSpec_V3: TypeAlias = Any
+
+
+class HasLength(ABC):
+    """Data types whose elements have a length in units of their own, which may be 0."""
+
+    length: int
+
+
+class HasEndianness(ABC):
+    """Data types whose elements have a byte order."""
+
+    endianness: EndiannessStr
+
+
+class HasItemSize(ABC):
+    """Data types whose elements take the same number of bytes each."""
+
+    @property
+    @abstractmethod
+    def item_size(self) -> int:
+        """Bytes per element."""
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        variable = (VariableLengthBytes, VariableLengthUTF8)
+        return issubclass(other, Element) and not issubclass(other, variable)
+
+
+for _kind in (FixedLengthUTF32, NullTerminatedBytes, RawBytes):
+    HasLength.register(_kind)
+HasEndianness.register(Ordered)  # type: ignore[type-abstract]
 
 
 class ScalarTypeValidationError(ValueError):
@@ -28,6 +63,9 @@ __all__ = [
     "DTypeSpec_V3",
     "DataTypeValidationError",
     "EndiannessStr",
+    "HasEndianness",
+    "HasItemSize",
+    "HasLength",
     "ObjectCodecID",
     "ScalarTypeValidationError",
     "SpecialFloatStrings",
