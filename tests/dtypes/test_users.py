@@ -219,7 +219,10 @@ def test_parse_dtype_understands_documents_and_users() -> None:
 
 def test_the_registry_view_reads_and_registers() -> None:
     assert door.data_type_registry.get("int8") is Int8
-    assert set(door.data_type_registry.contents) == set(registry.names("data_type"))
+    listed, known = set(door.data_type_registry.contents), set(registry.names("data_type"))
+    beyond = {name for name in known if door.data_type_registry.get(name).__module__.endswith((".small", ".json"))}
+    assert {"int2", "bfloat16", "json"} <= beyond, "types that zarr-python lacks are found by name, and not listed"
+    assert listed == known - beyond
     assert door.data_type_registry.match_json("int8", zarr_format=3) == Int8()
     assert door.data_type_registry.match_json("<i4", zarr_format=2) == Int32(endianness="little")
     assert door.data_type_registry.match_dtype(np.dtype("i1")) == Int8()
