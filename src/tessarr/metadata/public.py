@@ -367,7 +367,7 @@ def _json_of(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def _byte_order(codec: Any) -> Any:
+def _byte_order(codec: object) -> object:
     """The codec ``bytes`` without a configuration is little-endian, as in zarr-python, where a program makes metadata of it.
 
     In what is stored, a byte order that is not stated is an error (V3-BYTES-02); this one is then stated.

@@ -76,7 +76,7 @@ class AsyncArray(_AsyncNode):
     def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncArray:
         return cls(cls._array.from_dict(store_path, data))
 
-    async def _save_metadata(self, metadata: Any, ensure_parents: bool = True) -> None:
+    async def _save_metadata(self, metadata: object, ensure_parents: bool = True) -> None:
         """Write `metadata` as a new array at this place, and missing groups above; pydantic-zarr creates arrays so.
 
         What was there before, chunks included, is replaced.

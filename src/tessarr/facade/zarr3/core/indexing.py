@@ -55,8 +55,8 @@ class ChunkProjection(NamedTuple):
     """What a selection takes of one chunk, and where in the result that goes."""
 
     chunk_coords: tuple[int, ...]
-    chunk_selection: Any
-    out_selection: Any
+    chunk_selection: object
+    out_selection: object
     is_complete_chunk: bool
 
 
