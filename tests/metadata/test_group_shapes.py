@@ -81,3 +81,24 @@ def test_an_array_made_of_metadata_is_stored_as_pydantic_zarr_stores_it() -> Non
     opened[:] = 7
     assert opened.metadata == metadata
     assert bytes(store["g/a/c/0"]) == (7).to_bytes(4, "little") * 2
+
+
+def test_metadata_saved_where_an_array_is_keep_its_chunks() -> None:
+    store = MemoryStore()
+    array = tessarr.create_array(store, name="a", shape=4, chunks=2, dtype="i4", zarr_format=3)
+    array[:] = 7
+    metadata = ArrayV3Metadata.from_dict({**array.metadata.to_dict(), "attributes": {"units": "K"}})
+    place = tessarr.storage.StorePath(store, "a")
+    asyncio.run(tessarr.AsyncArray(metadata=metadata, store_path=place)._save_metadata(metadata))
+    again = tessarr.open_array(store, path="a", mode="r")
+    assert (again[:].tolist(), dict(again.attrs)) == ([7] * 4, {"units": "K"})
+
+
+def test_metadata_of_an_array_are_not_saved_where_a_group_is() -> None:
+    store = MemoryStore()
+    tessarr.create_group(store, path="a").create_group("b")
+    metadata = ArrayV3Metadata.from_dict(tessarr.create_array({}, shape=4, dtype="i4").metadata.to_dict())
+    array = tessarr.AsyncArray(metadata=metadata, store_path=tessarr.storage.StorePath(store, "a"))
+    with pytest.raises(tessarr.errors.ContainsGroupError):
+        asyncio.run(array._save_metadata(metadata))
+    assert isinstance(tessarr.open(store, path="a/b", mode="r"), tessarr.Group)

@@ -77,12 +77,12 @@ class AsyncArray(_AsyncNode):
         return cls(cls._array.from_dict(store_path, data))
 
     async def _save_metadata(self, metadata: object, ensure_parents: bool = True) -> None:
-        """Write `metadata` as a new array at this place, and missing groups above; pydantic-zarr creates arrays so.
+        """Write `metadata` as the array at this place, and missing groups above; pydantic-zarr creates arrays so.
 
-        What was there before, chunks included, is replaced.
+        Chunks that are there stay, as in zarr-python. Raises `ContainsGroupError` where a group is.
         """
         node = self._node
-        await run_steps_async(create_node_steps(node._store, node._path, model_of(metadata), overwrite=True))
+        await run_steps_async(create_node_steps(node._store, node._path, model_of(metadata), keep=True))
 
     def with_config(self, config: ArrayConfigLike | None) -> AsyncArray:
         return AsyncArray(self._node.with_config(config))

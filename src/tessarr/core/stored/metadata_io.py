@@ -242,28 +242,36 @@ def create_node(store: Store, path: str, metadata: NodeMetadata, *, overwrite: b
     run_steps(create_node_steps(store, path, metadata, overwrite=overwrite))
 
 
-def create_node_steps(store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False) -> Steps[None]:
+def create_node_steps(
+    store: Store, path: str, metadata: NodeMetadata, *, overwrite: bool = False, keep: bool = False
+) -> Steps[None]:
     """Write a new node, and missing groups above the node. See `create_documents_steps`."""
     check_path(path, metadata.zarr_format)
-    documents = _keyed(path, metadata)
-    yield from create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite)
+    documents = keyed_documents(path, metadata.documents())
+    yield from create_documents_steps(store, path, metadata.zarr_format, documents, overwrite=overwrite, keep=keep)
 
 
 def create_documents_steps(
-    store: Store, path: str, zarr_format: ZarrFormat, documents: dict[str, bytes], *, overwrite: bool = False
+    store: Store,
+    path: str,
+    zarr_format: ZarrFormat,
+    documents: dict[str, bytes],
+    *,
+    overwrite: bool,
+    keep: bool = False,
 ) -> Steps[None]:
     """Write a new node, or a hierarchy of new nodes, and missing groups above `path`.
 
     `documents`: full key → value, in the order of writing: the document that makes the node at `path` exist is the last one.
     With `overwrite` an existing node, and all below it, is replaced once the new documents are staged. Keys that belong
-    to no node are never deleted.
+    to no node are never deleted. With `keep` an existing array gets the new documents, and its chunks stay.
 
-    Raises `ContainsArrayError` or `ContainsGroupError` when a node exists at `path` and not `overwrite`.
+    Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
     store._check_writable(path)
     around = yield from read_surroundings_steps(store, path)
     existing = around.kinds[path]
-    if existing is not None and not overwrite:
+    if existing is not None and not overwrite and not (keep and existing == "array"):
         raise _contains_error(existing)(
             f"path '/{path}' contains {'an array' if existing == 'array' else 'a group'}",
             store=store.url,
@@ -271,13 +279,13 @@ def create_documents_steps(
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
     yield from _create_ancestors_steps(store, path, zarr_format, around)
-    if existing is not None:
+    if existing is not None and overwrite:
         yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     else:
         for key, data in documents.items():
             yield [store_call(store, "set", key, data)]
     below = dict.fromkeys(key.rpartition("/")[0] for key in reversed(documents))
-    yield from follow_change_steps(store, path, around.holders, replaced=True, below=[*below])
+    yield from follow_change_steps(store, path, around.holders, replaced=not keep, below=[*below])
 
 
 class Surroundings(NamedTuple):
@@ -295,11 +303,6 @@ def read_surroundings_steps(store: Store, path: str) -> Steps[Surroundings]:
     entries = yield from read_entries_steps(store, [*ancestors(path), path], names)
     holders = [(entry.path, name) for entry in entries for name, data in entry.values.items() if is_holder(name, data)]
     return Surroundings({entry.path: entry.kind for entry in entries}, holders)
-
-
-def _keyed(path: str, metadata: NodeMetadata) -> dict[str, bytes]:
-    """Serialise the documents of a node: full key → bytes; the document that makes the node exist is the last one."""
-    return keyed_documents(path, metadata.documents())
 
 
 def keyed_documents(path: str, documents: Mapping[str, Any]) -> dict[str, bytes]:
@@ -356,7 +359,7 @@ def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, ar
                 "an array cannot have members", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
             )
     group = GroupMetadata(zarr_format=zarr_format)
-    documents = [item for ancestor in missing for item in _keyed(ancestor, group).items()]
+    documents = [item for ancestor in missing for item in keyed_documents(ancestor, group.documents()).items()]
     # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.
     if documents:
         yield [store_call(store, "set_if_not_exists", *item) for item in documents]
