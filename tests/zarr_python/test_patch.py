@@ -124,6 +124,24 @@ def test_a_changed_shape_is_seen() -> None:
         assert z[-3:].tolist() == [5, 0, 1]
 
 
+@pytest.mark.parametrize("shards", [None, (4,)])
+def test_what_lies_beyond_the_edge_is_kept_where_zarr_python_keeps_it(shards: Any) -> None:
+    def work() -> list[int]:
+        z = zarr.create_array({}, shape=(4,), chunks=(2,) if shards else (4,), shards=shards, dtype="i2")
+        z[:] = [1, 2, 3, 4]
+        z.resize((3,))
+        z[:] = [9, 9, 9]
+        z.resize((4,))
+        found: list[int] = z[:].tolist()
+        return found
+
+    plain = work()
+    with zarr_python.patch(strict=True):
+        assert work() == plain
+    with zarr.config.set({"codec_pipeline.path": "tessarr.zarr_python.pipeline.TessarrCodecPipeline"}):
+        assert work() == plain
+
+
 def test_a_local_store_that_is_moved_is_followed(tmp_path: Path) -> None:
     store = zarr.storage.LocalStore(tmp_path / "a")
     z = zarr.create_array(store, shape=(4,), dtype="i4")

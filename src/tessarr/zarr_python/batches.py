@@ -39,14 +39,20 @@ class _Axis(NamedTuple):
     """Place in the result: a slice, an index array, or ``None`` where the axis is dropped."""
 
 
-def joined(batch: list[Any], coords: list[Coords], drop_axes: tuple[int, ...]) -> Batch | None:
-    """The selection of `batch`, whose chunks lie at `coords` of a regular grid."""
+def joined(batch: list[Any], coords: list[Coords], drop_axes: tuple[int, ...], *, keeps: bool) -> Batch | None:
+    """The selection of `batch`, whose chunks lie at `coords` of a regular grid.
+
+    `keeps`: what chunks hold beyond the array's edge stays, as in zarr-python's shards, so that the edge makes no chunk whole.
+    """
     chunk = tuple(batch[0][1].shape)
     if any(item[1].shape != chunk for item in batch):
         return None
     if not isinstance(batch[0][3], tuple):
         return _points(batch, coords, chunk)
-    return _outer(batch, coords, chunk, drop_axes)
+    found = _outer(batch, coords, chunk, drop_axes)
+    if found is None or not keeps:
+        return found
+    return found._replace(shape=tuple(-(-n // length) * length for n, length in zip(found.shape, chunk, strict=True)))
 
 
 # -- points --------------------------------------------------------------------------------------------------------------

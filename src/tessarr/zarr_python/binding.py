@@ -33,7 +33,10 @@ class Binding(NamedTuple):
     bound: BoundArray | None
     """``None``: zarr-python itself."""
     engine: Any
-    """The `Engine` that reads and writes `bound`."""
+    """The `Engine` that reads `bound`."""
+    writer: tuple[BoundArray, Any] | None
+    """What is written, and its `Engine`: where zarr-python keeps what shards hold beyond the array's edge, an array that ends
+    where they do, so that none of them is ever covered by a selection that ends at the edge."""
     order: Any
     """ "C" or "F": memory layout of what reading gives."""
     why: str
@@ -70,7 +73,7 @@ def binding(metadata: Any, config: Any, store_path: Any, pipeline: Any) -> Bindi
             same_place = known.store is store and known.root is root and known.path == path
             if same_place and known.pipeline is kind and known.config == config:
                 return known.binding
-    made = _made(metadata, config, store, path, kind)
+    made = _made(metadata, config, store, path, kind, keeps=bool(getattr(pipeline, "supports_partial_encode", False)))
     key = id(metadata)
     if entry is None:
         entry = _bindings.setdefault(key, (weakref.ref(metadata, lambda _: _bindings.pop(key, None)), []))
@@ -78,16 +81,23 @@ def binding(metadata: Any, config: Any, store_path: Any, pipeline: Any) -> Bindi
     return made
 
 
-def _made(metadata: Any, config: Any, store: Store, path: str, pipeline: type) -> Binding:
+def _made(metadata: Any, config: Any, store: Store, path: str, pipeline: type, *, keeps: bool) -> Binding:
     order = metadata.order if metadata.zarr_format == 2 else config.order
     try:
         if f"{pipeline.__module__}.{pipeline.__qualname__}" not in _PIPELINES:
             raise NotServedError(f"its codec pipeline is a {pipeline.__module__}.{pipeline.__qualname__}")
         bound = bound_array(metadata, config, store, path)
         choice = choose(bound)
+        writer = (bound, choice.engine)
+        shape = tuple(
+            -(-n // axis.size(0)) * axis.size(0) if n else n for n, axis in zip(bound.shape, bound.axes, strict=True)
+        )
+        if keeps and shape != bound.shape:
+            whole = bind(bound.store, path, bound.metadata.with_(shape=shape), bound.options, bound.read_only)
+            writer = (whole, choose(whole).engine)
     except NotServedError as reason:
-        return Binding(None, None, order, str(reason))
-    return Binding(bound, choice.engine, order, f"the {choice.name} engine: {choice.reason}")
+        return Binding(None, None, None, order, str(reason))
+    return Binding(bound, choice.engine, writer, order, f"the {choice.name} engine: {choice.reason}")
 
 
 def bound_array(metadata: object, config: Any, store: Store, path: str) -> BoundArray:

@@ -142,7 +142,7 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
             return None, "missing chunks are to be named"
         try:
             bound, coords = self._located([item[0].path for item in batch], config)
-            selected = joined(batch, coords, drop_axes)
+            selected = joined(batch, coords, drop_axes, keeps=self.supports_partial_encode)
             if selected is None:
                 return None, "a selection that cannot be put together from its chunks"
             return _Work(self._shaped(bound, selected.shape), selected), ""

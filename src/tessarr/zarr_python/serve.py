@@ -62,18 +62,18 @@ def value_for(request: Request, value: Any, dtype: np.dtype[Any]) -> npt.NDArray
 
 def write(binding: Binding, request: Request, value: npt.NDArray[Any]) -> None:
     """Store `value`, which `value_for` made."""
-    bound = binding.bound
-    assert bound is not None
+    assert binding.writer is not None
+    bound, engine = binding.writer
     if 0 not in request.selection.shape:
-        binding.engine.write(bound, request.selection, value)
+        engine.write(bound, request.selection, value)
 
 
 async def write_async(binding: Binding, request: Request, value: npt.NDArray[Any]) -> None:
     """Call `write` asynchronously."""
-    bound = binding.bound
-    assert bound is not None
+    assert binding.writer is not None
+    bound, engine = binding.writer
     if 0 not in request.selection.shape:
-        await engine_write(binding.engine, bound, request.selection, value)
+        await engine_write(engine, bound, request.selection, value)
 
 
 # -- engines, called from zarr-python's event loop ------------------------------------------------------------------------
