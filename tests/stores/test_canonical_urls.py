@@ -117,5 +117,5 @@ def test_a_place_that_is_gone_is_told() -> None:
     from tessarr.errors import StoreError
 
     url = MappingStore(collections.UserDict()).url
-    with pytest.raises(StoreError, match="gone"):
+    with pytest.raises(StoreError, match="no longer exists"):
         store_from(url)

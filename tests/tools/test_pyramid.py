@@ -209,8 +209,8 @@ def test_levels_keep_data_type_chunks_shards_codecs_and_attributes() -> None:
     build_pyramid(group, "0", levels=1)
     level = group["1"]
     mine, theirs = base.metadata.to_dict(), level.metadata.to_dict()
-    assert theirs.pop("shape") == [32, 32]
-    assert mine.pop("shape") == [64, 64]
+    assert theirs.pop("shape") == (32, 32)
+    assert mine.pop("shape") == (64, 64)
     assert mine == theirs
     assert (level[...] == 7).all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import xarray as xr
 import tessarr
 import tessarr.xarray
 from tessarr.errors import ZarrUserWarning
-from tessarr.storage import DictStore
+from tessarr.stores.memory.mapping import MappingStore
 from tessarr.stores.memory.store import MemoryStore
 from tessarr.xarray.writer import locks_hold, shared_chunks
 
@@ -38,18 +39,19 @@ def test_refuse_refuses_as_xarray_does(tmp_path: Path) -> None:
         )
 
 
-class Unlocked(DictStore):
-    """A store whose locks reach nobody else."""
+def without_locks() -> MappingStore:
+    """Make a store whose mapping other processes may share: it has no lock that reaches them."""
+    return MappingStore(collections.UserDict())
 
 
 def test_without_locks_that_hold_it_is_refused() -> None:
     with dask.config.set(scheduler="processes"), pytest.raises(ValueError, match="would overlap multiple Dask chunks"):
-        tessarr.xarray.to_zarr(counted(40, 5), Unlocked(), encoding={"a": {"chunks": (7,)}})
+        tessarr.xarray.to_zarr(counted(40, 5), without_locks(), encoding={"a": {"chunks": (7,)}})
 
 
 def test_tasks_of_one_process_are_kept_apart_by_any_lock() -> None:
-    assert not locks_hold(Unlocked(), {"scheduler": "processes"})
-    assert locks_hold(Unlocked(), {"scheduler": "threads"})
+    assert not locks_hold(without_locks(), {"scheduler": "processes"})
+    assert locks_hold(without_locks(), {"scheduler": "threads"})
     assert locks_hold(MemoryStore(), {"scheduler": "processes"})
 
 

@@ -22,7 +22,7 @@ and a colon. Any other string is a path: ``C:\data``, ``a#b``, ``100%``. A leadi
 by adapters (``a.zip|zip:x``) is a pipeline, unless a file of that name exists.
 
 The object that users see as the store of a node may differ from the store that does the I/O: code written for zarr-python
-passes stores with zarr-python's interface, whose methods are coroutines, and expects the same object from ``array.store``.
+passes stores with zarr-python's interface, whose methods are coroutines, and expects the same object as ``store`` of an array.
 The class of such a store has the method ``__tessarr_place__``, which returns the tessarr store that does the I/O, and a path in
 that store; the tessarr store keeps the object as `Store.given`. `shape_with` also wraps the stores that `store_from` makes of
 paths and URLs: `tessarr.as_zarr` does so while it is installed.

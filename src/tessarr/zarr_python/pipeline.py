@@ -175,12 +175,12 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
 
     def _shaped(self, bound: _Bound, shape: tuple[int, ...]) -> _Bound:
         """`bound` for an array of `shape`: zarr-python's pipeline outlives a change of the shape."""
-        array = bound.array
-        key = (array.path, array.options.write_empty_chunks, array.store.url, shape)
+        served = bound.array
+        key = (served.path, served.options.write_empty_chunks, served.store.url, shape)
         found = self._bounds.get(key)
         if found is None:
-            options = RuntimeOptions(array.options.write_empty_chunks)
-            made = bind(array.store, array.path, array.metadata.with_(shape=shape), options, array.read_only)
+            options = RuntimeOptions(served.options.write_empty_chunks)
+            made = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
             found = _Bound(made, choose(made).engine)
             if len(self._bounds) > _MAX_SHAPES:
                 for old in [old for old in list(self._bounds) if len(old) == 4]:
@@ -221,7 +221,8 @@ async def _read(work: _Work, out: Any) -> None:
     into = full if direct and full.flags.writeable else np.empty(full.shape, bound.array.dtype)
     if into.dtype != bound.array.dtype:
         raise NotServedError("a result of another type than the array's")
-    if into.nbytes <= _INLINE_NBYTES and not isinstance(bound.array.store, Remote):
+    served = bound.array
+    if into.nbytes <= _INLINE_NBYTES and not isinstance(served.store, Remote):
         bound.engine.read(bound.array, batch.selection, into)
     else:
         await engine_read(bound.engine, bound.array, batch.selection, into)

@@ -194,7 +194,7 @@ async def _is_cancelled(task: asyncio.Future[Any]) -> bool:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_whatever_moment_an_append_is_cancelled_at_the_array_is_as_before_or_after(
+def test_whatever_moment_an_append_is_cancelled_at_its_rows_are_there_whole_or_void(
     place: Store, s3_proxy: Proxy, zarr_format: int
 ) -> None:
     """At each of its requests, one after another, until it needs no more of them than pass."""
@@ -213,8 +213,10 @@ def test_whatever_moment_an_append_is_cancelled_at_the_array_is_as_before_or_aft
     moment = 0
     while asyncio.run(cancelled_at(moment)):
         now = tessarr.open_array(place, path="x", mode="r")
-        assert now.shape[0] % 3 == 0
-        np.testing.assert_array_equal(now[...], np.tile(rows, (now.shape[0] // 3, 1)))
+        blocks = now[...].reshape(-1, *rows.shape)
+        # Rows whose chunks may have been sent are void, as fill values, for no later append gets their place.
+        assert all((block == rows).all() or not block.any() for block in blocks), blocks.tolist()
+        assert (blocks[0] == rows).all()
         moment += 1
     assert moment >= 3  # reading and writing the document, and chunks
     # The lock that a cancelled append held is free.
