@@ -23,7 +23,7 @@ does not know which chunk it decodes), adds it with `TessarrError.at`, and re-ra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 _PLACE = ("store", "path", "chunk", "key", "codec")
 _FIELDS = (*_PLACE, "expected", "got", "hint")
@@ -73,9 +73,17 @@ class TessarrError(Exception):
 
 
 class BaseZarrError(TessarrError, ValueError):
-    """An error about Zarr data or metadata (the name is zarr-python's)."""
+    """An error about Zarr data or metadata (the name is zarr-python's).
+
+    Programs for zarr-python raise some of these with the parts of a message, as in ``ContainsGroupError(store, path)``.
+    """
 
     kind = "zarr"
+    _message: ClassVar[str] = "{}"
+    """The message of `what` and `parts`, in zarr-python's words."""
+
+    def __init__(self, what: object, *parts: object, **facts: Any) -> None:
+        super().__init__(self._message.format(what, *parts) if parts else str(what), **facts)
 
 
 class NodeNotFoundError(BaseZarrError, FileNotFoundError):
@@ -100,12 +108,14 @@ class ContainsArrayError(BaseZarrError, FileExistsError):
     """An array exists where a node is to be created."""
 
     kind = "contains_array"
+    _message = "An array exists in store {!r} at path {!r}."
 
 
 class ContainsGroupError(BaseZarrError, FileExistsError):
     """A group exists where a node is to be created."""
 
     kind = "contains_group"
+    _message = "A group exists in store {!r} at path {!r}."
 
 
 class ContainsArrayAndGroupError(BaseZarrError):

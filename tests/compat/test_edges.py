@@ -12,6 +12,7 @@ import numcodecs
 import numpy as np
 import pytest
 
+import tessarr
 import tessarr as zarr
 import tessarr.api.asynchronous
 from tessarr.core.group import GroupMetadata
@@ -396,3 +397,10 @@ def test_twins_do_what_their_functions_do() -> None:
         assert [path for path, _ in made] == ["h"]
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_an_error_is_made_of_the_parts_of_its_message(kind: str) -> None:
+    """As pydantic-zarr raises it."""
+    error = getattr(tessarr.errors, f"Contains{kind.title()}Error")("file:///a", "b")
+    assert str(error) == f"{'An array' if kind == 'array' else 'A group'} exists in store 'file:///a' at path 'b'."
