@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,9 @@ def test_every_public_name_is_importable() -> None:
     code = "import tessarr; print(len([getattr(tessarr, name) for name in tessarr.__all__]))"
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert int(run.stdout) > 10
+
+
+def test_opening_and_reading_a_local_array_loads_no_event_loop(tmp_path: Path) -> None:
+    place, kind = repr(str(tmp_path / "a.zarr")), "shape=4, dtype='i4'"
+    after = modules_after(f"import tessarr; tessarr.create_array({place}, {kind})[:] = 1; tessarr.open({place})[:]")
+    assert {"asyncio", "ssl", "concurrent.futures"} & after == set()

@@ -7,7 +7,6 @@ once, as many as its concurrency limit allows are in flight, and each response i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -51,6 +50,8 @@ def run(plans: Sequence[ReadPlan], access: Access) -> None:
 async def run_async(plans: Sequence[ReadPlan], access: Access) -> None:
     """Call `run` asynchronously. Chunk reads run in threads, one `ChunkReads` at a time."""
     if not access.remote:
+        import asyncio  # here, so that programs that never await do not load asyncio
+
         await asyncio.to_thread(run, plans, access)
         return
     from tessarr.stores.remote.loop import in_thread
@@ -107,6 +108,8 @@ async def _in_flight(wanted: list[_Wanted], batch: list[_Run], access: Access, *
     Responses are decoded in a thread, so that the event loop is not blocked. Decoded without a thread are small responses, for
     which a thread would take longer, and, if the loop runs nothing but this read (`alone`), the last responses.
     """
+    import asyncio
+
     from tessarr.stores.remote.loop import in_thread
 
     fetch_one = access.fetch_one
