@@ -59,9 +59,11 @@ def test_a_pickled_store_keeps_its_prefix(s3: Server) -> None:
 
 def test_arrays_opened_one_after_another_use_the_same_connections(s3_proxy: Proxy) -> None:
     url = f"s3+http://{s3_proxy.address}/bucket/clients"
-    for number in range(5):
+    for number in range(20):
         open_url(f"{url}/{number}", storage_options=S3_OPTIONS).get("zarr.json")
-    assert s3_proxy.connections == 1
+    # A connection goes back to the pool a moment after its answer was read: the next request may miss it once or
+    # twice. Stores that did not share a client would need one connection each.
+    assert s3_proxy.connections < 10
 
 
 def test_the_table_of_clients_is_bounded() -> None:
