@@ -233,6 +233,30 @@ class TestAnObjectOfFourCoroutines(StoreContract):
         return store_from(Awaited())[0]
 
 
+class ComparesByContent(Plain):
+    """Equal to every other object with the same values, as a dictionary is."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComparesByContent) and other.values_by_key == self.values_by_key
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class AwaitedComparesByContent(ComparesByContent):
+    async def get(self, key: str, byte_range: ByteRange | None = None) -> bytes | None:  # type: ignore[override]
+        return super().get(key, byte_range)
+
+
+@pytest.mark.parametrize("kind", [ComparesByContent, AwaitedComparesByContent])
+def test_stores_of_two_objects_differ_even_when_the_objects_have_the_same_content(kind: type[Plain]) -> None:
+    """Else two equal stores had different hashes, and two places with the same values were one."""
+    one, two = kind(), kind()
+    assert store_from(one)[0] == store_from(one)[0]
+    assert hash(store_from(one)[0]) == hash(store_from(one)[0])
+    assert store_from(one)[0] != store_from(two)[0]
+    assert store_from(one)[0] != store_from(one, read_only=True)[0]
+
+
 @pytest.mark.parametrize("missing", ["get", "set", "delete", "list"])
 def test_an_object_that_lacks_one_of_the_four_methods_is_refused_by_an_error_that_names_it(missing: str) -> None:
     methods = {name: method for name, method in vars(Plain).items() if name != missing}

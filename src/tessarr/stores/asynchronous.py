@@ -223,7 +223,8 @@ class SyncAdapter(AsyncStore):
         return functions.url_of(self.store)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SyncAdapter) and (other.store, other.read_only) == (self.store, self.read_only)
+        # By identity: an object may compare by its content, which changes, as a dictionary does.
+        return isinstance(other, SyncAdapter) and other.store is self.store and other.read_only == self.read_only
 
     def __hash__(self) -> int:
         return hash(id(self.store))

@@ -41,6 +41,17 @@ class TestObjectStoreOfZarrPython(StoreContract):
         return ZarrPythonStore(zarr.storage.ObjectStore(ObstoreMemory()))
 
 
+def test_equal_stores_have_equal_hashes_and_two_places_are_never_equal(tmp_path: Path) -> None:
+    one, two = zarr.storage.MemoryStore(), zarr.storage.MemoryStore()
+    assert one == two  # zarr-python compares their content
+    assert ZarrPythonStore(one) == ZarrPythonStore(one)
+    assert hash(ZarrPythonStore(one)) == hash(ZarrPythonStore(one))
+    assert ZarrPythonStore(one) != ZarrPythonStore(two)
+    local = [ZarrPythonStore(zarr.storage.LocalStore(tmp_path)) for _ in range(2)]
+    assert local[0] == local[1]
+    assert hash(local[0]) == hash(local[1])
+
+
 def test_what_icechunk_holds_is_read_and_what_is_written_is_committed(tmp_path: Path) -> None:
     repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "repo")))
     session = repository.writable_session("main")

@@ -81,7 +81,8 @@ class FourMethods(Store):
         return registered(self, f"object+{type(self.store).__name__.lower()}://{id(self.store):x}")
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and (other.store, other.read_only) == (self.store, self.read_only)
+        # By identity: an object may compare by its content, which changes, as a dictionary does.
+        return type(other) is type(self) and other.store is self.store and other.read_only == self.read_only
 
     def __hash__(self) -> int:
         return hash((type(self), id(self.store)))
