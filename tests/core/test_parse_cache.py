@@ -13,10 +13,13 @@ import pytest
 
 import tessarr
 from tessarr import registry
+from tessarr.common.strict_json import FloatLiteral
 from tessarr.core.stored import parse_cache
+from tessarr.core.stored.walk import Entry
 from tessarr.errors import MetadataValidationError, UnknownCodecError, ZarrRuntimeWarning
 from tessarr.metadata import formats
 from tessarr.metadata.array import ArrayMetadata
+from tessarr.types import ZarrFormat
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 V3: dict[str, Any] = {
@@ -49,6 +52,7 @@ V2: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse_cache, "_cache", {})
+    monkeypatch.setattr(parse_cache, "_stored", {})
     monkeypatch.setattr(registry, "_extended", set())
 
 
@@ -247,3 +251,56 @@ def test_what_is_kept_is_bounded() -> None:
     before = len(parse_cache._cache)
     parse3({**V3, "shape": [len(sizes), 6], "chunk_grid": grid})
     assert len(parse_cache._cache) == before
+
+
+def entry_of(**documents: object) -> Entry:
+    names = {"zarr": "zarr.json", "zarray": ".zarray", "zattrs": ".zattrs"}
+    return Entry("a", {names[name]: json.dumps(document).encode() for name, document in documents.items()})
+
+
+@pytest.mark.parametrize(
+    ("zarr_format", "documents"),
+    [
+        (3, {"zarr": V3}),
+        (2, {"zarray": V2}),
+        (2, {"zarray": V2, "zattrs": {"a": [1], "_ARRAY_DIMENSIONS": ["y", "x"]}}),
+    ],
+)
+def test_equal_stored_documents_are_decoded_once_and_each_node_owns_its_attributes(
+    zarr_format: ZarrFormat, documents: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = parse_cache.parse_entry(entry_of(**documents), zarr_format)
+    decoded: list[str] = []
+    monkeypatch.setattr(Entry, "json", lambda _self, name: decoded.append(name))
+    second = parse_cache.parse_entry(entry_of(**documents), zarr_format)
+    assert decoded == []
+    assert isinstance(first, ArrayMetadata)
+    assert first == second
+    assert second.attributes is not first.attributes
+    for value in first.attributes.values():
+        value.append(7)
+    assert parse_cache.parse_entry(entry_of(**documents), zarr_format) == second != first or not first.attributes
+
+
+def test_other_stored_documents_and_other_strictness_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = parse_cache.parse_entry(entry_of(zarr=V3), 3)
+    assert isinstance(first, ArrayMetadata)
+    other = parse_cache.parse_entry(entry_of(zarr={**V3, "shape": [5, 6]}), 3)
+    assert isinstance(other, ArrayMetadata)
+    assert (first.shape, other.shape) == ((4, 6), (5, 6))
+    assert parse_cache.parse_entry(entry_of(zarray=V2, zattrs={"a": 1}), 2).attributes == {"a": 1}
+    assert parse_cache.parse_entry(entry_of(zarray=V2, zattrs={"a": 2}), 2).attributes == {"a": 2}
+    assert parse_cache.parse_entry(entry_of(zarray=V2), 2).attributes == {}
+
+
+def test_attributes_with_floats_keep_their_text() -> None:
+    for _ in range(2):
+        node = parse_cache.parse_entry(entry_of(zarr={**V3, "attributes": {"scale": 0.1}}), 3)
+        assert json.loads(json.dumps(node.attributes)) == {"scale": 0.1}
+        assert isinstance(node.attributes["scale"], FloatLiteral)
+
+
+def test_an_unusual_stored_document_warns_at_each_reading() -> None:
+    for _ in range(2):
+        with pytest.warns(ZarrRuntimeWarning, match="_ARRAY_DIMENSIONS"):
+            parse_cache.parse_entry(entry_of(zarray=V2, zattrs={"_ARRAY_DIMENSIONS": ["y"]}), 2)

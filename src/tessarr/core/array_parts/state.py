@@ -11,7 +11,6 @@ from tessarr.core.stored import metadata_io
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import Choice, choose
 from tessarr.metadata.array import ArrayMetadata
-from tessarr.settings import config as settings
 from tessarr.stores.base import Store
 from tessarr.types import Shape
 
@@ -58,11 +57,10 @@ class ArrayState(Node):
         cls, store: Store, path: str, metadata: ArrayMetadata, *, read_only: bool, config: ArrayConfigLike | None
     ) -> Self:
         """Make an array from metadata that was read, with the runtime options `config` of `tessarr.open_array`."""
-        order: Any = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
-        if order is None:
-            order = metadata.order if metadata.zarr_format != 3 else settings.get("array.order", "C")
-        options = array_config(config).options
-        return cls._make(store, path, metadata, options, read_only=read_only, order=order)
+        chosen = array_config(config)
+        stated = config.get("order") if isinstance(config, Mapping) else getattr(config, "order", None)
+        order = chosen.order if metadata.zarr_format == 3 or stated is not None else metadata.order
+        return cls._make(store, path, metadata, chosen.options, read_only=read_only, order=order)
 
     @property
     def shape(self) -> Shape:

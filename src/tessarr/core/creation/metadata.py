@@ -70,6 +70,23 @@ ArrayConfigLike: TypeAlias = "ArrayConfig | Mapping[str, object]"
 _IGNORED_OPTIONS = ("sharding_coalesce_max_gap_bytes", "sharding_coalesce_max_bytes")
 
 
+_defaults: tuple[int, ArrayConfig] | None = None
+"""The number of changes of the settings (`Config.changes`), and the options that followed from them then."""
+
+
+def _from_settings() -> ArrayConfig:
+    global _defaults
+    changes, known = settings.changes, _defaults
+    if known is None or known[0] != changes:
+        options = ArrayConfig(
+            order=settings.get("array.order", "C"),
+            write_empty_chunks=settings.get("array.write_empty_chunks", False),
+            read_missing_chunks=settings.get("array.read_missing_chunks", True),
+        )
+        known = _defaults = (changes, options)
+    return known[1]
+
+
 def array_config(given: Any, base: ArrayConfig | None = None, **legacy: object) -> ArrayConfig:
     """Make runtime options from an `ArrayConfig`, a dict, or ``None``; missing options come from `base` or the settings.
 
@@ -77,11 +94,7 @@ def array_config(given: Any, base: ArrayConfig | None = None, **legacy: object) 
     """
     if isinstance(given, ArrayConfig):
         return given
-    base = base or ArrayConfig(
-        order=settings.get("array.order", "C"),
-        write_empty_chunks=settings.get("array.write_empty_chunks", False),
-        read_missing_chunks=settings.get("array.read_missing_chunks", True),
-    )
+    base = base or _from_settings()
     if given is None and not legacy:
         return base
     wanted = {name: value for name, value in legacy.items() if value is not None}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from tessarr.common.warn import warn
 from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps, store_call
 from tessarr.core.stored.consolidated import Holder, follow_change_steps, holding, is_holder, places_above
-from tessarr.core.stored.parse_cache import parse_node
+from tessarr.core.stored.parse_cache import parse_entry
 from tessarr.core.stored.walk import Entry, check_answers, read_entries_steps, walk_below_steps
 from tessarr.errors import (
     ArrayInsteadError,
@@ -158,7 +158,7 @@ def _parse(entry: Entry, zarr_format: ZarrFormat | None) -> NodeMetadata | None:
     if len(found) > 1 and found[0] == 3:
         message = f"{entry.prefix or '/'} has metadata of Zarr formats {found}; format {found[0]} is used"
         warn(message, ZarrUserWarning)
-    return parse_node(found[0], entry.documents(found[0]))
+    return parse_entry(entry, found[0])
 
 
 def _with_separator(store: Store, node: NodeMetadata | None) -> NodeMetadata | None:

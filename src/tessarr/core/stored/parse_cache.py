@@ -1,8 +1,9 @@
 """Parse the documents of a node for a user: warn of what is unusual, and cache the metadata of arrays.
 
-To open an array again, or another of the same layout, is then a look-up by what its document says beside the user's
-attributes. Only metadata without a diagnostic is cached, so that each reading of an unusual document warns. Nothing is
-cached that rests on what other packages have registered, because that may change.
+There are two caches. One is keyed by the stored bytes of an array's documents: to open the array again, or another with
+equal documents, costs no parsing of JSON. The other is keyed by what the document says beside the user's attributes: arrays
+of one layout share their data type, grid and codecs. Only metadata without a diagnostic is cached, so that each reading of
+an unusual document warns. Nothing is cached that rests on what other packages have registered, because that may change.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import marshal
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tessarr import registry
 from tessarr.common.strict_json import FloatLiteral
@@ -21,19 +22,51 @@ from tessarr.metadata.group import GroupMetadata
 from tessarr.settings import is_strict
 from tessarr.types import ZarrFormat
 
+if TYPE_CHECKING:
+    from tessarr.core.stored.walk import Entry
+
+K = TypeVar("K")
+V = TypeVar("V")
 _MAX_ENTRIES = 512
-"""The cache is emptied when it would exceed this size."""
+"""A cache is emptied when it would exceed this size."""
 _MAX_KEY_NBYTES = 4096
 """Large documents (of rectilinear grids) are not cached."""
 _Key: TypeAlias = tuple[ZarrFormat, bool, bytes]
 _cache: dict[_Key, ArrayMetadata] = {}
+_Stored: TypeAlias = tuple[ZarrFormat, bool, tuple[bytes | None, ...]]
+_stored: dict[_Stored, tuple[ArrayMetadata, bytes]] = {}
+"""Stored documents of an array → its metadata without attributes, and the attributes, marshalled: each array has its own."""
 
 
-def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
-    """Parse the documents (relative key → JSON) of one node; a cache hit skips parsing.
+def parse_entry(entry: Entry, zarr_format: ZarrFormat) -> ArrayMetadata | GroupMetadata:
+    """Parse the stored documents of one format of a node; a cache hit skips the JSON as well.
 
     Warns of unusual documents. Raises `MetadataValidationError`.
     """
+    key = _stored_key(entry, zarr_format)
+    if key is not None and (found := _stored.get(key)) is not None:
+        metadata, attributes = found
+        return _own(metadata).with_attributes(marshal.loads(attributes))
+    node, is_cached = _parse(zarr_format, entry.documents(zarr_format))
+    if key is not None and is_cached and isinstance(node, ArrayMetadata):
+        try:
+            attributes = marshal.dumps(node.attributes, 2)
+        except ValueError:  # a float that keeps its text
+            return node
+        _keep(_stored, key, (_own(node).with_attributes({}), attributes))
+    return node
+
+
+def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
+    """Parse the documents (relative key → JSON) of one node; a cache hit skips the interpretation.
+
+    Warns of unusual documents. Raises `MetadataValidationError`.
+    """
+    return _parse(zarr_format, documents)[0]
+
+
+def _parse(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> tuple[ArrayMetadata | GroupMetadata, bool]:
+    """Parse the documents of one node, and say whether its metadata is cached."""
     keys = formats.KEYS[zarr_format]
     document: Any = documents.get(keys.array)
     attributes: Any
@@ -47,14 +80,29 @@ def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMe
     if key is not None:
         found = _cache.get(key)
         if found is not None:
-            return _own(found).with_attributes(dict(attributes))
+            return _own(found).with_attributes(dict(attributes)), True
     node, diagnostics = formats.parse_node(zarr_format, documents)
-    if key is not None and not diagnostics and isinstance(node, ArrayMetadata) and _is_cacheable(node):
-        if len(_cache) >= _MAX_ENTRIES:
-            _cache.clear()
-        _cache[key] = _own(node).with_attributes({})
     report(diagnostics)
-    return node
+    if key is None or diagnostics or not isinstance(node, ArrayMetadata) or not _is_cacheable(node):
+        return node, False
+    _keep(_cache, key, _own(node).with_attributes({}))
+    return node, True
+
+
+def _keep(cache: dict[K, V], key: K, value: V) -> None:
+    if len(cache) >= _MAX_ENTRIES:
+        cache.clear()
+    cache[key] = value
+
+
+def _stored_key(entry: Entry, zarr_format: ZarrFormat) -> _Stored | None:
+    values = [entry.values.get(name) for name in formats.KEYS[zarr_format].all]
+    if (
+        registry.is_extended()
+        or sum(0 if value is None else memoryview(value).nbytes for value in values) > _MAX_KEY_NBYTES
+    ):
+        return None
+    return zarr_format, is_strict(), tuple([None if value is None else bytes(value) for value in values])
 
 
 def _is_cacheable(metadata: ArrayMetadata) -> bool:

@@ -72,6 +72,9 @@ class Entry:
         """Whether the documents of a format describe a group; ``False`` if they are invalid."""
         if zarr_format != 3:
             return zarr_format == 2 and ".zarray" not in self.values
+        text = bytes(self.values["zarr.json"])
+        if b"group" not in text and b"\\u" not in text:  # the usual array: its JSON need not be parsed for this
+            return False
         try:
             return consolidated.kind_of({"zarr.json": self.json("zarr.json")}) == "group"
         except TessarrError:
