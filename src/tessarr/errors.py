@@ -23,7 +23,7 @@ does not know which chunk it decodes), adds it with `TessarrError.at`, and re-ra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 _PLACE = ("store", "path", "chunk", "key", "codec")
 _FIELDS = (*_PLACE, "expected", "got", "hint")
@@ -70,6 +70,26 @@ class TessarrError(Exception):
         if self.got is not None:
             text += f"; got {self.got}"
         return text + (f". {self.hint}" if self.hint else "")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # `errno` of `OSError` and `path` of `ImportError` are not in the dictionary.
+        others = {name: value for name in ("errno", "path") if (value := getattr(self, name, None)) is not None}
+        return _unpickled, (type(self), self.args), {**self.__dict__, **others}
+
+
+def _unpickled(kind: type[TessarrError], args: tuple[object, ...]) -> TessarrError:
+    """Make the error of a pickle, whose attributes are set later.
+
+    Calls `__new__` of the built-in class that determines the memory layout, because for a class that derives from `ValueError`
+    and `OSError`, ``kind.__new__`` is that of `ValueError`, which refuses. Does not call `__init__`, whose arguments may differ
+    in subclasses.
+    """
+    built_in: type[BaseException] = kind
+    while built_in.__module__ != "builtins":
+        built_in = cast("type[BaseException]", built_in.__base__)
+    error = built_in.__new__(kind)
+    error.args = args
+    return error
 
 
 class BaseZarrError(TessarrError, ValueError):
