@@ -1,8 +1,10 @@
 """Resolve names to classes, for the five extension points of Zarr v3 and for numcodecs ids, and URL schemes to stores.
 
 Each point has one explicit, lazy table: a built-in name maps to ``"module:Class"`` and is imported on first use. Third
-parties add names with `register`, or by an entry point in the group ``tessarr.<point>`` (also zarr-python's groups
-``zarr.codecs`` and ``zarr.data_type`` are *not* read: their classes inherit from zarr-python's).
+parties add names with `register`, or by an entry point in the group ``tessarr.<point>``. Codecs that other packages offer to
+zarr-python, in its group ``zarr.codecs``, are read too, and adapted when they are needed (`tessarr.codecs.zarr_python`).
+Built-in and registered names have precedence over entry points, and tessarr's groups over zarr-python's. zarr-python's group
+``zarr.data_type`` is not read.
 
 >>> get("codec", "gzip").__name__
 'GzipCodec'
@@ -13,7 +15,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tessarr.errors import BaseZarrError
 
@@ -185,8 +187,18 @@ _TABLE: dict[str, dict[str, Any]] = {
 _entry_points_read: set[str] = set()
 _extended: set[str] = set()
 """The points with third-party registrations that decide how documents are read."""
-_imported: dict[str, Any] = {}
-"""``"module:Class"`` → class. Not stored in the table, where another thread may have registered another class."""
+_imported: dict[object, Any] = {}
+"""What the table has → class. Not stored in the table, where another thread may have registered another class."""
+
+
+class _ForZarrPython(NamedTuple):
+    """A codec in the group ``zarr.codecs``: its class is imported and adapted when the codec is needed."""
+
+    name: str
+    value: str
+    package: str
+
+
 _NAME = re.compile(r"[a-z][a-z0-9-_.]+", re.ASCII)
 _URI = re.compile(r"(?:https?://|urn:)[\x21-\x7e]+")
 
@@ -215,6 +227,12 @@ def register(point: Point, name: str, implementation: object) -> None:
 
 def _resolve(point: str, name: str) -> object:
     found = _TABLE[point].get(name)
+    if isinstance(found, _ForZarrPython):
+        implementation = _imported.get(found)
+        if implementation is None:
+            implementation = importlib.import_module("tessarr.codecs.zarr_python").load(*found)
+            _imported[found] = implementation
+        return implementation
     if isinstance(found, str):
         implementation = _imported.get(found)
         if implementation is None:
@@ -232,6 +250,10 @@ def _read_entry_points(point: str) -> None:
         _TABLE[point].setdefault(entry.name, entry.value)
         if point != "store_url":
             _extended.add(point)
+    for entry in entry_points(group="zarr.codecs") if point == "codec" else ():
+        if not entry.value.startswith("tessarr."):
+            package = entry.dist.name if entry.dist else entry.module
+            _TABLE[point].setdefault(entry.name, _ForZarrPython(entry.name, entry.value, package))
     _entry_points_read.add(point)  # only now: other threads rely on a complete table
 
 

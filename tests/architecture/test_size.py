@@ -165,6 +165,7 @@ TOLD_APART = {
     "info": "the verb; the summary",
     "migrate": "the verb; the tool",
     "repair": "the verb; the tool",
+    "zarr_python": "codecs of other packages, and any store, written for zarr-python",
 }
 """Names that several modules have, and what their folders tell of them."""
 
