@@ -1,10 +1,10 @@
-"""Print what of Zarr's registry of extensions tessarr has, as the tables of docs/registry.md.
+"""Print which extensions of Zarr's registry tessarr supports, as the tables of docs/registry.md.
 
 python scripts/registry_table.py            # print
-python scripts/registry_table.py --write    # put the tables into docs/registry.md
+python scripts/registry_table.py --write    # write the tables into docs/registry.md
 
 The lists are the folders of zarr-developers/zarr-extensions, main at 4da7b37 (2026-07-14), core included, and what is
-proposed there; everything else is asked of tessarr and of the golden files of the tests.
+proposed there. The other columns are computed from tessarr's registry and from the golden files of the tests.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _NAMES = {"zarr": "zarr-python", "zfp": "zfp (C)", "tensorstore": "TensorStore"}
 
 
 def is_there(point: str, name: str) -> bool:
-    """Whether tessarr has the extension."""
+    """Return whether tessarr supports the extension."""
     from tessarr import registry
     from tessarr.dtypes.parse import from_v3
 
@@ -105,7 +105,7 @@ def is_there(point: str, name: str) -> bool:
 
 
 def kinds() -> dict[str, str]:
-    """Name of a codec → its kind."""
+    """Map the name of each codec to its kind."""
     from tessarr import registry
 
     def kind(name: str) -> str:
@@ -117,7 +117,7 @@ def kinds() -> dict[str, str]:
 
 
 def tables() -> str:
-    """The text between the marks of the page."""
+    """Return the text between the marks of the page."""
     codecs, data_types = writers()
     kind = kinds()
     have = [name for name in CODECS if is_there("codec", name)]
@@ -125,7 +125,7 @@ def tables() -> str:
     lines = [
         f"## Codecs: {len(have)} of {len(CODECS)}",
         "",
-        "| name | kind | bytes of others that the tests hold |",
+        "| name | kind | tested with the bytes of |",
         "|---|---|---|",
     ]
     lines += [f"| `{name}` | {kind[name]} | {short(codecs.get(name, set()))} |" for name in have]
@@ -133,7 +133,7 @@ def tables() -> str:
         "",
         f"## Data types: {len(types)} of {len(DATA_TYPES)}",
         "",
-        "| name | fill values of others that the tests hold |",
+        "| name | tested with the fill values of |",
     ]
     lines += ["|---|---|", *(f"| `{name}` | {short(data_types.get(name, set()))} |" for name in types)]
     lines += ["", "## Grids and key encodings", ""]
@@ -141,7 +141,7 @@ def tables() -> str:
     keys = [name for name in KEYS if is_there("key encoding", name)]
     lines.append(f"Grids: {len(grids)} of {len(GRIDS)} ({', '.join(grids)}).")
     lines.append(f"Key encodings: {len(keys)} of {len(KEYS)} ({', '.join(keys)}).")
-    lines += ["", "## Proposed", "", "| extension point | here | not here |", "|---|---|---|"]
+    lines += ["", "## Proposed", "", "| extension point | supported | not supported |", "|---|---|---|"]
     for point, names in PROPOSED.items():
         there = [f"`{name}`" for name in names if is_there(point, name)]
         missing = [f"`{name}`" for name in names if not is_there(point, name)]
@@ -151,7 +151,7 @@ def tables() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/registry.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/registry.md")
     made = tables()
     if not parser.parse_args().write:
         print(made)
