@@ -32,6 +32,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ecosystem_ids import paired
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "ecosystem"
 PROJECTS = ROOT / "scripts" / "ecosystem.toml"
@@ -149,9 +151,8 @@ def uv(*arguments: str) -> None:
             "--disable-pip-version-check",
             "--target",
             str(place),
-            "uv",
         ]
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+        subprocess.run([*command, "uv"], check=True, stdin=subprocess.DEVNULL)
     environment = {**os.environ, "UV_CACHE_DIR": str(BUILD / "uv-cache"), "UV_NO_PROGRESS": "1"}
     subprocess.run(["nice", program, "--quiet", *arguments], check=True, env=environment, stdin=subprocess.DEVNULL)
 
@@ -238,6 +239,7 @@ def _pytest(
     (BUILD / "pytest.ini").touch()  # for projects without settings: pytest would go up to those of tessarr
     if mode == "tessarr" and project.public:
         arguments += ["-p", "ecosystem_placeholders"]
+        environment["PYTHONPATH"] = os.pathsep.join([str(_for_children()), *paths])
     if mode == "tessarr":  # zarr-python, installed but hidden, has a plugin that pytest would want to load
         start = ["-m", "tessarr.as_zarr", *(["--v2"] if project.zarr == 2 else []), "-m", "pytest"]
         arguments += ["-p", "no:zarr", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
@@ -246,6 +248,15 @@ def _pytest(
             ["nice", project.python, *start, *arguments, *suite, *options.pytest],
             cwd=where, env=environment, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False,
         )  # fmt: skip
+
+
+def _for_children() -> Path:
+    """A directory whose `sitecustomize` gives processes that tests start the placeholders; else they cannot load the tests."""
+    place = BUILD / "children"
+    place.mkdir(exist_ok=True)
+    text = "import os\nif os.environ.get('TESSARR_AS_ZARR'):\n    import ecosystem_placeholders\n"
+    (place / "sitecustomize.py").write_text(text, encoding="utf-8")
+    return place
 
 
 def lines(journal: Path) -> list[dict[str, Any]]:
@@ -313,11 +324,9 @@ def compare(project: Project, ledger: list[dict[str, Any]]) -> Comparison:
     if project.public:
         private = private_names(project)
         counted = [test for test in counted if not private.get(test.partition("[")[0], [])]
-    differences = {
-        test: after.get(test, ["missing", "the test was not collected"])
-        for test in counted
-        if after.get(test, ["missing"])[0] not in PASSED
-    }
+    pairs = paired(before, after)
+    found = {test: after.get(pairs.get(test, test), ["missing", "the test was not collected"]) for test in counted}
+    differences = {test: outcome for test, outcome in found.items() if outcome[0] not in PASSED}
     explained: dict[str, list[str]] = defaultdict(list)
     for test, (_, cause) in differences.items():
         for entry in ledger:
@@ -348,7 +357,7 @@ def causes(comparison: Comparison, count: int) -> None:
         groups[re.sub(r"0x[0-9a-f]+|'/[^']*'|\d+|/\S+", "…", first)[:160]].append(test)
     for cause, tests in sorted(groups.items(), key=lambda item: -len(item[1]))[:count]:
         print(
-            f"{len(tests):5}  {cause}\n       {tests[0]}\n      {comparison.differences[tests[0]][1].splitlines()[-1]}"
+            f"{len(tests):5}  {cause}\n       {tests[0]}\n      {(comparison.differences[tests[0]][1].splitlines() or [''])[-1]}"
         )
 
 

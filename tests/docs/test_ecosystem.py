@@ -18,7 +18,11 @@ def script() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
     return module
 
 
@@ -102,3 +106,26 @@ def test_a_run_goes_on_after_a_test_that_ended_the_process(tmp_path: Path) -> No
 def test_a_run_stops_between_two_tests_when_its_time_is_over(tmp_path: Path) -> None:
     found = run(tmp_path, ECOSYSTEM_SECONDS="-1")
     assert found == {"test_first": "passed", "finished": "False"}
+
+
+def test_tests_are_paired_whose_ids_differ_by_modules_addresses_or_a_parameter_s_words() -> None:
+    paired = script().paired
+    before = [
+        "t[<class 'zarr.core.Bool'>-1]",
+        "t[2]",
+        "u[<function ones at 0x7f00aa001122>]",
+        "v[[1]]",
+        "v[[2]]",
+        "w[a]",
+        "x",
+    ]
+    after = [
+        "t[<class 'tessarr.numeric.Bool'>-1]",
+        "t[2]",
+        "u[<function ones at 0x7f11bb001122>]",
+        "v[(1)]",
+        "v[(2)]",
+        "w[b]",
+    ]
+    found = paired(before, [*after, "w[c]"])
+    assert found == dict(zip(before[:5], after[:5], strict=True))
