@@ -356,9 +356,8 @@ def causes(comparison: Comparison, count: int) -> None:
         first = cause.split("\n")[0]
         groups[re.sub(r"0x[0-9a-f]+|'/[^']*'|\d+|/\S+", "…", first)[:160]].append(test)
     for cause, tests in sorted(groups.items(), key=lambda item: -len(item[1]))[:count]:
-        print(
-            f"{len(tests):5}  {cause}\n       {tests[0]}\n      {(comparison.differences[tests[0]][1].splitlines() or [''])[-1]}"
-        )
+        last = [*comparison.differences[tests[0]][1].splitlines(), ""][-1]
+        print(f"{len(tests):5}  {cause}\n       {tests[0]}\n      {last}")
 
 
 def print_table(chosen: list[Project], count: int) -> dict[str, dict[str, Any]]:

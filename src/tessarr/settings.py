@@ -60,6 +60,13 @@ DEFAULTS: dict[str, Any] = {
     "cache": {"nbytes": 128 << 20},  # size of the native engine's cache of decoded chunks; 0 disables it
     "codec_pipeline": {"path": "tessarr", "batch_size": 1, "max_workers": None},
     "codecs": {},
+    # Behaviour of zarr-python where tessarr's differs; `tessarr.as_zarr` sets these.
+    "zarr_python": {
+        "arguments": False,  # refuse arguments that zarr-python refuses, and warn of those that it ignores
+        "warnings": False,  # issue zarr-python's other warnings: numcodecs in v3, automatic shards, …
+        "auto_chunks": False,  # choose chunks="auto" as zarr-python does
+        "overwrite_all": False,  # overwriting removes everything at the path, also what is no Zarr
+    },
     "buffer": "numpy.ndarray",
     "ndbuffer": "numpy.ndarray",
 }

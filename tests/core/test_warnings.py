@@ -304,6 +304,25 @@ def _misaligned(place: Path, _: pytest.MonkeyPatch) -> object:
     return tessarr.xarray.to_zarr(ds, place, encoding={"a": {"chunks": (3,)}})
 
 
+ARGUMENTS = "core/creation/zarr_python_arguments.py"
+
+
+def as_zarr_python(call: Callable[[], object]) -> Callable[[Path, pytest.MonkeyPatch], object]:
+    """Call with the settings that `tessarr.as_zarr` sets."""
+
+    def provoke(place: Path, patch: pytest.MonkeyPatch) -> object:
+        before = config.get("zarr_python")
+        config.set({"zarr_python.arguments": True, "zarr_python.warnings": True})
+        try:
+            made = call()
+            if asyncio.iscoroutine(made):
+                asyncio.run(made)
+        finally:
+            config.set({"zarr_python": before})
+
+    return provoke
+
+
 CASES = [
     *(Case(site, kind, message, reading(documents)) for site, kind, message, documents in DOCUMENTS),
     *(Case(site, kind, message, reading_later(documents)) for site, kind, message, documents in DOCUMENTS),
@@ -344,7 +363,7 @@ CASES = [
         )
     ),
     *(
-        Case("core/creation/metadata.py:_check_chain", ZarrUserWarning, "codecs around sharding", provoke)
+        Case("core/creation/metadata.py:_check_chain", ZarrUserWarning, "disables partial reads and writes", provoke)
         for provoke in (
             lambda *_: tessarr.create(**around(store={})),
             lambda *_: tessarr.create_async(**around(store={})),
@@ -400,6 +419,53 @@ CASES = [
         for provoke in (
             lambda *_: tessarr.create_array({}, name="__a", **SMALL),
             lambda *_: tessarr.create_group_async(Distant(), path="__a"),
+        )
+    ),
+    *(
+        Case(site, category, message, as_zarr_python(provoke))
+        for site, category, message, provoke in (
+            (
+                f"{ARGUMENTS}:check_without_effect",
+                ZarrRuntimeWarning,
+                "synchronizer is not yet implemented",
+                lambda: tessarr.create(4, store={}, synchronizer=object()),
+            ),
+            (
+                f"{ARGUMENTS}:check_without_effect",
+                ZarrDeprecationWarning,
+                "zarr_version is deprecated",
+                lambda: tessarr.create(4, store={}, zarr_version=2),
+            ),
+            (
+                f"{ARGUMENTS}:check_create",
+                ZarrRuntimeWarning,
+                "The `write_empty_chunks` keyword argument is deprecated",
+                lambda: tessarr.create_async(4, store={}, write_empty_chunks=True),
+            ),
+            (
+                f"{ARGUMENTS}:check_create",
+                ZarrUserWarning,
+                "given both by itself and in config",
+                lambda: tessarr.create(4, store={}, write_empty_chunks=True, config={}),
+            ),
+            (
+                f"{ARGUMENTS}:order_of",
+                ZarrRuntimeWarning,
+                "The `order` keyword argument has no effect",
+                lambda: tessarr.create_array({}, **SMALL, order="F"),
+            ),
+            (
+                "core/creation/metadata.py:_automatic_shards",
+                ZarrUserWarning,
+                "Automatic shard shape inference is experimental",
+                lambda: tessarr.create_array_async({}, shape=8, chunks=2, shards="auto", dtype="u1"),
+            ),
+            (
+                "codecs/numcodecs/v3.py:__init__",
+                ZarrUserWarning,
+                "Numcodecs codecs are not in the Zarr version 3 specification",
+                lambda: tessarr.codecs.numcodecs.Zlib(level=1),
+            ),
         )
     ),
     Case(
@@ -462,7 +528,7 @@ PASSED_ON = {
     "metadata/v3.py": {"_codecs", "_extension", "_check_chain"},
     "metadata/v2.py": {"resolve_array", "_grid"},
     "metadata/array.py": {"with_attributes"},
-    "common/warn.py": {"report"},
+    "common/warn.py": {"report", "warn_as_zarr_python"},
 }
 """Functions that pass on what others say."""
 
@@ -480,7 +546,7 @@ def sites() -> Counter[str]:
             for node in ast.walk(function):
                 if isinstance(node, ast.Call):
                     called = ast.unparse(node.func)
-                    if called in ("warn", "Diagnostic", "doc.tolerate", "doc.diagnose"):
+                    if called in ("warn", "warn_as_zarr_python", "Diagnostic", "doc.tolerate", "doc.diagnose"):
                         found[f"{name}:{function.name}"] += 1
     return found
 

@@ -161,8 +161,22 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 _installed: Alias | None = None
 _SETTINGS: dict[int, dict[str, Any]] = {
-    3: {"attributes.allow_nan": True, "attributes.write_empty": True, "names.warn_reserved": False},
-    2: {"attributes.allow_nan": True, "names.warn_reserved": False, "default_zarr_format": 2},
+    3: {
+        "attributes.allow_nan": True,
+        "attributes.write_empty": True,
+        "names.warn_reserved": False,
+        "zarr_python.arguments": True,
+        "zarr_python.warnings": True,
+        "zarr_python.auto_chunks": True,
+        "zarr_python.overwrite_all": True,
+    },
+    2: {
+        "attributes.allow_nan": True,
+        "names.warn_reserved": False,
+        "zarr_python.auto_chunks": True,
+        "zarr_python.overwrite_all": True,
+        "default_zarr_format": 2,
+    },
 }
 """Version of the alias → defaults of tessarr's settings that make tessarr behave like zarr-python."""
 _settings: list[Callable[[], None]] = []

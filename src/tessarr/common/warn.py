@@ -15,7 +15,8 @@ from contextvars import Context, ContextVar, copy_context
 from types import FrameType
 from typing import Any, NamedTuple
 
-from tessarr.errors import ZarrRuntimeWarning
+from tessarr.errors import ZarrRuntimeWarning, ZarrUserWarning
+from tessarr.settings import config as settings
 
 
 class Diagnostic(NamedTuple):
@@ -49,6 +50,12 @@ def warn(message: str, category: type[Warning], *, through: frozenset[str] = fro
     warnings.warn_explicit(
         message, category, place.filename, place.lineno, module=place.module, registry=place.registry
     )
+
+
+def warn_as_zarr_python(message: str, category: type[Warning] = ZarrUserWarning) -> None:
+    """Issue a warning that zarr-python issues and tessarr itself does not, where the settings ask for those."""
+    if settings.get("zarr_python.warnings"):
+        warn(message, category)
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> None:

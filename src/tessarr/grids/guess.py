@@ -12,6 +12,7 @@ Shapes are computed from the axes; the time does not depend on the number of chu
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -54,6 +55,50 @@ def guess_chunks(shape: Shape, itemsize: int, *, target_nbytes: int = CHUNK_NBYT
     expected to grow.
     """
     return _even(shape, _fill([length or None for length in shape], max(1, target_nbytes // max(1, itemsize))))
+
+
+def guess_chunks_by_halving(shape: Shape, itemsize: int, *, max_nbytes: int = 64 << 20) -> Shape:
+    """Choose a chunk shape as h5py and zarr-python do: halve one axis after the other down to the target size.
+
+    The target grows with the logarithm of the size of the array, from 128 KiB to `max_nbytes`; 256 KiB for an array of 1 MiB.
+
+    >>> guess_chunks_by_halving((1000, 1000), 1)
+    (500, 500)
+    """
+    if itemsize == 0 or not shape:
+        return tuple(shape)
+    chunk = [max(1, length) for length in shape]
+    target = float((256 << 10) * 2 ** math.log10(prod(chunk) * itemsize / (1 << 20)))
+    target = min(max(target, 128 << 10), max_nbytes)
+    axis = 0
+    while prod(chunk) > 1:
+        nbytes = prod(chunk) * itemsize
+        if nbytes < max_nbytes and nbytes < 1.5 * target:
+            break
+        chunk[axis] = -(-chunk[axis] // 2)
+        axis = (axis + 1) % len(chunk)
+    return tuple(chunk)
+
+
+def guess_shards_by_count(
+    shape: Shape, chunk_shape: Shape, itemsize: int, *, target_nbytes: int | None = None
+) -> Shape:
+    """Choose a shard shape as zarr-python does: two chunks along each axis of more than eight, or as many as fit a target.
+
+    >>> guess_shards_by_count((100, 100), (10, 20), 1)
+    (20, 20)
+    """
+    if target_nbytes is None:
+        counts = [2 if length // chunk > 8 else 1 for length, chunk in zip(shape, chunk_shape, strict=True)]
+        return tuple(chunk * count for chunk, count in zip(chunk_shape, counts, strict=True))
+    nbytes, count = prod(chunk_shape) * itemsize, 1
+    while (
+        chunk_shape
+        and 0 < nbytes * (count + 1) ** len(chunk_shape) <= target_nbytes
+        and all(chunk * (count + 1) <= length for chunk, length in zip(chunk_shape, shape, strict=True))
+    ):
+        count += 1
+    return tuple(chunk * count for chunk in chunk_shape)
 
 
 def guess_shards(shape: Shape, chunk_shape: Shape, itemsize: int, *, target_nbytes: int = SHARD_NBYTES) -> Shape:

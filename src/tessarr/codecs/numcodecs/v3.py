@@ -22,6 +22,7 @@ from tessarr.codecs.numcodecs.pcodec import PCodec as _PCodec
 from tessarr.codecs.numcodecs.table import make_coder, refuse_pickle, unknown
 from tessarr.codecs.numcodecs.zfpy import ZFPY as _ZFPY
 from tessarr.codecs.raw import flat_bytes
+from tessarr.common.warn import warn_as_zarr_python
 from tessarr.errors import CodecError, MetadataValidationError, Problem
 from tessarr.types import JSON, AnyArray, AnyDType, Buffer, JSONObject
 
@@ -41,6 +42,10 @@ class NumcodecsCodec(Codec):
             raise MetadataValidationError(f"invalid {self.name} codec", [problem])
         members = {name: _plain(value) for name, value in configuration.items() if name != "id"}
         self.coder = make_coder(self.codec_id, members)
+        warn_as_zarr_python(
+            "Numcodecs codecs are not in the Zarr version 3 specification and may not be supported by other zarr "
+            "implementations."
+        )
 
     def __init_subclass__(cls) -> None:
         if "codec_id" in cls.__dict__:

@@ -14,6 +14,7 @@ from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
 from tessarr.core.creation.metadata import DEFAULT, ArrayConfigLike, array_config, array_like, new_array_metadata
 from tessarr.core.creation.zarr2_keywords import check_chunk_store, creation_arguments
+from tessarr.core.creation.zarr_python_arguments import check_create, check_create_array, order_of
 from tessarr.core.locate import format_of_new, locate
 from tessarr.core.stored import metadata_io
 from tessarr.dtypes.parse import DTypeLike
@@ -74,6 +75,8 @@ def create_array(
     if number == 1:
         _warn_v1()
     chosen = array_config(config)
+    check_create_array(number, serializer, dimension_names)
+    order, layout = order_of(number, order, chosen.order)
     keys = _separator_of(where, number) if chunk_key_encoding is None else chunk_key_encoding
     codecs: dict[str, Any] = {"filters": filters, "compressors": compressors, "serializer": serializer}
     cut: dict[str, Any] = {"chunks": chunks, "shards": shards, "chunk_key_encoding": keys, "order": order}
@@ -82,7 +85,6 @@ def create_array(
     metadata = new_array_metadata(
         shape=shape, dtype=dtype, zarr_format=number, fill_value=fill_value, **cut, **coded, **names
     )
-    layout = order or chosen.order
     values = data if write_data else None
     return (yield from _create_steps(where, here, metadata, chosen.options, overwrite, values, layout))
 
@@ -92,11 +94,15 @@ def _data_shape_dtype(
 ) -> tuple[Any, Any, Any]:
     """Return `data` as an array-like (or ``None``), and shape and dtype of the new array. Raises `ValueError`."""
     if data is None:
-        if shape is None or dtype is None:
-            raise ValueError("shape and dtype are needed, or data")
+        for name, value in (("shape", shape), ("dtype", dtype)):
+            if value is None:
+                raise ValueError(f"{name} was not specified; give shape and dtype, or data")
         return None, shape, dtype
-    if shape is not None or dtype is not None:
-        raise ValueError("give either data, or shape and dtype")
+    for name, value in (("shape", shape), ("dtype", dtype)):
+        if value is not None:
+            raise ValueError(
+                f"The data parameter was used, but the {name} parameter was also used. Give either data, or shape and dtype"
+            )
     source = array_like(data)
     return source, source.shape, source.dtype
 
@@ -198,7 +204,9 @@ def _create_as_given_steps(given: dict[str, Any]) -> Steps[Array]:
     store, path, config, data = (given.pop(name) for name in ("store", "path", "config", "data"))
     shape, zarr_format, overwrite = given.pop("shape"), given.pop("zarr_format"), given.pop("overwrite")
     write_data = given.pop("write_data", True)
-    number = format_of_new(store, zarr_format or given.pop("zarr_version", None))
+    number = format_of_new(store, zarr_format or given.get("zarr_version"))
+    check_create(number, given, config)
+    given.pop("zarr_version", None)
     arguments, runtime = creation_arguments(number, given)
     where, here, _ = locate(store, path, None, given["storage_options"])
     check_chunk_store(where, given["chunk_store"])
@@ -215,9 +223,9 @@ def _create_as_given_steps(given: dict[str, Any]) -> Steps[Array]:
         _warn_v1()
     if arguments["chunk_key_encoding"] is None:
         arguments["chunk_key_encoding"] = _separator_of(where, number)
-    metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
     chosen = array_config(config, **runtime)
-    layout = arguments.get("order") or chosen.order
+    arguments["order"], layout = order_of(number, arguments.get("order"), chosen.order)
+    metadata = new_array_metadata(shape=shape, zarr_format=number, **arguments)
     replace = overwrite or given["mode"] == "w"
     values = data if write_data else None
     return (yield from _create_steps(where, here, metadata, chosen.options, replace, values, layout))

@@ -15,13 +15,20 @@ from tessarr.codecs.fitting import fit_chain
 from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
-from tessarr.common.warn import Diagnostic, report, warn
+from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
 from tessarr.errors import BaseZarrError, MetadataValidationError, ZarrUserWarning
 from tessarr.grids.base import ChunkGrid
-from tessarr.grids.guess import ChunksLike, ShardsLike, guess_shards, normalize_chunks
+from tessarr.grids.guess import (
+    ChunksLike,
+    ShardsLike,
+    guess_chunks_by_halving,
+    guess_shards,
+    guess_shards_by_count,
+    normalize_chunks,
+)
 from tessarr.grids.regular import RegularGrid
 from tessarr.keys.base import ChunkKeyEncoding, ChunkKeyEncodingLike
 from tessarr.metadata.array import ArrayMetadata
@@ -190,7 +197,10 @@ def _check_chain(chain: tuple[Codec, ...], spec: ChunkSpec) -> None:
     """Raise for a chain that cannot encode such chunks; warn of codecs that prevent partial reads of shards."""
     bound = BoundChain(chain, spec)
     if bound.shard is not None and not bound.partial:
-        message = "codecs around sharding make every read and write take the whole shard; give them to inner chunks"
+        message = (
+            "a filter or compressor around a `sharding_indexed` codec disables partial reads and writes, which may lead "
+            "to inefficient performance; give it to the inner chunks"
+        )
         warn(message, ZarrUserWarning)
 
 
@@ -251,8 +261,11 @@ def _first_chunk(grid: ChunkGrid, shape: Shape) -> Shape:
 
 def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tuple[ChunkGrid, Shape | None]:
     """Resolve the chunk grid, and with shards the inner chunk shape."""
+    sharded = shards is not None and shards is not False
+    if isinstance(chunks, str) and chunks == "auto" and settings.get("zarr_python.auto_chunks"):
+        chunks = guess_chunks_by_halving(shape, itemsize, **({"max_nbytes": 1 << 20} if sharded else {}))
     grid = chunks if isinstance(chunks, ChunkGrid) else normalize_chunks(chunks, shape, itemsize)
-    if shards is None or shards is False:
+    if not sharded:
         return grid, None
     if grid.chunk_shape is None:
         raise BaseZarrError("inner chunks must all have one shape", got=repr(chunks))
@@ -260,9 +273,16 @@ def _grids(shape: Shape, chunks: ChunksLike, shards: Any, itemsize: int) -> tupl
     if isinstance(shards, Mapping):
         shards = shards["shape"]
     if isinstance(shards, str) or shards is True:
-        target = settings.get("array.target_shard_size_bytes", None)
-        return RegularGrid(guess_shards(shape, inner, itemsize, **({"target_nbytes": target} if target else {}))), inner
+        return RegularGrid(_automatic_shards(shape, inner, itemsize)), inner
     return shards if isinstance(shards, ChunkGrid) else normalize_chunks(shards, shape, itemsize), inner
+
+
+def _automatic_shards(shape: Shape, inner: Shape, itemsize: int) -> Shape:
+    warn_as_zarr_python("Automatic shard shape inference is experimental and may change without notice.")
+    target = settings.get("array.target_shard_size_bytes", None)
+    if settings.get("zarr_python.auto_chunks"):
+        return guess_shards_by_count(shape, inner, itemsize, target_nbytes=target)
+    return guess_shards(shape, inner, itemsize, **({"target_nbytes": target} if target else {}))
 
 
 def _shard_options(shards: ShardsLike) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from tessarr.metadata import consolidated, formats
 from tessarr.metadata.array import ArrayMetadata
 from tessarr.metadata.consolidated import V2_KEY
 from tessarr.metadata.group import GroupMetadata
+from tessarr.settings import config as settings
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.path import ancestors, check_node_name, prefix_of
 from tessarr.stores.protocols import Remote
@@ -263,8 +264,9 @@ def create_documents_steps(
     """Write a new node, or a hierarchy of new nodes, and missing groups above `path`.
 
     `documents`: full key → value, in the order of writing: the document that makes the node at `path` exist is the last one.
-    With `overwrite` an existing node, and all below it, is replaced once the new documents are staged. Keys that belong
-    to no node are never deleted. With `keep` an existing array gets the new documents, and its chunks stay.
+    With `overwrite` an existing node, and all below it, is replaced once the new documents are staged. Where there
+    is none, nothing is deleted, unless ``zarr_python.overwrite_all`` is set. With `keep` an existing array gets the new
+    documents, and its chunks stay.
 
     Raises `ContainsArrayError` or `ContainsGroupError` when another node exists at `path` and not `overwrite`.
     """
@@ -279,7 +281,7 @@ def create_documents_steps(
             hint="Open it, choose another path, or replace it with overwrite=True (mode='w')",
         )
     yield from _create_ancestors_steps(store, path, zarr_format, around)
-    if existing is not None and overwrite:
+    if overwrite and (existing is not None or settings.get("zarr_python.overwrite_all")):
         yield [store_call(store, "replace_prefix", prefix_of(path), documents)]
     else:
         for key, data in documents.items():

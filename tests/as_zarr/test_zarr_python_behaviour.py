@@ -1,0 +1,121 @@
+"""Where tessarr's own surface differs from zarr-python's, the alias follows zarr-python; tessarr alone does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.as_zarr import _alias
+from tessarr.errors import BaseZarrError, ZarrRuntimeWarning
+from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
+from tessarr.settings import config
+
+
+@pytest.fixture
+def as_zarr() -> Iterator[None]:
+    """The settings that the alias has, without the alias."""
+    undo = config.set_defaults(_alias._SETTINGS[3])
+    yield
+    undo()
+
+
+@pytest.mark.parametrize(
+    ("shape", "itemsize", "chunks"),
+    [
+        ((1000, 1000), 1, (500, 500)),
+        ((1_000_000,), 8, (62_500,)),
+        ((10, 10), 4, (10, 10)),
+        ((0, 5), 4, (1, 5)),
+        ((), 8, ()),
+        ((10_000, 10_000), 8, (313, 625)),
+    ],
+)
+def test_automatic_chunks_are_those_of_zarr_python(
+    as_zarr: None, shape: tuple[int, ...], itemsize: int, chunks: tuple[int, ...]
+) -> None:
+    """The expected shapes were computed by zarr-python 3.1.6."""
+    assert guess_chunks_by_halving(shape, itemsize) == chunks
+    assert tessarr.create_array({}, shape=shape, dtype=f"V{itemsize}").chunks == chunks
+
+
+def test_automatic_shards_are_those_of_zarr_python() -> None:
+    """The expected shapes were computed by zarr-python 3.1.6."""
+    assert guess_shards_by_count((100, 90), (10, 10), 4) == (20, 20)
+    assert guess_shards_by_count((100, 80), (10, 10), 4) == (20, 10)
+    assert guess_shards_by_count((100, 100), (10, 10), 4, target_nbytes=3600) == (30, 30)
+    assert guess_shards_by_count((25, 100), (10, 10), 4, target_nbytes=3600) == (20, 20)
+    assert guess_shards_by_count((), (), 4, target_nbytes=3600) == ()
+
+
+def test_the_order_of_v3_arrays_has_no_effect_and_that_of_v2_comes_from_the_config(as_zarr: None) -> None:
+    with pytest.warns(ZarrRuntimeWarning, match="has no effect for Zarr format 3"):
+        assert tessarr.ones((2, 2), store={}, order="F").order == "C"
+    array = tessarr.ones((2, 2), store={}, zarr_format=2, config={"order": "F"})
+    assert array.metadata.order == array.order == "F"
+
+
+REFUSED: list[tuple[int, dict[str, Any], str]] = [
+    (2, {"dimension_names": ["x"]}, "dimension_names cannot be used for arrays with zarr_format 2"),
+    (2, {"codecs": ["bytes"]}, "codecs cannot be used for arrays with zarr_format 2"),
+    (2, {"chunk_key_encoding": "v2"}, "chunk_key_encoding cannot be used for arrays with zarr_format 2"),
+    (3, {"filters": []}, "filters cannot be used for arrays with zarr_format 3"),
+    (3, {"compressor": "blosc"}, "compressor cannot be used for arrays with zarr_format 3"),
+    (3, {"dimension_separator": "/"}, "dimension_separator cannot be used for arrays with zarr_format 3"),
+    (3, {"chunk_shape": (1,), "chunks": (2,)}, "Only one of chunk_shape or chunks"),
+]
+
+
+@pytest.mark.parametrize(("zarr_format", "given", "message"), REFUSED, ids=lambda value: str(value))
+def test_create_refuses_arguments_of_the_other_format(
+    as_zarr: None, zarr_format: int, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BaseZarrError, match=message):
+        tessarr.create(**{"chunks": (1,), **given}, shape=10, dtype="u1", store={}, zarr_format=zarr_format)
+
+
+@pytest.mark.parametrize("given", [{"serializer": "bytes"}, {"dimension_names": ["x"]}], ids=str)
+def test_create_array_refuses_what_v2_lacks(as_zarr: None, given: dict[str, Any]) -> None:
+    with pytest.raises(BaseZarrError, match="Zarr format 2 arrays do not support"):
+        tessarr.create_array({}, shape=10, dtype="u1", zarr_format=2, **given)
+
+
+def test_arrays_like_others_are_made_where_arguments_are_refused(as_zarr: None) -> None:
+    sharded = tessarr.create_array({}, shape=8, chunks=2, shards=4, dtype="i2", filters=[])
+    assert tessarr.empty_like(sharded, store={}).shards == (4,)
+    old = tessarr.zeros(4, store={}, zarr_format=2, order="F")
+    assert tessarr.zeros_like(old, store={}).metadata.order == "F"
+
+
+@pytest.mark.parametrize("replace", ["create_array", "open_group"])
+def test_overwriting_leaves_nothing_else_behind(as_zarr: None, tmp_path: Path, replace: str) -> None:
+    for folder in ("own", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "note.txt").write_text("no Zarr")
+    calls: dict[str, Any] = {
+        "create_array": lambda: tessarr.create_array(tmp_path / "own", data=np.ones(1), overwrite=True),
+        "open_group": lambda: tessarr.open_group(tmp_path / "own", mode="w"),
+    }
+    calls[replace]()
+    assert [path.name for path in tmp_path.joinpath("own").iterdir() if path.suffix == ".txt"] == []
+    assert tmp_path.joinpath("other", "note.txt").exists()
+
+
+def test_tessarr_itself_keeps_files_of_others_and_refuses_less(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("no Zarr")
+    tessarr.create_array(tmp_path, data=np.ones(1), overwrite=True)
+    assert (tmp_path / "note.txt").exists()
+    assert tessarr.ones((2, 2), store={}, order="F", compressor=None).order == "F"
+
+
+def test_the_makers_of_zarr_core_array_are_coroutines() -> None:
+    from tessarr.facade.zarr3.core.array import AsyncArray, create_array, from_array
+
+    made = asyncio.run(create_array({}, shape=4, dtype="u1"))
+    assert isinstance(made, AsyncArray)
+    assert isinstance(asyncio.run(from_array({}, data=np.ones(3))), AsyncArray)
