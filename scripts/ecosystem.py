@@ -144,12 +144,7 @@ def uv(*arguments: str) -> None:
     if not program.exists():
         command = [
             sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--target",
+            *shlex.split("-m pip install --quiet --disable-pip-version-check --target"),
             str(place),
         ]
         subprocess.run([*command, "uv"], check=True, stdin=subprocess.DEVNULL)
