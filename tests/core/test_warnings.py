@@ -36,7 +36,7 @@ from tessarr.errors import ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserW
 from tessarr.settings import config
 from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import MemoryStore
-from tessarr.stores.remote.loop import run_side_by_side
+from tessarr.stores.remote.loop import run_concurrently
 from tests.simulation.simulator import Bucket, Client
 
 SOURCE = Path(tessarr.__file__).parent
@@ -576,7 +576,7 @@ def test_a_worker_thread_of_ours_warns_at_the_caller_s_line() -> None:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run_side_by_side([partial(_as_ours(work), number) for number in range(2)])
+        run_concurrently([partial(_as_ours(work), number) for number in range(2)])
     assert [Path(item.filename).name for item in caught] == [Path(__file__).name] * 2
 
 

@@ -261,7 +261,7 @@ def test_stores_of_two_objects_differ_even_when_the_objects_have_the_same_conten
 def test_an_object_that_lacks_one_of_the_four_methods_is_refused_by_an_error_that_names_it(missing: str) -> None:
     methods = {name: method for name, method in vars(Plain).items() if name != missing}
     lacking = type("Unfinished", (), methods)()
-    with pytest.raises(UnsupportedOperationError, match=rf"Unfinished is no store: it lacks {missing}\("):
+    with pytest.raises(UnsupportedOperationError, match=rf"Unfinished is not a store: it lacks {missing}\("):
         tessarr.create_array(lacking, shape=(2,), dtype="i4")
     with pytest.raises(TypeError, match="cannot make a store"):
         store_from(object())

@@ -243,9 +243,9 @@ class Store(AsMapping):
         return None
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        return await _in_thread(self._set_as_asked, key, value, if_match)
+        return await _in_thread(self._set_if_match, key, value, if_match)
 
-    def _set_as_asked(self, key: str, value: Buffer, if_match: Version | None | Any_) -> Version | None:
+    def _set_if_match(self, key: str, value: Buffer, if_match: Version | None | Any_) -> Version | None:
         # A store without conditional writes may define `set` without the parameter `if_match`.
         return self.set(key, value) if isinstance(if_match, Any_) else self.set(key, value, if_match=if_match)
 

@@ -100,9 +100,9 @@ def fetch(store: Get, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
     calls = [functools.partial(fetch_one, store, request) for request in requests]
     if len(calls) < 2 or not isinstance(store, Remote):
         return [call() for call in calls]
-    from tessarr.stores.remote.loop import run_side_by_side
+    from tessarr.stores.remote.loop import run_concurrently
 
-    return run_side_by_side(calls)
+    return run_concurrently(calls)
 
 
 def fetch_one(store: Get, request: Fetch) -> list[Buffer] | None:

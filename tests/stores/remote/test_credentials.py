@@ -205,16 +205,16 @@ def test_a_pickle_of_a_store_of_zarr_python_over_fsspec_holds_no_credential() ->
 
 
 def test_secrets_within_options_stay_in_the_process() -> None:
-    from tessarr.stores.remote.credentials import recall_secrets, remember_secrets
+    from tessarr.stores.remote.credentials import restore_secrets, strip_secrets
 
     options = {
         "a": 1,
         "target_options": {"password": SECRET, "host": "h"},
         "urls": [f"http://u:{SECRET}@h/", "http://h/"],
     }
-    kept = remember_secrets("place://x", options)
+    kept = strip_secrets("place://x", options)
     assert SECRET not in repr(kept)
     assert kept["target_options"] == {"host": "h"}
-    assert recall_secrets("place://x", kept) == options
+    assert restore_secrets("place://x", kept) == options
     with pytest.raises(StoreError, match="no credentials"):
-        recall_secrets("place://of/another/process", kept)
+        restore_secrets("place://of/another/process", kept)

@@ -50,7 +50,7 @@ class TestSQLite(StoreContract, ConditionalContract, SharedContract):
             with pytest.raises(sqlite3.ProgrammingError, match="closed"):
                 connection.execute("SELECT 1")
         assert store.get("k") == b"1"
-        assert len(store._open) == 1
+        assert len(store._connections) == 1
         store.close()
         assert store.get("k") == b"1"
 

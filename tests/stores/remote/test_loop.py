@@ -142,7 +142,7 @@ def test_a_call_without_an_event_loop_is_repeated_after_a_pause(monkeypatch: pyt
     store = FarStore()
     store.set("a", b"1")
     pauses: list[float] = []
-    faults = [Fault("again", "busy", outcome="slow_down")]
+    faults = [Fault("retry", "busy", outcome="slow_down")]
 
     def before(*_: object) -> None:
         if faults:
@@ -158,7 +158,7 @@ def test_a_call_without_an_event_loop_is_repeated_after_a_pause(monkeypatch: pyt
 def test_a_call_without_an_event_loop_waits_for_a_slot() -> None:
     store = FarStore()
     store.set("a", b"1")
-    limiter = store._limiter = ConcurrencyLimiter(start=1, most=1)
+    limiter = store._limiter = ConcurrencyLimiter(start=1, maximum=1)
     run(limiter.acquire())
     with ThreadPoolExecutor(1) as executor:
         found = executor.submit(store.get, "a")

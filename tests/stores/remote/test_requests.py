@@ -17,7 +17,7 @@ from tessarr.settings import config
 from tessarr.stores.base import Fetch, Store
 from tessarr.stores.remote import retry
 from tessarr.stores.remote.base import NetworkStore
-from tessarr.stores.remote.coalesce import PIECE, Piece, coalescing, gather, plan_spans, split
+from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, coalescing, extract, plan_spans, split
 from tessarr.stores.remote.limiter import ConcurrencyLimiter, limiter_for
 from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
@@ -41,15 +41,15 @@ def store(s3_proxy: Proxy) -> NetworkStore:
 def test_the_spans_of_any_ranges_give_every_range_back(wanted: list[tuple[int, int | None]], nbytes: int) -> None:
     data = bytes(range(nbytes))
     ranges = [ByteRange(start, None if start < 0 else stop) for start, stop in wanted]
-    spans = plan_spans(ranges, gap=5, cap=20, piece=12)
+    spans = plan_spans(ranges, max_gap=5, max_request=20, part_size=12)
     for span in spans:
         start, stop = span.start, span.stop
         assert start < 0 or stop is None or 0 < stop - start <= 20
     bounds = [span.bounds(nbytes) for span in spans]
-    pieces = [Piece(low, memoryview(data[low:high])) for low, high in sorted(bounds) if low < high]
+    pieces = [SpanBytes(low, memoryview(data[low:high])) for low, high in sorted(bounds) if low < high]
     for part in ranges:
         low, high = part.bounds(nbytes)
-        assert bytes(gather(pieces, part, nbytes)) == data[low:high]
+        assert bytes(extract(pieces, part, nbytes)) == data[low:high]
 
 
 def test_near_parts_share_a_span_and_far_ones_do_not() -> None:
@@ -67,7 +67,7 @@ def test_the_settings_say_what_is_coalesced() -> None:
         assert len(plan_spans(parts)) == 3
     with config.set({"array.sharding_coalesce_max_bytes": 40}):
         assert len(plan_spans(parts)) == 2
-        assert [part.stop for part in split(0, 41, piece=30)] == [20, 41]
+        assert [part.stop for part in split(0, 41, part_size=30)] == [20, 41]
 
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
@@ -92,7 +92,7 @@ def test_a_span_stops_growing_and_a_large_part_is_cut_evenly() -> None:
     assert len(spans) == 3
     pieces = split(0, 50_000_000)
     assert len(pieces) == 4
-    assert max((part.stop or 0) - part.start for part in pieces) <= PIECE
+    assert max((part.stop or 0) - part.start for part in pieces) <= PART_SIZE
 
 
 # -- requests --------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_one_origin_has_one_limiter_for_the_whole_process(s3_proxy: Proxy) -> No
 
 
 def test_no_more_requests_run_than_the_limiter_allows(store: NetworkStore, s3_proxy: Proxy) -> None:
-    store._limiter = ConcurrencyLimiter(start=3, most=3)
+    store._limiter = ConcurrencyLimiter(start=3, maximum=3)
     s3_proxy.latency_s = 0.02
     wanted = [Fetch(f"k{number}") for number in range(12)]
 
@@ -210,7 +210,7 @@ def test_the_setting_async_timeout_ends_the_attempts(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=lambda: now))
     with config.set({"async.timeout": 30}):
         state = retry.RetryState(retry.RetryPolicy(), store="s3://b", key="k", operation="GET")
-        again = retry.Fault("again", "busy", status=503)
+        again = retry.Fault("retry", "busy", status=503)
         now = 29.0
         assert state.pause(again) >= 0
         now = 31.0
@@ -235,7 +235,7 @@ def test_a_server_that_says_slow_down_gets_fewer_requests(store: NetworkStore, s
 
 
 def test_a_busy_limiter_grows_with_success_and_an_idle_one_does_not() -> None:
-    limiter = ConcurrencyLimiter(start=4, most=20, clock=lambda: 100.0)
+    limiter = ConcurrencyLimiter(start=4, maximum=20, clock=lambda: 100.0)
 
     async def rounds() -> None:
         await limiter.acquire()
@@ -254,7 +254,7 @@ def test_a_busy_limiter_grows_with_success_and_an_idle_one_does_not() -> None:
 
 
 def test_waiting_tasks_of_several_loops_all_get_their_turn() -> None:
-    limiter = ConcurrencyLimiter(start=1, most=1)
+    limiter = ConcurrencyLimiter(start=1, maximum=1)
     done: list[int] = []
 
     async def work(number: int) -> None:
@@ -272,7 +272,7 @@ def test_waiting_tasks_of_several_loops_all_get_their_turn() -> None:
 
 
 def test_a_cancelled_task_leaves_no_place_taken() -> None:
-    limiter = ConcurrencyLimiter(start=1, most=1)
+    limiter = ConcurrencyLimiter(start=1, maximum=1)
 
     async def main() -> None:
         await limiter.acquire()

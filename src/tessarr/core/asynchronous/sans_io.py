@@ -227,9 +227,9 @@ def _drive(steps: Steps[R], at: _Progress) -> R:
 def _call_all(calls: Sequence[Call]) -> list[object]:
     if len(calls) == 1 or not all(call.waits for call in calls):
         return [call.now() for call in calls]
-    from tessarr.stores.remote.loop import run_side_by_side
+    from tessarr.stores.remote.loop import run_concurrently
 
-    return run_side_by_side([call.now for call in calls])
+    return run_concurrently([call.now for call in calls])
 
 
 # -- making async variants --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A store in a DBM file: gdbm, ndbm, SQLite (Python 3.13) or the portable ``dbm.dumb``, whichever `dbm` opens.
 
-Keys are UTF-8, values the bytes themselves, as zarr-python 2 wrote them. One process may have the file open for
-writing; threads take turns. A write that a crash interrupts can damage a DBM file: where that matters use SQLite.
+Keys are UTF-8, values are stored unchanged, as by zarr-python 2. Only one process may have the file open for writing;
+a lock serializes its threads. A write that a crash interrupts can damage a DBM file; SQLite files are safe against that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _List = list
 class DBMStore(ConditionalStore):
     """A store in the DBM file at `path`; `flag` and `mode` are those of `dbm.open`.
 
-    `open` opens the file instead of `dbm.open` (for example `dbm.gnu.open`).
+    `open` is called in place of `dbm.open` (for example `dbm.gnu.open`).
     """
 
     adapter = "zarr"
@@ -47,7 +47,7 @@ class DBMStore(ConditionalStore):
         self._flag = "r" if self.read_only else flag
         self._mode = mode
         self._opener = open
-        self._guard = threading.RLock()
+        self._file_lock = threading.RLock()
         self._file: tuple[int, Any] | None = None
         with self._opened(""):
             pass
@@ -58,14 +58,14 @@ class DBMStore(ConditionalStore):
 
     def __getstate__(self) -> dict[str, object]:
         if not self.read_only:
-            self.close()  # what was written is in the file before another process opens it
+            self.close()  # flushes before another process opens the file
         state = {**self.__dict__, "_file": None, "_flag": "r" if self.read_only else "c"}
-        del state["_guard"]
+        del state["_file_lock"]
         return state
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
-        self._guard = threading.RLock()
+        self._file_lock = threading.RLock()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DBMStore) and (other.path, other.read_only) == (self.path, self.read_only)
@@ -74,22 +74,22 @@ class DBMStore(ConditionalStore):
         return hash(self.path)
 
     def with_read_only(self, read_only: bool = True) -> DBMStore:
-        """The same file; one that is open for writing is written out and closed first."""
+        """Return a store of the same file; flush and close a file that is open for writing first."""
         self.close()
         return DBMStore(self.path, flag="r" if read_only else "c", mode=self._mode, open=self._opener)
 
     def close(self) -> None:
-        with self._guard:
+        with self._file_lock:
             if self._file is not None and self._file[0] == os.getpid():
                 self._file[1].close()
             self._file = None
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[Any]:
-        """The file, for this thread alone."""
+        """Lock the file for this thread, and return it open."""
         import dbm
 
-        with self._guard:
+        with self._file_lock:
             try:
                 if self._file is None or self._file[0] != os.getpid():
                     opener: Any = self._opener or dbm.open
@@ -112,7 +112,7 @@ class DBMStore(ConditionalStore):
         return cut(value, byte_range)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """See `Store.get_ranges`: all of one value, which a writer may replace at any time."""
+        """See `Store.get_ranges`: all ranges of one version, although a writer may replace the value at any time."""
         value = self.get(key)
         return None if value is None else [cut(as_bytes(value), byte_range) for byte_range in ranges]
 
@@ -135,7 +135,7 @@ class DBMStore(ConditionalStore):
         return digest_version(value)
 
     def lock(self, key: str) -> LockContext:
-        """See `Store.lock`: threads of this process; no other has the file open for writing."""
+        """See `Store.lock`: excludes threads of this process; no other process has the file open for writing."""
         return KEYED_LOCKS.hold((self.path, key))
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:

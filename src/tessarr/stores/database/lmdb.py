@@ -1,7 +1,7 @@
-"""A store in an LMDB database (a memory-mapped B-tree): many readers, one writer, whole transactions.
+"""A store in an LMDB database (a memory-mapped B-tree): many readers, one writer, ACID transactions.
 
-Keys are UTF-8, values the bytes themselves, as zarr-python 2 wrote them. LMDB limits a key to 511 bytes and maps
-`map_size` bytes (1 TiB of address space, not of disk) that the data cannot outgrow. Not for network file systems.
+Keys are UTF-8, values are stored unchanged, as by zarr-python 2. LMDB limits a key to 511 bytes and all data to `map_size`
+bytes (1 TiB; address space, not disk). Not for network file systems.
 lmdb is part of the extra ``tessarr[kv]``.
 
 Source: http://www.lmdb.tech/doc/.
@@ -10,7 +10,6 @@ Source: http://www.lmdb.tech/doc/.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from urllib.parse import quote
 from tessarr.errors import ConflictError, MissingDependencyError, StoreError
 from tessarr.stores.base import ANY, Any_, ConditionalStore, Version
 from tessarr.stores.buffers import as_bytes, cut, digest_version
+from tessarr.stores.locks import ForkSafeLock
 from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
@@ -29,22 +29,13 @@ _KEY_LIMIT = 511
 _OPEN: dict[tuple[int, str, bool], Any] = {}
 """LMDB forbids opening one database twice in a process: environments by process, path and mode."""
 
-_guard = threading.Lock()
-
-
-def _after_fork() -> None:
-    global _guard
-    _guard = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_open_lock = ForkSafeLock()
 
 
 class LMDBStore(ConditionalStore):
-    """A store in the LMDB database at `path` (a directory, made when missing unless `read_only`).
+    """A store in the LMDB database at `path` (a directory, created if it is missing unless `read_only`).
 
-    `options` go to `lmdb.open`.
+    `options` are passed to `lmdb.open`.
     """
 
     adapter = "zarr"
@@ -75,11 +66,11 @@ class LMDBStore(ConditionalStore):
                 environment.close()
 
     def _environment(self) -> Any:
-        """The one environment of this process for the path."""
+        """Return the environment that this process shares for the path."""
         found = _OPEN.get((os.getpid(), self.path, False))
         if found is not None:
             return found
-        with _guard:
+        with _open_lock:
             return self._open()
 
     def _open(self) -> Any:
@@ -99,7 +90,7 @@ class LMDBStore(ConditionalStore):
         try:
             environment = lmdb.open(self.path, readonly=self.read_only, subdir=not os.path.isfile(self.path), **options)
         except lmdb.Error as error:
-            raise StoreError("the database does not open", store=self.url, got=str(error)) from error
+            raise StoreError("LMDB cannot open the database", store=self.url, got=str(error)) from error
         _OPEN[os.getpid(), self.path, self.read_only] = environment
         return environment
 
@@ -131,7 +122,7 @@ class LMDBStore(ConditionalStore):
         return None if value is None else cut(value, byte_range)
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """See `Store.get_ranges`: all of one value, of which nothing else is copied."""
+        """See `Store.get_ranges`: all ranges of one version; no other bytes of the value are copied."""
         name = self._name(key)
         with self._transaction(key, views=True) as transaction:
             value = transaction.get(name)
@@ -198,7 +189,7 @@ class LMDBStore(ConditionalStore):
 
 
 def _names(transaction: Any, prefix: str) -> Iterator[bytes]:
-    """The database keys under `prefix`, in order."""
+    """Yield the database keys under `prefix`, in order."""
     check_prefix(prefix)
     start = prefix.encode()
     with transaction.cursor() as cursor:

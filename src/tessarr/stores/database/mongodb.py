@@ -1,10 +1,10 @@
 """A store in a MongoDB collection.
 
 One document per key: ``{"_id": key, "value": <bytes>, "revision": <unique>}``. A conditional write filters on the
-revision, which the server does atomically per document, so that no update is lost. A document holds at most 16 MB, and
-so does a value here. Needs pymongo.
+revision, which the server does atomically per document, so that no update is lost. A value has at most 16 MB, the limit of
+a document. Needs pymongo.
 
-Differences: zarr-python 2 kept keys in a field of their own (``key``) beside a generated ``_id``; such collections are
+Differences: zarr-python 2 stored keys in a separate field (``key``) beside a generated ``_id``; such collections are
 not read.
 
 Source: https://www.mongodb.com/docs/manual/core/write-operations-atomicity/.
@@ -30,7 +30,7 @@ _LIMIT = 16 * 1024 * 1024 - 4096
 
 
 class MongoDBStore(DatabaseStore):
-    """A store in `collection` of `database`. `options` go to `pymongo.MongoClient`; `client` is used as it is."""
+    """A store in `collection` of `database`. `options` are passed to `pymongo.MongoClient`, unless a `client` is passed."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class MongoDBStore(DatabaseStore):
         self.collection = collection
         self.read_only = read_only
         self._options = options
-        self._given = client
+        self._external_client = client
 
     @classmethod
     def from_url(cls, url: str, *, read_only: bool = False, **options: Any) -> MongoDBStore:
-        """The store at ``mongodb://[user:password@]host[:port]/database/collection``."""
+        """Open the store at ``mongodb://[user:password@]host[:port]/database/collection``."""
         parts = urlsplit(url)
         database, _, collection = parts.path.strip("/").partition("/")
         names = {"database": database, "collection": collection}
@@ -65,13 +65,13 @@ class MongoDBStore(DatabaseStore):
         return urlunsplit(("mongodb", place, f"/{self.database}/{self.collection}", "", ""))
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_given": None}
+        return {**super().__getstate__(), "_external_client": None}
 
     def _connect(self) -> object:
         return _pymongo("pymongo").MongoClient(**self._options)
 
     def _call(self, key: str, command: Callable[[Any], Any]) -> Any:
-        client = self._client() if self._given is None else self._given
+        client = self._client() if self._external_client is None else self._external_client
         errors = _pymongo("pymongo.errors")
         try:
             return command(client[self.database][self.collection])

@@ -1,8 +1,8 @@
 """A store in a Redis (or Valkey) server.
 
-Keys carry the prefix `prefix` and are otherwise the store's keys; values are strings of bytes, of at most 512 MB.
-Conditional writes run as a script in the server, which compares SHA-1 digests, so that no update is lost. Ranges are
-GETRANGE; a wave of requests is one pipeline. redis is part of the extra ``tessarr[kv]``.
+Keys are prefixed with `prefix`; values are byte strings of at most 512 MB. Conditional writes run as a script in the server,
+which compares SHA-1 digests, so that no update is lost. Ranges are read by GETRANGE, and all requests of a `fetch` by one
+pipeline. redis is part of the extra ``tessarr[kv]``.
 
 Source: https://redis.io/docs/latest/commands/.
 """
@@ -34,7 +34,7 @@ _VERSION = "local v = redis.call('GET', KEYS[1]); return v and redis.sha1hex(v) 
 
 
 class RedisStore(DatabaseStore):
-    """A store in the Redis server that `options` name (those of `redis.Redis`), under keys that begin with `prefix`."""
+    """A store in the Redis server at `options` (those of `redis.Redis`), under keys that begin with `prefix`."""
 
     def __init__(self, *, prefix: str = "zarr", read_only: bool = False, **options: Any) -> None:
         self.prefix = f"{prefix.strip('/')}/" if prefix else ""
@@ -43,7 +43,7 @@ class RedisStore(DatabaseStore):
 
     @classmethod
     def from_url(cls, url: str, *, read_only: bool = False, **options: Any) -> RedisStore:
-        """The store at ``redis[s]://[user:password@]host[:port]/[database]/[prefix]``."""
+        """Open the store at ``redis[s]://[user:password@]host[:port]/[database]/[prefix]``."""
         parts = urlsplit(url)
         database, _, prefix = parts.path.lstrip("/").partition("/")
         if database and not database.isdigit():
@@ -85,8 +85,8 @@ class RedisStore(DatabaseStore):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        def ask(client: Any) -> Any:
-            # A transaction: the parts of one value belong together.
+        def send(client: Any) -> Any:
+            # A transaction, so that all ranges of a value are of one version.
             pipe = client.pipeline(transaction=True)
             for key, ranges in requests:
                 name = self._name(key)
@@ -98,14 +98,14 @@ class RedisStore(DatabaseStore):
                     pipe.getrange(name, *_inclusive(part))
             return pipe.execute()
 
-        answers = iter(self._call(requests[0].key if requests else "", ask))
+        answers = iter(self._call(requests[0].key if requests else "", send))
         found: _List[_List[Buffer] | None] = []
         for _, ranges in requests:
             first = next(answers)
             if ranges is None:
                 found.append(None if first is None else [first])
                 continue
-            # GETRANGE has no empty range: it was asked for something, which is thrown away.
+            # GETRANGE has no empty range: the bytes that it returned for one are dropped.
             parts: _List[Buffer] = [
                 b"" if part.stop is not None and part.stop <= part.start else answer
                 for part, answer in zip(ranges, answers, strict=False)
@@ -167,7 +167,7 @@ class RedisStore(DatabaseStore):
 
 
 def _inclusive(part: ByteRange) -> tuple[int, int]:
-    """A range in Redis's words: both ends included, negative ones from the end."""
+    """Convert a range to the arguments of GETRANGE: both ends inclusive, negative ones relative to the end."""
     return (part.start, -1) if part.stop is None else (part.start, max(part.stop - 1, 0))
 
 

@@ -1,4 +1,4 @@
-"""What stores in database servers share: the client, and updates as a loop that compares and swaps."""
+"""Base class of stores in database servers: the client, and compare-and-swap updates."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ class DatabaseStore(FetchingStore, ConditionalStore):
 
     requests_at_once = 16
     _options: dict[str, Any]
-    """Arguments of the client. What is secret of them is in no pickle."""
-    _made: Any = None
-    """The client, once it was needed. Each process makes its own."""
+    """Arguments of the client. Pickles contain no secrets of them."""
+    _open_client: Any = None
+    """The client; ``None`` before the first use in this process."""
 
     def _connect(self) -> object:
-        """A new client. Raises `MissingDependencyError`."""
+        """Make a new client. Raises `MissingDependencyError`."""
         raise NotImplementedError
 
     def _read_versioned(self, key: str) -> tuple[Buffer | None, Version | None]:
-        """A value and its version, which are ``None`` where there is none."""
+        """Read a value and its version; both are ``None`` where the key is missing."""
         raise NotImplementedError
 
     def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
-        """Replace the value of that version, or delete it (``None``). Raises `ConflictError` where it has another."""
+        """Replace the value, or delete it (`new` is ``None``). Raises `ConflictError` unless its version is `version`."""
         raise NotImplementedError
 
     def _client(self) -> Any:
         from tessarr.stores.remote.credentials import without_secrets
 
-        if self._made is None:
+        if self._open_client is None:
             try:
-                self._made = self._connect()
-            except TypeError as error:  # a keyword that the client does not know
+                self._open_client = self._connect()
+            except TypeError as error:  # a keyword argument that the client does not have
                 text = without_secrets(str(error), self._options)
                 raise StoreError("the client rejected the options", store=self.url, got=text) from None
-        return self._made
+        return self._open_client
 
     def close(self) -> None:
-        if self._made is not None:
-            self._made.close()
-            self._made = None
+        if self._open_client is not None:
+            self._open_client.close()
+            self._open_client = None
 
     def __getstate__(self) -> dict[str, object]:
-        from tessarr.stores.remote.credentials import remember_secrets
+        from tessarr.stores.remote.credentials import strip_secrets
 
-        return {**self.__dict__, "_made": None, "_options": remember_secrets(self.url, self._options)}
+        return {**self.__dict__, "_open_client": None, "_options": strip_secrets(self.url, self._options)}
 
     def __setstate__(self, state: Mapping[str, object]) -> None:
-        from tessarr.stores.remote.credentials import recall_secrets
+        from tessarr.stores.remote.credentials import restore_secrets
 
         self.__dict__.update(state)
-        self._options = recall_secrets(self.url, self._options)
+        self._options = restore_secrets(self.url, self._options)
 
     __copy__ = shared_copy
 
@@ -70,7 +70,7 @@ class DatabaseStore(FetchingStore, ConditionalStore):
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
-        # Threads of one process take turns, so that they do not use up each other's rounds.
+        # Under a lock, so that threads of one process do not use up each other's attempts.
         with self.lock(key):
             compare_and_swap(
                 lambda: self._read_versioned(key),

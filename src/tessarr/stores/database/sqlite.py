@@ -1,8 +1,8 @@
 """A whole hierarchy in one SQLite file.
 
-Values are rows of the table ``zarr(k TEXT PRIMARY KEY, v BLOB)``, as zarr-python 2 wrote them, so that its files open
-here and the reverse. Every write is a transaction: readers, other threads and other processes see old or new values,
-and updates exclude one another. SQLite allows one writer at a time; a value holds at most 1 GB.
+Values are rows of the table ``zarr(k TEXT PRIMARY KEY, v BLOB)``, the schema of zarr-python 2, so that each opens the files
+of the other. Every write is a transaction: readers, other threads and other processes see old or new values, and updates
+exclude one another. SQLite allows one writer at a time; a value has at most 1 GB.
 
 Source: https://www.sqlite.org/lang_transaction.html (BEGIN IMMEDIATE), https://www.sqlite.org/limits.html.
 """
@@ -27,39 +27,39 @@ from tessarr.stores.path import check_key, check_prefix, path_of_url
 from tessarr.types import Buffer, ByteRange
 
 _List = list
-_open_lock = ForkSafeLock()
+_connections_lock = ForkSafeLock()
 _CREATE = "CREATE TABLE IF NOT EXISTS zarr(k TEXT PRIMARY KEY, v BLOB)"
 _SET = "INSERT OR REPLACE INTO zarr(k, v) VALUES (?, ?)"
 _BUSY_S = 60.0
-_LONGEST = 2**30
-"""Bytes; no SQLite value is longer."""
+_MAX_NBYTES = 2**30
+"""The most bytes of a SQLite value."""
 
 
-_INHERITED: list[sqlite3.Connection] = []
-"""Of the parent of a forked child, which must not close them."""
+_INHERITED_CONNECTIONS: list[sqlite3.Connection] = []
+"""The connections of the parent, which a forked child must not close."""
 
 
 class _Connection:
-    """A thread's own connection, closed when the thread has ended."""
+    """The connection of one thread, closed when the thread ends."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.process = os.getpid()
         self.connection = connection
-        # Not `__del__`: of objects collected together, the connection may be first, and would warn that it was not closed.
-        weakref.finalize(self, _let_go, connection, self.process)
+        # Not `__del__`: the connection may be collected before this object, and would warn that it was not closed.
+        weakref.finalize(self, _release_connection, connection, self.process)
 
 
-def _let_go(connection: sqlite3.Connection, process: int) -> None:
+def _release_connection(connection: sqlite3.Connection, process: int) -> None:
     if process == os.getpid():
         connection.close()
     else:
-        _INHERITED.append(connection)
+        _INHERITED_CONNECTIONS.append(connection)
 
 
 class SQLiteStore(ConditionalStore):
-    """A store in the SQLite file at `path`, which is made when it is missing (unless `read_only`).
+    """A store in the SQLite file at `path`, which is created if it is missing (unless `read_only`).
 
-    `options` go to `sqlite3.connect`; its ``timeout`` (60 s) is how long a writer waits for another.
+    `options` are passed to `sqlite3.connect`; ``timeout`` (60 s) limits the wait of a writer for another.
     """
 
     adapter = "zarr"
@@ -70,7 +70,7 @@ class SQLiteStore(ConditionalStore):
         self.read_only = read_only
         self._options = {"timeout": _BUSY_S, **options}
         self._local = threading.local()
-        self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
         if read_only:
             if not os.path.exists(self.path):
                 raise StoreError("there is no such file", store=self.url)
@@ -88,7 +88,7 @@ class SQLiteStore(ConditionalStore):
     def __setstate__(self, state: Mapping[str, object]) -> None:
         self.__dict__.update(state)
         self._local = threading.local()
-        self._open = weakref.WeakSet()
+        self._connections = weakref.WeakSet()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SQLiteStore) and (other.path, other.read_only) == (self.path, self.read_only)
@@ -97,9 +97,9 @@ class SQLiteStore(ConditionalStore):
         return hash(self.path)
 
     def close(self) -> None:
-        with _open_lock:
-            every = [*self._open]
-            self._open.clear()
+        with _connections_lock:
+            every = [*self._connections]
+            self._connections.clear()
         for own in every:
             if own.process == os.getpid():
                 own.connection.close()
@@ -108,27 +108,27 @@ class SQLiteStore(ConditionalStore):
     # -- connections -------------------------------------------------------------------------------------------
 
     def _connection(self) -> sqlite3.Connection:
-        """This thread's connection; a forked child makes its own, because SQLite's locks do not survive a fork."""
+        """Return this thread's connection; a forked child opens a new one, because SQLite's locks do not survive a fork."""
         found: _Connection | None = getattr(self._local, "connection", None)
         if found is not None and found.process == os.getpid():
             return found.connection
         mode = "ro" if self.read_only else "rwc"
         uri = f"{Path(self.path).as_uri()}?mode={mode}"
         try:
-            # Used by one thread alone, and closed by whichever thread closes the store.
+            # Only one thread uses the connection, but any thread may close the store and so the connection.
             connection: sqlite3.Connection = sqlite3.connect(
                 uri, uri=True, isolation_level=None, check_same_thread=False, **self._options
             )
         except sqlite3.Error as error:
-            raise StoreError("the file does not open", store=self.url, got=str(error)) from error
+            raise StoreError("SQLite cannot open the file", store=self.url, got=str(error)) from error
         own = self._local.connection = _Connection(connection)
-        with _open_lock:
-            self._open.add(own)
+        with _connections_lock:
+            self._connections.add(own)
         return connection
 
     @contextmanager
     def _transaction(self, key: str) -> Iterator[sqlite3.Connection]:
-        """A write transaction, begun at once: of two writers one waits, and neither works on old values."""
+        """Run the block in a write transaction that locks the database at once, so that no writer reads stale values."""
         connection = self._connection()
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -159,19 +159,19 @@ class SQLiteStore(ConditionalStore):
                 "SELECT substr(v, max(1, length(v) + 1 - ?)) FROM zarr WHERE k = ?", -byte_range.start, key
             )
         else:
-            size = _LONGEST if byte_range.stop is None else max(0, byte_range.stop - byte_range.start)
-            start = min(byte_range.start, _LONGEST) + 1
-            rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", start, min(size, _LONGEST), key)
+            size = _MAX_NBYTES if byte_range.stop is None else max(0, byte_range.stop - byte_range.start)
+            start = min(byte_range.start, _MAX_NBYTES) + 1
+            rows = self._rows("SELECT substr(v, ?, ?) FROM zarr WHERE k = ?", start, min(size, _MAX_NBYTES), key)
         return None if not rows else _blob(rows[0][0])
 
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
-        """See `Store.get_ranges`: all of one value, of which SQLite reads only the pages that hold them."""
+        """See `Store.get_ranges`: all ranges of one version; SQLite reads only the pages that have them."""
         check_key(key)
         try:
             connection = self._connection()
             begun = not connection.in_transaction
             if begun:
-                connection.execute("BEGIN")  # one snapshot for both looks
+                connection.execute("BEGIN")  # one snapshot for both queries
             try:
                 row = connection.execute("SELECT rowid, typeof(v) FROM zarr WHERE k = ?", (key,)).fetchone()
                 if row is None:
@@ -183,7 +183,7 @@ class SQLiteStore(ConditionalStore):
                     bounds = (byte_range.bounds(value.nbytes) for byte_range in ranges)
                     return [value[start:stop] for start, stop in bounds]
                 with connection.blobopen("zarr", "v", row[0], readonly=True) as blob:
-                    return [_piece(blob, byte_range) for byte_range in ranges]
+                    return [_read_range(blob, byte_range) for byte_range in ranges]
             finally:
                 if begun:
                     connection.execute("ROLLBACK")
@@ -200,7 +200,7 @@ class SQLiteStore(ConditionalStore):
         return int(rows[0][0]) if rows else None
 
     def getsize_prefix(self, prefix: str) -> int:
-        where, values = _under(prefix)
+        where, values = _prefix_condition(prefix)
         return int(self._rows(f"SELECT coalesce(sum(length(v)), 0) FROM zarr WHERE {where}", *values)[0][0])
 
     def version(self, key: str) -> Version | None:
@@ -234,7 +234,7 @@ class SQLiteStore(ConditionalStore):
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._check_writable(prefix)
-        where, values = _under(prefix)
+        where, values = _prefix_condition(prefix)
         with self._transaction(prefix) as connection:
             connection.execute(f"DELETE FROM zarr WHERE {where}", values)
             connection.executemany(_SET, [(key, as_bytes(value)) for key, value in items.items()])
@@ -252,29 +252,29 @@ class SQLiteStore(ConditionalStore):
 
     def delete_prefix(self, prefix: str) -> None:
         self._check_writable(prefix)
-        where, values = _under(prefix)
+        where, values = _prefix_condition(prefix)
         with self._transaction(prefix) as connection:
             connection.execute(f"DELETE FROM zarr WHERE {where}", values)
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        where, values = _under(prefix)
+        where, values = _prefix_condition(prefix)
         return (row[0] for row in self._rows(f"SELECT k FROM zarr WHERE {where}", *values))
 
 
-def _under(prefix: str) -> tuple[str, tuple[str, ...]]:
-    """A condition on the indexed column, and its values: ``/`` is followed by ``0`` in every encoding of ASCII."""
+def _prefix_condition(prefix: str) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on the indexed column, and its values. The successor of ``/`` in ASCII is ``0``."""
     check_prefix(prefix)
     return ("k >= ? AND k < ?", (prefix, prefix[:-1] + "0")) if prefix else ("1", ())
 
 
-def _piece(blob: sqlite3.Blob, byte_range: ByteRange) -> bytes:
+def _read_range(blob: sqlite3.Blob, byte_range: ByteRange) -> bytes:
     start, stop = byte_range.bounds(len(blob))
     blob.seek(start)
     return blob.read(stop - start)
 
 
 def _blob(value: Any) -> bytes:
-    """zarr-python 2 stored some metadata documents as text."""
+    """Convert a column to bytes: zarr-python 2 stored some metadata documents as text."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 

@@ -21,7 +21,7 @@ from tessarr.stores.buffers import byte_view
 from tessarr.stores.compare_and_swap import Versioned, compare_and_swap_async
 from tessarr.stores.fetch import Fetch, Fetched, Version
 from tessarr.stores.protocols import ConditionalSet, fallback
-from tessarr.stores.remote.coalesce import PIECE, Piece, gather, plan_spans, split
+from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, extract, plan_spans, split
 from tessarr.stores.remote.limiter import ConcurrencyLimiter, Outcome
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run_blocking, sleep
 from tessarr.stores.remote.retry import Fault, RetryPolicy, RetryState
@@ -30,7 +30,7 @@ from tessarr.types import Buffer, ByteRange
 T = TypeVar("T")
 _List: TypeAlias = list
 
-_TORN_ROUNDS = 5
+_READ_ATTEMPTS = 5
 _WHOLE = (None,)
 _NOTHING = ByteRange(0, 0)
 """Requests only the size and the version of an object."""
@@ -116,7 +116,7 @@ class NetworkStore(AsyncStore):
         key, ranges = request
         if not self._ranges_work:
             ranges = None
-        for _ in range(_TORN_ROUNDS):
+        for _ in range(_READ_ATTEMPTS):
             spans: Sequence[ByteRange | None] = _WHOLE
             if ranges is not None:
                 spans = ranges if ranges == _VERSION else plan_spans(ranges) or _VERSION
@@ -137,7 +137,9 @@ class NetworkStore(AsyncStore):
                 if found is None:
                     return None
                 answers = found
-            if ranges is None and (rest := _rest(answers[0])):  # the client returned only the head of a big object
+            if ranges is None and (
+                rest := _remaining_spans(answers[0])
+            ):  # the response has only the head of the object
                 more = await self._get_spans(key, rest)
                 if more is None:
                     continue
@@ -146,7 +148,7 @@ class NetworkStore(AsyncStore):
             if len(versions) < 2:
                 return Fetched(_parts(answers, request.ranges), versions.pop() if versions else None)
         raise StoreError(
-            "the object changed while it was being read", store=self.url, key=key, got=f"{_TORN_ROUNDS} times"
+            "the object changed while it was being read", store=self.url, key=key, got=f"{_READ_ATTEMPTS} times"
         )
 
     async def _get_spans(self, key: str, spans: Sequence[ByteRange | None]) -> _List[Answer] | None:
@@ -161,7 +163,7 @@ class NetworkStore(AsyncStore):
             return [await self.fetch_one(requests[0])]
         wanted = _by_key(requests)
         found = dict(zip(wanted, await gather_or_cancel([self.fetch_one(one) for one in wanted.values()]), strict=True))
-        return [_share(found[request.key], wanted[request.key], request) for request in requests]
+        return [_select(found[request.key], wanted[request.key], request) for request in requests]
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         found = await self.fetch_one(Fetch(key, None if byte_range is None else (byte_range,)))
@@ -198,7 +200,7 @@ class NetworkStore(AsyncStore):
         if not isinstance(self, ConditionalSet):
             super().update(key, change)
             return
-        # Threads of one process take turns, so that they do not use up each other's attempts.
+        # Under a lock, so that threads of one process do not use up each other's attempts.
         with self.lock(key):
             run_blocking(self._compare_and_swap(key, change))
 
@@ -209,7 +211,7 @@ class NetworkStore(AsyncStore):
         return compare_and_swap_async(
             partial(self._read_versioned, key),
             partial(self._swap, key),
-            lambda old: in_thread(change, old),  # it may decode and encode
+            lambda old: in_thread(change, old),  # `change` may decode and encode
             store=self.url,
             key=key,
         )
@@ -219,8 +221,11 @@ class NetworkStore(AsyncStore):
         return (None, None) if found is None else (found[0], found.version)
 
     async def _swap(self, key: str, version: Version | None, new: Buffer | None) -> None:
-        """Replace or remove the value if it has that version. A removal races with other writers for one round trip after the
-        check, because the client libraries have no conditional delete."""
+        """Replace or remove the value if it has that version.
+
+        A removal races with other writers for one round trip after the check, because the client libraries have no
+        conditional delete.
+        """
         if new is not None:
             await self.set_async(key, new, if_match=version)
         elif await self.version_async(key) != version:
@@ -242,7 +247,7 @@ def _by_key(requests: Sequence[Fetch]) -> dict[str, Fetch]:
     return wanted
 
 
-def _share(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | None:
+def _select(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | None:
     """Select the response to `request` from the response to the merged request `shared`."""
     if found is None or shared == request:
         return found
@@ -254,18 +259,18 @@ def _share(found: Fetched | None, shared: Fetch, request: Fetch) -> Fetched | No
     return Fetched([view[slice(*part.bounds(view.nbytes))].data for part in parts], found.version)
 
 
-def _rest(head: Answer) -> list[ByteRange | None]:
+def _remaining_spans(head: Answer) -> list[ByteRange | None]:
     """List the spans that are missing of an object of which `head` has the first bytes."""
     got = memoryview(head.body).nbytes
-    return [*split(got, head.size, cap=PIECE)] if head.size is not None and got < head.size else []
+    return [*split(got, head.size, max_request=PART_SIZE)] if head.size is not None and got < head.size else []
 
 
 def _parts(answers: Sequence[Answer], ranges: Sequence[ByteRange] | None) -> list[Buffer]:
-    pieces = [Piece(answer.start, byte_view(answer.body).toreadonly()) for answer in answers]
-    pieces = sorted((piece for piece in pieces if piece.body.nbytes), key=lambda piece: piece.start)
+    bodies = [SpanBytes(answer.start, byte_view(answer.body).toreadonly()) for answer in answers]
+    bodies = sorted((one for one in bodies if one.body.nbytes), key=lambda one: one.start)
     sizes = [answer.size or 0 for answer in answers]
-    size = max([*sizes, *(piece.start + piece.body.nbytes for piece in pieces)])
-    return [gather(pieces, part, size) for part in ((ByteRange(0),) if ranges is None else ranges)]
+    size = max([*sizes, *(one.start + one.body.nbytes for one in bodies)])
+    return [extract(bodies, part, size) for part in ((ByteRange(0),) if ranges is None else ranges)]
 
 
 def _check_length(answer: Answer, nbytes: int, span: ByteRange | None) -> None:
@@ -273,12 +278,12 @@ def _check_length(answer: Answer, nbytes: int, span: ByteRange | None) -> None:
     if answer.size is None:
         return
     if span is None:
-        # A client may return only the head of a big object; the rest is then requested.
-        wanted = nbytes if PIECE <= nbytes < answer.size else answer.size
+        # A client may return only the head of a big object; `fetch_one` then requests the remaining spans.
+        wanted = nbytes if PART_SIZE <= nbytes < answer.size else answer.size
     elif span.stop is not None and span.stop <= span.start:
         return
     else:
         start, stop = span.bounds(answer.size)
         wanted = stop - start
     if nbytes != wanted:
-        raise Fault("again", f"{nbytes} bytes where {wanted} were announced", outcome="slow_down")
+        raise Fault("retry", f"{nbytes} bytes where {wanted} were announced", outcome="slow_down")

@@ -2,7 +2,7 @@
 
 A *span* is one request. Ranges closer together than ``max_gap`` share a span (they are coalesced), because the bytes
 between them cost less than another request; a span is at most ``max_request`` long, so that one slow response does not
-delay all ranges; a longer range is split into spans of at most `PIECE`, which are in flight concurrently. The limits
+delay all ranges; a longer range is split into spans of at most `PART_SIZE`, which are in flight concurrently. Both limits
 are settings (`coalescing`).
 
 >>> plan_spans([ByteRange(0, 10), ByteRange(1000, 1010), ByteRange(-8)])
@@ -19,10 +19,10 @@ from tessarr.common.segments import flat
 from tessarr.settings import config
 from tessarr.types import Buffer, ByteRange
 
-PIECE = 12 * 1024 * 1024
-"""Bytes of one piece of a big object. Cloud vendors advise 8 to 16 MiB per range request."""
+PART_SIZE = 12 * 1024 * 1024
+"""The most bytes in one request for a part of a big object. Cloud vendors advise 8 to 16 MiB per range request."""
 
-ENDLESS = 64 * PIECE
+UNBOUNDED = 64 * PART_SIZE
 """A range longer than this is treated as one to the end of the object."""
 
 
@@ -33,25 +33,25 @@ class Coalescing(NamedTuple):
     max_request: int
 
 
-_known: tuple[int, Coalescing] = -1, Coalescing(0, 0)
-"""The limits in the settings, and the number of changes of the settings at that time (`Config.changes`)."""
+_cached_limits: tuple[int, Coalescing] = -1, Coalescing(0, 0)
+"""The limits in the settings, and the number of changes of the settings when they were read (`Config.changes`)."""
 
 
 def coalescing() -> Coalescing:
     """Return the limits of coalescing in the settings ``array.sharding_coalesce_…``."""
-    global _known
-    changes, limits = _known
+    global _cached_limits
+    changes, limits = _cached_limits
     if changes != config.changes:
         changes = config.changes
         limits = Coalescing(
             config.get("array.sharding_coalesce_max_gap_bytes"), config.get("array.sharding_coalesce_max_bytes")
         )
-        _known = changes, limits
+        _cached_limits = changes, limits
     return limits
 
 
-class Piece(NamedTuple):
-    """Bytes in the response to one span."""
+class SpanBytes(NamedTuple):
+    """The bytes of one span."""
 
     start: int
     """Offset of the first byte in the object."""
@@ -59,77 +59,81 @@ class Piece(NamedTuple):
 
 
 def plan_spans(
-    ranges: Sequence[ByteRange], *, gap: int | None = None, cap: int | None = None, piece: int = PIECE
+    ranges: Sequence[ByteRange],
+    *,
+    max_gap: int | None = None,
+    max_request: int | None = None,
+    part_size: int = PART_SIZE,
 ) -> list[ByteRange]:
-    """Plan the spans that cover `ranges`; empty ranges need none. ``None``: the limits of the settings."""
+    """Plan the spans that cover `ranges`; an empty range needs no span. ``None``: the limits of the settings."""
     limits = coalescing()
-    gap = limits.max_gap if gap is None else gap
-    cap = limits.max_request if cap is None else cap
+    max_gap = limits.max_gap if max_gap is None else max_gap
+    max_request = limits.max_request if max_request is None else max_request
     bounded: list[tuple[int, int]] = []
     endless, suffixes = [], []
     for start, stop in ranges:
         if start < 0:
             suffixes.append(start)
-        elif stop is None or stop - start > ENDLESS:  # without end, or with one beyond the end of any value
+        elif stop is None or stop - start > UNBOUNDED:  # to the end, or beyond the end of any value
             endless.append(start)
         elif stop > start:
             bounded.append((start, stop))
     spans: list[ByteRange] = []
     if len(bounded) > 1:
-        bounded = list(_merged(sorted(bounded), gap, cap))
+        bounded = list(_merge(sorted(bounded), max_gap, max_request))
     for start, stop in bounded:
-        if stop - start > cap:
-            spans += split(start, stop, cap=cap, piece=piece)
+        if stop - start > max_request:
+            spans += split(start, stop, max_request=max_request, part_size=part_size)
         else:
             spans.append(ByteRange(start, stop))
     spans += [ByteRange(min(starts)) for starts in (endless, suffixes) if starts]
     return spans
 
 
-def split(start: int, stop: int, *, cap: int | None = None, piece: int = PIECE) -> list[ByteRange]:
-    """Split ``start:stop``, if it is longer than `cap`, into equal parts of at most `piece` bytes.
+def split(start: int, stop: int, *, max_request: int | None = None, part_size: int = PART_SIZE) -> list[ByteRange]:
+    """Split ``start:stop``, if it is longer than `max_request`, into equal parts of at most `part_size` bytes.
 
-    `cap`: ``None`` is the limit of the settings.
+    `max_request`: ``None`` is the limit of the settings.
     """
     nbytes = stop - start
-    cap = coalescing().max_request if cap is None else cap
-    if nbytes <= cap:
+    max_request = coalescing().max_request if max_request is None else max_request
+    if nbytes <= max_request:
         return [ByteRange(start, stop)]
-    count = -(-nbytes // piece)
+    count = -(-nbytes // part_size)
     edges = [start + nbytes * number // count for number in range(count + 1)]
     return [ByteRange(low, high) for low, high in itertools.pairwise(edges)]
 
 
-def gather(pieces: Sequence[Piece], byte_range: ByteRange, nbytes: int) -> Buffer:
-    """Cut `byte_range` of an object of `nbytes` bytes out of `pieces` (sorted by start).
+def extract(spans: Sequence[SpanBytes], byte_range: ByteRange, nbytes: int) -> Buffer:
+    """Cut `byte_range` of an object of `nbytes` bytes out of `spans` (sorted by start).
 
-    Returns a view where one piece has all bytes, else a copy. Raises `LookupError` for bytes that no piece has.
+    Returns a view where one span has all bytes, else a copy. Raises `LookupError` for bytes that no span has.
     """
     start, stop = byte_range.bounds(nbytes)
     if start >= stop:
         return b""
-    for piece in pieces:
-        if piece.start <= start and stop <= piece.start + piece.body.nbytes:
-            return flat(piece.body)[start - piece.start : stop - piece.start].data
+    for span in spans:
+        if span.start <= start and stop <= span.start + span.body.nbytes:
+            return flat(span.body)[start - span.start : stop - span.start].data
     out = bytearray(stop - start)
     at = start
-    for piece in pieces:
-        if piece.start <= at < piece.start + piece.body.nbytes:
-            part = piece.body[at - piece.start : stop - piece.start]
+    for span in spans:
+        if span.start <= at < span.start + span.body.nbytes:
+            part = span.body[at - span.start : stop - span.start]
             out[at - start : at - start + part.nbytes] = part
             at += part.nbytes
     if at < stop:
-        raise LookupError(f"no piece has the bytes {at}-{stop}")
+        raise LookupError(f"no span has the bytes {at}-{stop}")
     return memoryview(out).toreadonly()
 
 
-def _merged(parts: Sequence[tuple[int, int]], gap: int, cap: int) -> Iterator[tuple[int, int]]:
-    """Join neighbours in `parts` (``(start, stop)``, sorted) into spans."""
+def _merge(parts: Sequence[tuple[int, int]], max_gap: int, max_request: int) -> Iterator[tuple[int, int]]:
+    """Coalesce neighbours in `parts` (``(start, stop)``, sorted) into spans."""
     start = stop = -1
     for low, high in parts:
-        reach = max(stop, high)
-        if start >= 0 and low <= stop + gap and (reach - start <= cap or high <= stop):
-            stop = reach
+        end = max(stop, high)
+        if start >= 0 and low <= stop + max_gap and (end - start <= max_request or high <= stop):
+            stop = end
             continue
         if start >= 0:
             yield start, stop

@@ -1,9 +1,9 @@
-"""How an object store is made again, in this process or another, without its credentials being written anywhere.
+"""Pickle object stores without their credentials, and make them again, in this process or another.
 
-A pickle holds a `Recipe`: the kind of place and its public settings, which are those that are known to hold no credential
-(`tessarr.stores.remote.public_options`). All others stay in a table of this process (and of its forked children). Another
-process takes them from its environment (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``, as the client libraries do), or from
-`provide_credentials`.
+A pickle holds a `Recipe`: the kind of store and its public options, which are known to hold no credential
+(`tessarr.stores.remote.public_options`). All other options stay in a table of this process (and of its forked children).
+Another process reads credentials from its environment (``AWS_…``, ``GOOGLE_…``, ``AZURE_…``, as the client libraries do),
+or gets them from `provide_credentials`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from tessarr.errors import StoreError, UnsupportedOperationError
-from tessarr.stores.remote.public_options import HARMLESS
+from tessarr.stores.remote.public_options import PUBLIC_NAMES
 
 _PREFIX = re.compile(r"^(aws|google|azure(_storage)?)_")
 _GIVES_CREDENTIALS = re.compile(r"KEY|SECRET|TOKEN|SAS|CREDENTIALS|SERVICE_ACCOUNT|CLIENT_ID").search
@@ -30,7 +30,7 @@ _provided: dict[str, dict[str, str]] = {}
 
 
 class Recipe(NamedTuple):
-    """What an obstore object is made of, without its secrets."""
+    """The arguments of an obstore object, without its secrets."""
 
     kind: str
     url: str
@@ -40,25 +40,25 @@ class Recipe(NamedTuple):
     retry_config: dict[str, Any] | None
     secret_names: tuple[str, ...]
     fingerprint: str
-    """Of everything, secrets included: finds them again in the process that made the recipe."""
+    """A hash of all arguments, secrets included: the key of the secrets in the process that made the recipe."""
 
 
 def is_secret(name: str) -> bool:
-    """Whether the option `name` can hold a credential: every one that is not known to hold none.
+    """Return whether the option `name` can hold a credential: ``True`` unless it is listed as public.
 
     >>> is_secret("secret_access_key"), is_secret("never_heard_of"), is_secret("aws_region")
     (True, True, False)
     """
-    return _PREFIX.sub("", name.lower()) not in HARMLESS
+    return _PREFIX.sub("", name.lower()) not in PUBLIC_NAMES
 
 
 _URL_WITH_SECRETS = re.compile(r"://[^/@\s]*@|://[^\s]*\?").search
 
 
 def _is_secret_item(name: str, value: object) -> bool:
-    """By its name, or because it is a URL with a password or a query.
+    """Return whether an option can hold a credential: by its name, or as a URL with a password or a query.
 
-    A switch is none, whatever its name; neither is an emulator's account, which signs nothing.
+    A boolean cannot, whatever its name; neither can an emulator's account, which signs nothing.
     """
     if isinstance(value, str) and _URL_WITH_SECRETS(value):
         return True
@@ -66,7 +66,7 @@ def _is_secret_item(name: str, value: object) -> bool:
 
 
 def provide_credentials(url_prefix: str, **secrets: str) -> None:
-    """Gives this process the credentials for stores unpickled in it whose URL begins with `url_prefix`.
+    """Provide the credentials for stores that are unpickled in this process and whose URL begins with `url_prefix`.
 
     Example:
         >>> provide_credentials("s3://my-bucket", access_key_id="…", secret_access_key="…")
@@ -75,7 +75,7 @@ def provide_credentials(url_prefix: str, **secrets: str) -> None:
 
 
 def url_of(store: Any) -> str:
-    """A canonical URL for an obstore object; for others a name with their identity."""
+    """Return the canonical URL of an obstore object; for one without URL, a name with its `id`."""
     kind = type(store).__name__
     if kind == "HTTPStore":
         return str(store.url).rstrip("/")
@@ -91,7 +91,7 @@ def url_of(store: Any) -> str:
 
 
 def recipe_of(store: Any) -> Recipe:
-    """The recipe of an obstore object. Raises `UnsupportedOperationError` for what cannot be made again."""
+    """Return the recipe of an obstore object. Raises `UnsupportedOperationError` for one that cannot be made again."""
     kind = type(store).__name__
     if kind not in _SCHEMES and kind != "HTTPStore":
         raise UnsupportedOperationError(f"a {kind} cannot be pickled", hint="Open it in each process")
@@ -121,21 +121,21 @@ def recipe_of(store: Any) -> Recipe:
 
 
 _PROCESS_KEY = os.urandom(16)
-"""Makes fingerprints useless for guessing secrets. A forked child shares it, and the table."""
+"""The key of the hash, so that a fingerprint cannot be used to guess secrets. Inherited by forked children."""
 
 
 def build(recipe: Recipe, place: str) -> Any:
-    """The obstore object of `recipe`, for a store at `place`. Raises `StoreError` when this process lacks its credentials.
+    """Make the obstore object of `recipe`, for a store at `place`; stores of the same recipe share it.
 
-    Stores that are made of the same recipe share the object.
+    Raises `StoreError` when this process lacks the credentials.
     """
     from tessarr.stores.remote.obstore.clients import shared_client
 
-    secrets = _secrets.get(recipe.fingerprint) or _from_elsewhere(recipe, place)
-    return shared_client(recipe.kind, recipe.url, {**recipe._asdict(), **secrets}, lambda: _built(recipe, secrets))
+    secrets = _secrets.get(recipe.fingerprint) or _provided_secrets(recipe, place)
+    return shared_client(recipe.kind, recipe.url, {**recipe._asdict(), **secrets}, lambda: _new_client(recipe, secrets))
 
 
-def _built(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> object:
+def _new_client(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> object:
     from tessarr.stores.remote.obstore.clients import obstore_stores
 
     stores = obstore_stores()
@@ -149,36 +149,36 @@ def _built(recipe: Recipe, secrets: Mapping[str, dict[str, object]]) -> object:
     return kind(config={**recipe.config, **secrets["config"]}, prefix=recipe.prefix, **options)
 
 
-def _from_elsewhere(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
-    """What `provide_credentials` gave, or nothing where the environment has it."""
+def _provided_secrets(recipe: Recipe, place: str) -> dict[str, dict[str, Any]]:
+    """Return the secrets from `provide_credentials`, or none where the environment has them."""
     for url_prefix, secrets in [*_provided.items()]:
         if place.startswith(url_prefix):
             return {"config": secrets, "client_options": {}}
     start = _ENVIRONMENT.get(recipe.kind)
-    if recipe.secret_names and not _is_given(start):
-        raise _without_credentials(place, recipe.secret_names, start)
+    if recipe.secret_names and not _in_environment(start):
+        raise _missing_credentials(place, recipe.secret_names, start)
     return {"config": {}, "client_options": {}}
 
 
-def _is_given(start: str | None) -> bool:
-    """Whether the environment has credentials under names that begin with `start`."""
+def _in_environment(start: str | None) -> bool:
+    """Return whether the environment has credentials under names that begin with `start`."""
     return start is not None and any(name.startswith(start) and _GIVES_CREDENTIALS(name) for name in os.environ)
 
 
-def _without_credentials(place: str, names: Iterable[str], start: str | None) -> StoreError:
+def _missing_credentials(place: str, names: Iterable[str], start: str | None) -> StoreError:
     environment = f"Set {start}… in the environment, or call" if start else "Call"
     return StoreError(
         "a pickled store carries no credentials, and this process has none",
         store=place,
-        expected=f"{', '.join(names)} (options that are not known to be harmless are not pickled)",
+        expected=f"{', '.join(names)} (options that may hold a credential are not pickled)",
         hint=f"{environment} tessarr.stores.remote.credentials.provide_credentials({place!r}, name=value, …)",
     )
 
 
-def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
-    """`options` without what can hold a credential at any depth; this process keeps them whole for `recall_secrets`.
+def strip_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
+    """Return `options` without those that can hold a credential, at any depth; store all in this process.
 
-    A value under the name ``secrets`` says which names were left out.
+    `restore_secrets` reads the stored options. The value under the name ``secrets`` lists the names that were left out.
     """
     names = sorted(_secret_names(options))
     if not names:
@@ -187,10 +187,10 @@ def remember_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
     return {**public_options(options), "secrets": names}
 
 
-def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
-    """The opposite of `remember_secrets`; where the environment has credentials for such a URL, without those.
+def restore_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
+    """Add the secrets that `strip_secrets` stored or `provide_credentials` provided to `options`.
 
-    Raises `StoreError` when this process knows neither.
+    None are added where the client reads them from the environment. Raises `StoreError` when this process has neither.
     """
     names = options.get("secrets")
     found: dict[str, Any] = _secrets.get(url, {}).get("config", {})
@@ -198,21 +198,21 @@ def recall_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
         if url.startswith(url_prefix):
             found = {**found, **provided}
     start = _ENVIRONMENT_OF_SCHEMES.get(re.split(r"[+:]", url.rpartition("::")[2], maxsplit=1)[0])
-    if names and not found and not _is_given(start):
-        raise _without_credentials(url, names, start)
+    if names and not found and not _in_environment(start):
+        raise _missing_credentials(url, names, start)
     return {**{name: value for name, value in options.items() if name != "secrets"}, **found}
 
 
 def public_options(options: Mapping[str, object]) -> dict[str, object]:
-    """`options` without those that can hold a credential, at any depth."""
+    """Return `options` without those that can hold a credential, at any depth."""
     return {name: _public(value) for name, value in options.items() if not _is_withheld(str(name), value)}
 
 
 def without_secrets(text: str, options: Mapping[str, object]) -> str:
-    """`text`, in which a client speaks of `options`, without the values of those that can hold a credential."""
+    """Remove from `text`, a message of a client, the values of `options` that can hold a credential."""
     for name, value in options.items():
         if _is_withheld(str(name), value):
-            for secret in _texts(value):
+            for secret in _strings(value):
                 text = text.replace(secret, "…") if secret else text
         elif isinstance(value, Mapping):
             text = without_secrets(text, value)
@@ -220,42 +220,42 @@ def without_secrets(text: str, options: Mapping[str, object]) -> str:
 
 
 def _is_withheld(name: str, value: object) -> bool:
-    if name in _WHOLE and isinstance(value, Mapping | list | tuple):
-        return any(_URL_WITH_SECRETS(text) for text in _texts(value))
-    # What holds options is gone through, whatever it is called, unless its name says what is in it.
-    return _is_secret_item(name, value) and not (isinstance(value, Mapping) and _TELLING.search(name) is None)
+    if name in _REFERENCES and isinstance(value, Mapping | list | tuple):
+        return any(_URL_WITH_SECRETS(text) for text in _strings(value))
+    # A mapping is searched, whatever its name, unless the name shows that all of it is sensitive.
+    return _is_secret_item(name, value) and not (isinstance(value, Mapping) and _SENSITIVE_NAME.search(name) is None)
 
 
-_WHOLE = ("fo",)
-"""A mapping whose names are those of data: fsspec's references."""
-_TELLING = re.compile(r"(?i)key|secret|token|pass|sas|credential|auth|header|signature|cookie|user|account")
+_REFERENCES = ("fo",)
+"""Options whose mappings have the names of data, not of options: fsspec's references."""
+_SENSITIVE_NAME = re.compile(r"(?i)key|secret|token|pass|sas|credential|auth|header|signature|cookie|user|account")
 
 
-def _texts(value: object) -> Iterator[str]:
+def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from _strings(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            yield from _strings(item)
 
 
 def _public(value: object) -> object:
     if isinstance(value, Mapping):
         return public_options(value)
     if isinstance(value, list | tuple):
-        return type(value)(_public(item) for item in value if not any(map(_URL_WITH_SECRETS, _texts(item))))
+        return type(value)(_public(item) for item in value if not any(map(_URL_WITH_SECRETS, _strings(item))))
     return value
 
 
 def _secret_names(options: Mapping[str, object]) -> Iterator[str]:
-    """The names of what `public_options` leaves out."""
+    """Yield the names that `public_options` leaves out."""
     for name, value in options.items():
         if _is_withheld(str(name), value):
             yield str(name)
-        elif isinstance(value, Mapping) and name not in _WHOLE:
+        elif isinstance(value, Mapping) and name not in _REFERENCES:
             yield from _secret_names(value)
         elif isinstance(value, list | tuple) and _public(value) != value:
             yield str(name)

@@ -1,4 +1,4 @@
-"""Base class of stores in which every read is a `fetch`: of one value, a part, or many values."""
+"""Base class of stores in which every read is a `fetch`: of one value, a range of it, or many values."""
 
 from __future__ import annotations
 

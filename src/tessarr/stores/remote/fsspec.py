@@ -1,9 +1,9 @@
 """A store over any fsspec filesystem: SFTP, WebDAV, GitHub, chains such as ``simplecache::s3://…``, and so on.
 
-What the filesystem does not do, the store cannot: there are no conditional writes, so that updates by several processes
-can undo one another (within a process a lock excludes that), and whether a write is atomic depends on the filesystem
-(on local disks this store writes beside and renames, and takes the locks of `LocalStore`). For S3, GCS, Azure and HTTP
-`ObjectStore` is the faster way.
+The store has only what the filesystem has. There are no conditional writes, so that an update by another process can be
+lost (within a process a lock excludes that). Whether a write is atomic depends on the filesystem; on local disks this
+store writes a temporary file, renames it, and takes the locks of `LocalStore`. For S3, GCS, Azure and HTTP `ObjectStore`
+is faster.
 fsspec is the extra ``tessarr[fsspec]``.
 """
 
@@ -35,14 +35,14 @@ _List: TypeAlias = list
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _LOCAL = {"file", "local", "memory"}
 _REPOSITORIES = {"github", "git", "gitlab"}
-"""Their URLs have an owner before the ``@``, who is no secret."""
+"""Schemes whose URLs have an owner before the ``@``, which is not a secret."""
 
 
 class FsspecStore(NetworkStore):
     """A store over the filesystem `fs`, below `path`.
 
-    An asynchronous filesystem is used through its synchronous face: the ``_async`` methods wait in threads, so that
-    they work in any event loop. `allowed_exceptions` are the errors that mean "no such key".
+    An asynchronous filesystem is used through its synchronous methods: the ``_async`` methods of the store wait in
+    threads, so that they work in any event loop. `allowed_exceptions` are the errors that mean "no such key".
 
     Example:
         >>> from fsspec.implementations.memory import MemoryFileSystem
@@ -61,7 +61,7 @@ class FsspecStore(NetworkStore):
         allowed_exceptions: tuple[type[Exception], ...] = _MISSING,
     ) -> None:
         if getattr(fs, "async_impl", False) and getattr(fs, "asynchronous", False):
-            # Its synchronous methods refuse to work; the same filesystem without the flag has both.
+            # Its synchronous methods raise; the same filesystem without the flag has both.
             fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
         self.fs: Any = fs
         self.read_only = read_only
@@ -78,7 +78,7 @@ class FsspecStore(NetworkStore):
     def from_url(
         cls, url: str, *, storage_options: Mapping[str, object] | None = None, read_only: bool = False
     ) -> FsspecStore:
-        """The store at `url`; `storage_options` are the filesystem's."""
+        """Open the store at `url`; `storage_options` are the filesystem's."""
         try:
             import fsspec
         except ImportError as error:
@@ -95,11 +95,11 @@ class FsspecStore(NetworkStore):
             got = scrub(without_secrets(str(error), storage_options or {}))
             raise StoreError("no filesystem handles this URL", store=scrub(url), got=got) from None
         if "://" in path and scrub_url(path) != path:
-            # It would be part of every name, and fsspec logs names.
+            # They would be part of every path, and fsspec logs paths.
             raise StoreError(
                 "credentials and queries do not belong in this URL",
                 store=scrub_url(url),
-                hint="Give them as storage_options of the filesystem",
+                hint="Pass them as storage_options of the filesystem",
             )
         store = cls(fs, read_only=read_only, path=path)
         if "::" in url:
@@ -110,12 +110,12 @@ class FsspecStore(NetworkStore):
 
     @classmethod
     def from_mapper(cls, fs_map: Any, *, read_only: bool = False) -> FsspecStore:
-        """The store over an `fsspec.FSMap`."""
+        """Make the store over an `fsspec.FSMap`."""
         return cls(fs_map.fs, read_only=read_only, path=fs_map.root)
 
     @classmethod
     def from_upath(cls, upath: Any, *, read_only: bool = False) -> FsspecStore:
-        """The store over a `upath.UPath`."""
+        """Make the store over a `upath.UPath`."""
         return cls(upath.fs, read_only=read_only, path=upath.path)
 
     @property
@@ -123,10 +123,10 @@ class FsspecStore(NetworkStore):
         return self._url
 
     def _canonical(self) -> str:
-        """The URL of this place: of a local directory the usual one, of a server with its name."""
+        """Return the canonical URL: ``file://`` for a local directory, with host and port for a server."""
         if self._protocol in ("file", "local"):
             return f"file://{quote(self.path)}"
-        if self._protocol == "memory":  # which is not the memory that tessarr's own URLs name
+        if self._protocol == "memory":  # not the in-process stores of tessarr's memory URLs
             return f"fsspec+memory://{self.path}"
         options = self.fs.storage_options
         endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
@@ -140,17 +140,17 @@ class FsspecStore(NetworkStore):
         return path if "://" in path else f"{self._protocol}://{path}"
 
     def __getstate__(self) -> dict[str, object]:
-        from tessarr.stores.remote.credentials import remember_secrets
+        from tessarr.stores.remote.credentials import strip_secrets
 
-        options = remember_secrets(self._url, named_arguments(self.fs))
+        options = strip_secrets(self._url, named_arguments(self.fs))
         return {**self.__dict__, "fs": (type(self.fs), options), "_limiter": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        from tessarr.stores.remote.credentials import recall_secrets
+        from tessarr.stores.remote.credentials import restore_secrets
 
         self.__dict__.update(state)
         kind, options = state["fs"]
-        self.fs = kind(**recall_secrets(self._url, options))
+        self.fs = kind(**restore_secrets(self._url, options))
         self._limiter = limiter_for(f"fsspec+{self._protocol}://{getattr(self.fs, 'host', '') or ''}")
 
     __copy__ = shared_copy
@@ -202,10 +202,10 @@ class FsspecStore(NetworkStore):
             return fault_of_status(status, f"{type(error).__name__}: {error}")
         text = scrub(f"{type(error).__name__}: {error}")
         if isinstance(error, PermissionError):
-            return Fault("final", text, status=403)
+            return Fault("permanent", text, status=403)
         if isinstance(error, TimeoutError | ConnectionError) or "Timeout" in text or "ClientPayload" in text:
-            return Fault("again", text, outcome="slow_down")
-        return Fault("final", text) if isinstance(error, OSError) or _is_client_error(error) else None
+            return Fault("retry", text, outcome="slow_down")
+        return Fault("permanent", text) if isinstance(error, OSError) or _is_client_error(error) else None
 
     async def getsize_async(self, key: str) -> int | None:
         head = await self._head(key)
@@ -227,20 +227,20 @@ class FsspecStore(NetworkStore):
         return None
 
     def _put(self, name: str, data: bytes) -> bool:
-        """Writes, and is true."""
+        """Write the value; return ``True``, because `_send` returns ``None`` for a missing key."""
         if self._protocol not in ("file", "local"):
             if self._protocol not in ("s3", "gs", "gcs", "az", "abfs", "memory", "http", "https"):
                 self.fs.makedirs(name.rpartition("/")[0], exist_ok=True)
             self.fs.pipe_file(name, data)
             return True
         self.fs.makedirs(name.rpartition("/")[0], exist_ok=True)
-        beside = f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial"
+        temporary = f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial"
         try:
-            self.fs.pipe_file(beside, data)
-            os.replace(beside, name)
+            self.fs.pipe_file(temporary, data)
+            os.replace(temporary, name)
         except BaseException:
-            if self.fs.exists(beside):
-                self.fs.rm_file(beside)
+            if self.fs.exists(temporary):
+                self.fs.rm_file(temporary)
             raise
         return True
 
@@ -269,7 +269,7 @@ class FsspecStore(NetworkStore):
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)
         place = f"{self.path}/{prefix}".rstrip("/") or "/"
-        # Another process may have written: what fsspec remembers of listings is no answer.
+        # `_find` invalidates fsspec's cache of listings: another process may have written.
         found = await self._send(prefix, "LIST", lambda: in_thread(self._find, place)) or []
         return [key for key in map(self._key, found) if key.startswith(prefix) and not _is_partial(key)]
 
@@ -315,11 +315,11 @@ def _is_client_error(error: Exception) -> bool:
 
 
 def named_arguments(fs: Any) -> dict[str, object]:
-    """What `fs` was made with, each by its name, which tells whether it is a credential."""
+    """Return the arguments that `fs` was made with, by name: the name shows whether one is a credential."""
     import inspect
 
-    by_place = inspect.signature(type(fs).__init__).bind_partial(fs, *fs.storage_args).arguments
-    return {**dict([*by_place.items()][1:]), **fs.storage_options}
+    positional = inspect.signature(type(fs).__init__).bind_partial(fs, *fs.storage_args).arguments
+    return {**dict([*positional.items()][1:]), **fs.storage_options}
 
 
 def open_url(url: str, options: Mapping[str, object], read_only: bool) -> FsspecStore:

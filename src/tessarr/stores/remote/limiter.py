@@ -4,12 +4,12 @@ Every request of every array, thread and event loop to one origin (a bucket, a h
 `ConcurrencyLimiter` and releases it with the outcome. The number of slots adapts, as TCP's window does (additive increase,
 multiplicative decrease):
 
-- it begins at 64 and doubles per round of successes until the first sign of trouble (slow start);
+- it begins at 64 and doubles per round of successes until the first decrease (slow start);
 - after that each round of successes adds one;
 - "slow down" (429, 500, 502, 503, 504, a timeout, a reset) halves it, at most once per half second;
-- a round that had more slots and moved fewer bytes per second loses a tenth of them.
+- a round with more slots and less throughput than the round before reduces it by a tenth.
 
-It stays between 2 and the setting ``async.concurrency`` (256), which it follows when that changes. Source of the start: 64
+It stays between 2 and the setting ``async.concurrency`` (256), and follows changes of the setting. Source of the start: 64
 requests at 50 ms are 1280 per second, and of 1 MiB each they fill a 10 Gbit/s link.
 """
 
@@ -27,17 +27,17 @@ from tessarr.settings import config
 from tessarr.stores.remote.loop import run
 
 Outcome: TypeAlias = Literal["ok", "slow_down", "neutral"]
-"""What became of a request: it went well, the place asked for less (or broke), or it says nothing about load."""
+"""The outcome of a request: success, congestion (the server throttles or fails), or an error that says nothing about load."""
 
-START, LEAST = 64, 2
-_CUT_PAUSE_S = 0.5
-"""Requests in flight when the first one fails mostly fail with it: they are one signal, not many."""
+START, MINIMUM = 64, 2
+_DECREASE_INTERVAL_S = 0.5
+"""Requests in flight when the first one fails mostly fail too: together they are one signal of congestion."""
 _WINDOW_S = 0.25
-"""The shortest time over which a throughput is worth comparing."""
+"""The shortest time over which throughputs are compared."""
 
 
 class LimiterStatistics(NamedTuple):
-    """What a limiter has seen."""
+    """The counters of a limiter."""
 
     limit: int
     in_flight: int
@@ -47,7 +47,7 @@ class LimiterStatistics(NamedTuple):
 
 
 class _Waiter:
-    """A task of an event loop that waits for a slot."""
+    """A task that waits for a slot, in its event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -80,25 +80,25 @@ class ConcurrencyLimiter:
         self,
         *,
         start: int = START,
-        least: int = LEAST,
-        most: int | None = None,
+        minimum: int = MINIMUM,
+        maximum: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`most`: ``None`` is the setting ``async.concurrency``. `clock` gives seconds, for tests."""
+        """Start with `start` slots. `maximum`: ``None`` is the setting ``async.concurrency``. `clock` returns seconds."""
         self._lock = threading.Lock()
         self._waiting: deque[_Waiter] = deque()
-        self._limit, self._least = float(start), least
-        self._fixed = most
+        self._limit, self._minimum = float(start), minimum
+        self._fixed = maximum
         self._slots, self._changes = 0, -1
-        """The concurrency limit of this moment, and of which change of the settings (`Config.changes`)."""
+        """The present concurrency limit, and the number of changes of the settings that it is for (`Config.changes`)."""
         self._in_flight = self._requests = self._slow_downs = self._nbytes = 0
         self._slow_start = True
-        self._last_cut = 0.0
+        self._last_decrease = 0.0
         self._clock = clock
         self._window = (clock(), 0, 0)
-        """When the present window began, and requests and bytes at that moment."""
+        """The start of the present window, with the requests and bytes until then."""
         self._before = (0.0, 0.0)
-        """Limit and bytes per second of the window before."""
+        """Limit and bytes per second of the previous window."""
 
     # -- acquiring and releasing ----------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class ConcurrencyLimiter:
         """Wait for a slot and take it."""
         with self._lock:
             if self._changes != config.changes:
-                self._adapt()
+                self._update_slots()
             if self._in_flight < self._slots:
                 self._in_flight += 1
                 return
@@ -116,32 +116,32 @@ class ConcurrencyLimiter:
             await self._wait()
 
     async def _wait(self) -> None:
-        waiter = self._enter(asyncio.get_running_loop())
+        waiter = self._enqueue(asyncio.get_running_loop())
         if waiter is None:
             return
         try:
             await waiter.future
         except BaseException:  # cancelled: a slot that was granted meanwhile goes to the next one
-            self._leave(waiter)
+            self._dequeue(waiter)
             raise
 
     def release(self, outcome: Outcome, *, nbytes: int = 0) -> None:
         """Release the slot after a transfer of `nbytes`."""
         with self._lock:
             if self._changes != config.changes:
-                self._adapt()
+                self._update_slots()
             full = self._in_flight >= self._slots
             self._in_flight -= 1
             self._requests += 1
             self._nbytes += nbytes
             if outcome == "slow_down":
-                self._cut()
+                self._decrease()
             elif outcome == "ok" and full:
-                self._grow()
+                self._increase()
             if self._waiting:
                 self._wake()
 
-    def _enter(self, loop: asyncio.AbstractEventLoop) -> _Waiter | None:
+    def _enqueue(self, loop: asyncio.AbstractEventLoop) -> _Waiter | None:
         with self._lock:
             if self._in_flight < self._slots:
                 self._in_flight += 1
@@ -150,7 +150,7 @@ class ConcurrencyLimiter:
             self._waiting.append(waiter)
             return waiter
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _dequeue(self, waiter: _Waiter) -> None:
         with self._lock:
             if waiter.granted:
                 self._in_flight -= 1
@@ -165,29 +165,29 @@ class ConcurrencyLimiter:
                 waiter.granted = True
                 self._in_flight += 1
 
-    def _most(self) -> int:
+    def _maximum(self) -> int:
         return max(1, int(config.get("async.concurrency"))) if self._fixed is None else self._fixed
 
-    def _adapt(self) -> None:
-        """Work out the concurrency limit of this moment."""
+    def _update_slots(self) -> None:
+        """Compute the present concurrency limit."""
         self._changes = config.changes
-        self._slots = min(int(self._limit), self._most())
+        self._slots = min(int(self._limit), self._maximum())
 
     # -- adapting ----------------------------------------------------------------------------------------------
 
-    def _cut(self) -> None:
+    def _decrease(self) -> None:
         self._slow_downs += 1
         now = self._clock()
-        if now - self._last_cut >= _CUT_PAUSE_S:
-            self._last_cut = now
+        if now - self._last_decrease >= _DECREASE_INTERVAL_S:
+            self._last_decrease = now
             self._slow_start = False
-            self._limit = max(float(self._least), self._limit / 2)
-            self._adapt()
+            self._limit = max(float(self._minimum), self._limit / 2)
+            self._update_slots()
 
-    def _grow(self) -> None:
-        grown = min(float(self._most()), self._limit + (1 if self._slow_start else 1 / self._limit))
+    def _increase(self) -> None:
+        grown = min(float(self._maximum()), self._limit + (1 if self._slow_start else 1 / self._limit))
         self._limit = max(self._limit, grown)
-        self._adapt()
+        self._update_slots()
         now = self._clock()
         began, requests, nbytes = self._window
         if now - began < _WINDOW_S or self._requests - requests < 2 * self._limit:
@@ -197,14 +197,14 @@ class ConcurrencyLimiter:
         self._before = (self._limit, rate)
         if self._limit > limit > 0 and rate < 0.9 * rate_before:
             self._slow_start = False
-            self._limit = max(float(self._least), 0.9 * self._limit)
-            self._adapt()
+            self._limit = max(float(self._minimum), 0.9 * self._limit)
+            self._update_slots()
         self._window = (now, self._requests, self._nbytes)
 
     def statistics(self) -> LimiterStatistics:
-        """The present limit and what was counted so far."""
+        """Return the present limit and the counters."""
         with self._lock:
-            self._adapt()
+            self._update_slots()
             return LimiterStatistics(self._slots, self._in_flight, self._requests, self._slow_downs, self._nbytes)
 
 
@@ -212,7 +212,7 @@ _LIMITERS: dict[str, ConcurrencyLimiter] = {}
 
 
 def limiter_for(origin: str) -> ConcurrencyLimiter:
-    """The one limiter of this process for `origin` (``s3://bucket``, ``https://host``)."""
+    """Return the limiter that all stores of this process share for `origin` (``s3://bucket``, ``https://host``)."""
     limiter = _LIMITERS.get(origin)
     return _LIMITERS.setdefault(origin, ConcurrencyLimiter()) if limiter is None else limiter
 

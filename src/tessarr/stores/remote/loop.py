@@ -1,11 +1,11 @@
-"""How synchronous callers wait for coroutines: in an event loop of their own thread, and in threads for what blocks.
+"""Run coroutines for synchronous callers, in an event loop per thread, and blocking functions in thread pools.
 
-Stores behind a network are written once, as coroutines; `run` is how a synchronous method calls one. Each thread keeps its
-event loop for the next call. A thread in which a loop is running already cannot run another; its calls run in a thread.
+Stores behind a network are written once, as coroutines; their synchronous methods call them through `run`. Each thread keeps
+its event loop for the next call. A thread in which a loop is already running cannot run another; its calls run in a pool.
 
-A coroutine that sends one request needs no loop where its client can block: `run_blocking` runs it on the caller's thread.
-The functions here that wait (`sleep`, `in_thread`, `gather_or_cancel`) block where no loop is running, and so must all else
-that such a coroutine awaits.
+A coroutine that sends one request needs no loop if its client can block: `run_blocking` runs it on the caller's thread.
+The functions here that wait (`sleep`, `in_thread`, `gather_or_cancel`) block where no loop is running; such a coroutine may
+await only functions that do the same.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = 64
-"""Threads of each kind in the whole process. Most of them wait without the GIL."""
-EXIT_SECONDS = 10.0
-"""How long the end of the interpreter waits for callbacks of clients; each takes microseconds of CPU time."""
-_WAKE_UP = asyncio.BaseEventLoop.call_soon_threadsafe.__code__
+"""Threads of each pool. Most of them wait without the GIL."""
+EXIT_TIMEOUT_S = 10.0
+"""Timeout of the wait for callbacks of clients at interpreter exit; each callback takes microseconds of CPU time."""
+_CALL_SOON = asyncio.BaseEventLoop.call_soon_threadsafe.__code__
 
 
-class _Threads:
-    """Two kinds of threads for calls that block.
+class _ThreadPools:
+    """Two thread pools for calls that block.
 
-    `blocking` is for calls that end without others: synchronous clients, encoding, decoding. `callers` is for calls that
-    may wait in `run` themselves, and so for the former; in one pool they could take all threads and wait for ever.
+    `blocking` is for calls that wait for no other call: synchronous clients, encoding, decoding. `callers` is for calls that
+    may wait in `run`, and so for calls in `blocking`; in one pool they could occupy all threads, which is a deadlock.
     """
 
     def __init__(self) -> None:
@@ -47,8 +47,8 @@ class _Threads:
         self.callers = ThreadPoolExecutor(THREADS, thread_name_prefix="tessarr-callers")
 
 
-class _OwnLoop(threading.local):
-    """The event loop of the present thread, once it needed one."""
+class _ThreadLoop(threading.local):
+    """The event loop of the present thread; ``None`` before the first use."""
 
     loop: asyncio.AbstractEventLoop | None = None
 
@@ -61,11 +61,11 @@ class _OwnLoop(threading.local):
 
 
 class _Closer:
-    """Closes a loop when its thread ends."""
+    """Close a loop when its thread ends."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        # Kept here, because modules are empty when the interpreter ends.
+        # Private references: the globals of a module are cleared at interpreter exit.
         self._loops, self._getpid = _loops, os.getpid
         self._process = os.getpid()
 
@@ -78,14 +78,14 @@ class _Closer:
 _loops: set[Any] = set()
 """The loops of all threads, so that a forked child finds them."""
 _state_lock = ForkSafeLock()
-_own = _OwnLoop()
-_threads: _Threads | None = None
+_thread_loop = _ThreadLoop()
+_pools: _ThreadPools | None = None
 
 
 class Running(Generic[T]):
-    """A coroutine for the event loop of this thread: ``with Running(call) as wait: return wait()``.
+    """A coroutine in the event loop of this thread: ``with Running(call) as wait: return wait()``.
 
-    What an interrupt leaves unfinished is cancelled. Where a loop is running already, the coroutine runs in a thread.
+    An interrupt cancels it. Where a loop is already running, the coroutine runs in a thread.
     """
 
     __slots__ = ("_call", "_loop", "_task")
@@ -97,7 +97,7 @@ class Running(Generic[T]):
     def __enter__(self) -> Callable[[], T]:
         if asyncio._get_running_loop() is not None:
             return functools.partial(_in_caller_thread, run, self._call)
-        self._loop = _own.loop or _own.make()
+        self._loop = _thread_loop.loop or _thread_loop.make()
         self._task = self._loop.create_task(self._call)
         return functools.partial(self._loop.run_until_complete, self._task)
 
@@ -109,13 +109,13 @@ class Running(Generic[T]):
 
 
 def run(call: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine and wait for its result. Raises what it raises; an interrupt cancels it."""
+    """Run a coroutine and wait for its result. An interrupt cancels the coroutine."""
     with Running(call) as wait:
         return wait()
 
 
 def run_blocking(call: Coroutine[object, object, T]) -> T:
-    """Call `run`, without an event loop: for a coroutine that blocks where no loop is running (see the head of this file)."""
+    """Run a coroutine that blocks where no loop is running (see the head of this file), without an event loop."""
     if asyncio._get_running_loop() is not None:
         return _in_caller_thread(run_blocking, call)
     try:
@@ -127,22 +127,22 @@ def run_blocking(call: Coroutine[object, object, T]) -> T:
 
 
 def _in_caller_thread(function: Callable[[Coroutine[object, object, T]], T], call: Coroutine[object, object, T]) -> T:
-    return _running().callers.submit(context_with_caller().run, function, call).result()
+    return _thread_pools().callers.submit(context_with_caller().run, function, call).result()
 
 
 def block(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function that blocks and does not poll for signals.
 
-    Signals come to the main thread. There the function runs in a thread, so that an interrupt ends the wait for it; what was
-    sent then goes on to its end, or to the timeout of its client.
+    Signals are delivered to the main thread. From there the function is called in another thread, so that an interrupt ends
+    the wait; a request that was sent continues to its response, or to the timeout of its client.
     """
     if threading.current_thread() is not threading.main_thread():
         return function(*args, **kwargs)
-    return _running().blocking.submit(functools.partial(function, *args, **kwargs)).result()
+    return _thread_pools().blocking.submit(functools.partial(function, *args, **kwargs)).result()
 
 
 async def sleep(seconds: float) -> None:
-    """Wait."""
+    """Wait for `seconds`."""
     if asyncio._get_running_loop() is None:
         time.sleep(seconds)
     else:
@@ -153,14 +153,14 @@ async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwar
     """Run a function that blocks, and that does not call `run`, in a thread, whichever event loop is running."""
     if asyncio._get_running_loop() is None:
         return function(*args, **kwargs)
-    return await _submit(_running().blocking, functools.partial(function, *args, **kwargs))
+    return await _submit(_thread_pools().blocking, functools.partial(function, *args, **kwargs))
 
 
 async def in_caller_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that blocks and may call `run`, as synchronous methods of remote stores do."""
     if asyncio._get_running_loop() is None:
         return function(*args, **kwargs)
-    return await _submit(_running().callers, functools.partial(function, *args, **kwargs))
+    return await _submit(_thread_pools().callers, functools.partial(function, *args, **kwargs))
 
 
 def _submit(executor: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Future[T]:
@@ -168,7 +168,7 @@ def _submit(executor: ThreadPoolExecutor, call: Callable[[], T]) -> asyncio.Futu
 
 
 async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
-    """The results of `calls`, in order. The first error, or being cancelled, cancels the rest."""
+    """Await `calls` concurrently; return their results, in order. The first error, or cancellation, cancels the rest."""
     if len(calls) == 1:
         return [await calls[0]]
     if asyncio._get_running_loop() is None:
@@ -183,11 +183,11 @@ async def gather_or_cancel(calls: Sequence[Awaitable[T]]) -> list[T]:
         raise
 
 
-def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of calls that block, in order, each in a thread of its own. The first error cancels the rest."""
+def run_concurrently(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Make blocking calls concurrently, each in a thread; return their results, in order. The first error cancels the rest."""
     if len(calls) < 2:
         return [call() for call in calls]
-    executor, context = _running().callers, context_with_caller()
+    executor, context = _thread_pools().callers, context_with_caller()
     futures = [executor.submit(context.copy().run, call) for call in calls]
     try:
         return [future.result() for future in futures]
@@ -197,53 +197,53 @@ def run_side_by_side(calls: Sequence[Callable[[], T]]) -> list[T]:
         raise
 
 
-def _running() -> _Threads:
-    global _threads
-    here = _threads
+def _thread_pools() -> _ThreadPools:
+    global _pools
+    here = _pools
     if here is None:
         with _state_lock:
-            if _threads is None:
-                _threads = _Threads()
-            here = _threads
+            if _pools is None:
+                _pools = _ThreadPools()
+            here = _pools
     return here
 
 
-def _forget() -> None:
-    """Leave loops and threads to the parent of a forked child.
+def _after_fork() -> None:
+    """Leave the loops and threads of a forked child to its parent.
 
-    A loop that the child collected would close itself, and so take its pipe out of the epoll object that the child shares
-    with its parent, whose loop would never wake up again. One that says that it is closed does nothing.
+    A loop that the child garbage-collects closes itself, and removes its pipe from the epoll object that the child shares
+    with its parent; the parent's loop would then never wake up. A loop that is marked as closed does nothing.
     """
-    global _threads, _own
+    global _pools, _thread_loop
     for loop in _loops:
         loop._closed = True
     _loops.clear()
-    _threads = None
-    _own = _OwnLoop()
+    _pools = None
+    _thread_loop = _ThreadLoop()
 
 
 def _callbacks_in_flight() -> int:
     """Count the threads of other languages that are inside `call_soon_threadsafe` of an event loop."""
     known = {thread.ident for thread in threading.enumerate()}
     return sum(
-        any(frame.f_code is _WAKE_UP for frame, _ in traceback.walk_stack(top))
+        any(frame.f_code is _CALL_SOON for frame, _ in traceback.walk_stack(top))
         for ident, top in sys._current_frames().items()
         if ident not in known
     )
 
 
-def _let_callbacks_return() -> None:
-    """Wait, when the interpreter ends, until no client's own thread is inside a callback.
+def _wait_for_callbacks() -> None:
+    """Wait, at interpreter exit, until no thread of a client is inside a callback.
 
-    A client in Rust hands over its result by waking the event loop, and the loop, with it the whole program, can go on
-    before that call has returned. An interpreter older than 3.14 that ends meanwhile unwinds the thread, and Rust answers
-    that with an abort: the program has done its work, and its exit status says that it was killed.
+    A client in Rust passes its result on by waking the event loop, and the loop, with it the whole program, can go on
+    before that call has returned. An interpreter older than 3.14 that exits meanwhile unwinds the thread, and Rust aborts
+    the process: the program has done its work, but its exit status reports that it was killed.
     """
-    deadline = time.monotonic() + EXIT_SECONDS
+    deadline = time.monotonic() + EXIT_TIMEOUT_S
     while _callbacks_in_flight() and time.monotonic() < deadline:
         time.sleep(0.001)
 
 
-atexit.register(_let_callbacks_return)
+atexit.register(_wait_for_callbacks)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_after_fork)

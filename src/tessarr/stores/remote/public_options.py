@@ -1,6 +1,6 @@
 """The options of client libraries that cannot hold a credential.
 
-Whatever is not named here may hold one, and is in no name, error, log or pickle (`tessarr.stores.remote.credentials`).
+Any other option may hold one, and is left out of names, errors, logs and pickles (`tessarr.stores.remote.credentials`).
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ tlsallowinvalidhostnames authsource authmechanism replicaset directconnection se
 connecttimeoutms sockettimeoutms maxpoolsize minpoolsize retrywrites retryreads w journal readpreference appname
 tz_aware connect document_class uuidrepresentation
 """
-HARMLESS = frozenset(f"{_OBJECT_STORES} {_HTTP} {_FSSPEC} {_DATABASES}".split())
-"""Names in small letters; those of obstore without ``aws_``, ``google_``, ``azure_`` before them."""
+PUBLIC_NAMES = frozenset(f"{_OBJECT_STORES} {_HTTP} {_FSSPEC} {_DATABASES}".split())
+"""Names in lower case; those of obstore without the prefixes ``aws_``, ``google_`` and ``azure_``."""

@@ -1,15 +1,16 @@
-"""When a failed request is sent again, how long to wait, and what is said when it is given up.
+"""Retry failed requests to remote stores, with exponential back-off; raise typed errors when the attempts are used up.
 
-| answer | what happens |
+| response | what happens |
 |---|---|
 | 404 for the object | no error: the key is missing |
-| 404 for the bucket or container, 401, 403, other 4xx | `RequestError` at once: absence is not what was said |
-| 408, 425, 429, 500, 502, 503, 504, timeout, reset, refused connection | again, and the limiter shrinks |
+| 404 for the bucket or container, 401, 403, other 4xx | `RequestError` at once: the response does not mean absence |
+| 408, 425, 429, 500, 502, 503, 504, timeout, reset, refused connection | retry; the limiter reduces its slots |
 | a certificate that is not accepted | `RequestError` at once |
-| body shorter or longer than announced | again |
+| body shorter or longer than announced | retry |
 | 412, 409 on a conditional write | `ConflictError` |
 
-The pause before attempt *n* + 1 is random between 0 and ``backoff_s * 2**n`` seconds ("full jitter"), at most `most_s`.
+The back-off before attempt *n* + 1 is random between 0 and ``backoff_s * 2**n`` seconds ("full jitter"), at most
+`max_backoff_s`.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from tessarr.errors import ConflictError, StoreError
 from tessarr.settings import config
 from tessarr.stores.remote.limiter import Outcome
 
-FaultKind: TypeAlias = Literal["missing", "again", "final", "conflict", "unchanged"]
-_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+FaultKind: TypeAlias = Literal["missing", "retry", "permanent", "conflict", "unchanged"]
+_RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
 
 
 class RequestError(StoreError):
-    """A remote place answered with an error, or not at all. `status` is the HTTP status where there was one."""
+    """A request to a remote store failed. `status` is the HTTP status; ``None``: there was no response."""
 
     kind = "request"
 
@@ -40,7 +41,7 @@ class RequestError(StoreError):
 
 
 class Fault(Exception):  # noqa: N818 - not every fault is an error: a missing key is one
-    """What went wrong with one request, in the terms of the table at the head of this file."""
+    """The classified failure of one request: see the table at the head of this file."""
 
     def __init__(self, kind: FaultKind, text: str, *, status: int | None = None, outcome: Outcome = "neutral") -> None:
         super().__init__(text)
@@ -51,20 +52,20 @@ class Fault(Exception):  # noqa: N818 - not every fault is an error: a missing k
 
 
 class RetryPolicy(NamedTuple):
-    """How often and how patiently a request is sent again."""
+    """The attempts, the back-off and the deadline of a request."""
 
     attempts: int = 6
-    """In all, the first one included."""
+    """Attempts in all, the first one included."""
     backoff_s: float = 0.1
     base: float = 2.0
-    most_s: float = 10.0
+    max_backoff_s: float = 10.0
     deadline_s: float = 180.0
-    """No new attempt begins after this, or after the setting ``async.timeout`` where that is less; signed requests stay
+    """No new attempt begins after this, or after the setting ``async.timeout`` where that is less. Signed requests stay
     valid for at least five minutes."""
 
     def back_off_s(self, attempt: int) -> float:
-        """Return the pause after an attempt, the first of which is 0: random, and longer after each one."""
-        return random.uniform(0, min(self.backoff_s * self.base**attempt, self.most_s))
+        """Return the back-off after an attempt, the first of which is number 0: random, with a limit that grows."""
+        return random.uniform(0, min(self.backoff_s * self.base**attempt, self.max_backoff_s))
 
 
 class RetryState:
@@ -73,7 +74,7 @@ class RetryState:
     def __init__(
         self, policy: RetryPolicy, *, store: str, key: str, operation: str, began: float | None = None
     ) -> None:
-        """`began`: when the first attempt did, by `time.monotonic`; ``None``: now."""
+        """Start counting attempts. `began` is the start of the first, by `time.monotonic`; ``None``: now."""
         self._policy = policy
         self._place = {"store": store, "key": key}
         self._operation = operation
@@ -81,19 +82,19 @@ class RetryState:
         self.attempts = 0
 
     def pause(self, fault: Fault) -> float:
-        """Seconds to wait before the next attempt; raises when there is to be none."""
+        """Return the seconds to wait before the next attempt; raise the error of `fault` after the last attempt."""
         self.attempts += 1
         if fault.kind == "conflict":
             raise ConflictError(
                 "another writer was faster", **self._place, expected="the version that was read", got=fault.text
             )
         late = time.monotonic() - self._began > self._deadline_s()
-        if fault.kind != "again" or late or self.attempts >= self._policy.attempts:
+        if fault.kind != "retry" or late or self.attempts >= self._policy.attempts:
             raise self._error(fault)
         return self._policy.back_off_s(self.attempts - 1)
 
     def _deadline_s(self) -> float:
-        """The earlier of the policy's deadline and the setting ``async.timeout``."""
+        """Return the earlier of the policy's deadline and the setting ``async.timeout``."""
         timeout = config.get("async.timeout")
         return self._policy.deadline_s if timeout is None else min(float(timeout), self._policy.deadline_s)
 
@@ -112,20 +113,20 @@ class RetryState:
 
 _HINTS = {
     401: "Give credentials in storage_options or in the environment",
-    403: "The credentials do not allow this. Where listing is not allowed, S3 answers so for keys that are missing: "
-    "storage_options={'forbidden_is_missing': 'documents'} then takes it for absence of metadata documents, True of any key",
-    404: "The bucket or container does not exist, or may not be seen",
+    403: "The credentials do not allow this. Where listing is not allowed, S3 also answers 403 for missing keys: "
+    "storage_options={'forbidden_is_missing': 'documents'} then takes 403 for absence of metadata documents, True of any key",
+    404: "The bucket or container does not exist, or the credentials do not allow to see it",
 }
 
 
 def fault_of_status(status: int, text: str) -> Fault:
-    """The fault an HTTP answer with an error status stands for. 404 is taken to be about the object."""
+    """Classify a response with the HTTP error `status`. 404 is taken to be about the object."""
     text = scrub(text)
-    if status in _AGAIN:
-        return Fault("again", text, status=status, outcome="slow_down")
+    if status in _RETRIED_STATUSES:
+        return Fault("retry", text, status=status, outcome="slow_down")
     if status in (404, 410):
         return Fault("missing", text, status=status, outcome="ok")
-    return Fault({412: "conflict", 409: "conflict", 304: "unchanged"}.get(status, "final"), text, status=status)  # type: ignore[arg-type]
+    return Fault({412: "conflict", 409: "conflict", 304: "unchanged"}.get(status, "permanent"), text, status=status)  # type: ignore[arg-type]
 
 
 _XML_CODE = re.compile(r"<Code>([^<]+)</Code>")
@@ -138,7 +139,7 @@ _HEADER = re.compile(
 
 
 def scrub(text: str) -> str:
-    """`text` on one line, cut to a readable length, without what could be a credential."""
+    """Return `text` on one line, cut to a readable length, with everything removed that could be a credential."""
     code, message = _XML_CODE.search(text), _XML_MESSAGE.search(text)
     if code is not None:
         text = f"{code[1]}: {message[1]}" if message is not None else code[1]
@@ -147,7 +148,7 @@ def scrub(text: str) -> str:
 
 
 def scrub_url(url: str) -> str:
-    """`url` without what stands before the host, and without queries.
+    """Return `url` without user name, password and queries.
 
     >>> scrub_url("s3+http://me:secret@host/bucket?token=1")
     's3+http://host/bucket'

@@ -147,9 +147,9 @@ class N5Store(WrapperStore):
         self._check_writable(key)
         prefix = self._holds(key)
         if prefix is None:
-            return self.store._set_as_asked(key, value, if_match)
+            return self.store._set_if_match(key, value, if_match)
         made = self._to_n5(prefix, value, self.store.get(prefix + n5.DOCUMENT))
-        return self.store._set_as_asked(prefix + n5.DOCUMENT, made, if_match)
+        return self.store._set_if_match(prefix + n5.DOCUMENT, made, if_match)
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """See `Store.update`: under the lock of the wrapped store."""

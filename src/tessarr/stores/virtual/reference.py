@@ -30,7 +30,7 @@ from tessarr.stores.base import Fetch, Store
 from tessarr.stores.buffers import byte_view, cut
 from tessarr.stores.path import check_key, check_prefix
 from tessarr.stores.remote.fetch_methods import FetchingStore
-from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run_side_by_side
+from tessarr.stores.remote.loop import gather_or_cancel, in_caller_thread, run_concurrently
 from tessarr.stores.remote.retry import scrub_url
 from tessarr.types import JSON, Buffer, ByteRange
 
@@ -251,15 +251,15 @@ class ReferenceStore(FetchingStore):
         return self
 
     def __getstate__(self) -> dict[str, JSON]:
-        from tessarr.stores.remote.credentials import remember_secrets
+        from tessarr.stores.remote.credentials import strip_secrets
 
-        return {**self.__dict__, "_stores": {}, "_options": remember_secrets(self._url, self._options)}
+        return {**self.__dict__, "_stores": {}, "_options": strip_secrets(self._url, self._options)}
 
     def __setstate__(self, state: Mapping[str, JSON]) -> None:
-        from tessarr.stores.remote.credentials import recall_secrets
+        from tessarr.stores.remote.credentials import restore_secrets
 
         self.__dict__.update(state)
-        self._options = recall_secrets(self._url, self._options)
+        self._options = restore_secrets(self._url, self._options)
 
     def close(self) -> None:
         for store in self._stores.values():
@@ -274,7 +274,7 @@ class ReferenceStore(FetchingStore):
         fetches = [
             functools.partial(self._store(root).fetch, [wanted for _, wanted in wave]) for root, wave in waves.items()
         ]
-        for wave, answers in zip(waves.values(), run_side_by_side(fetches), strict=True):
+        for wave, answers in zip(waves.values(), run_concurrently(fetches), strict=True):
             self._fill(results, wave, answers)
         return results
 

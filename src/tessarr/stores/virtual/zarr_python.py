@@ -345,17 +345,17 @@ class _Made(NamedTuple):
     options: dict[str, Any]
 
     def again(self) -> Any:
-        from tessarr.stores.remote.credentials import Recipe, build, recall_secrets
+        from tessarr.stores.remote.credentials import Recipe, build, restore_secrets
 
         if isinstance(self.inner, Recipe):
             return self.kind(build(self.inner, self.url), **self.options)
         filesystem, arguments = self.inner
-        return self.kind(filesystem(**recall_secrets(self.url, arguments)), **self.options)
+        return self.kind(filesystem(**restore_secrets(self.url, arguments)), **self.options)
 
 
 def _without_credentials(store: Any) -> object:
     """What is pickled in place of `store`."""
-    from tessarr.stores.remote.credentials import recipe_of, remember_secrets, url_of
+    from tessarr.stores.remote.credentials import recipe_of, strip_secrets, url_of
 
     kind = f"{type(store).__module__}.{type(store).__qualname__}"
     if kind == "zarr.storage._obstore.ObjectStore":
@@ -370,5 +370,5 @@ def _without_credentials(store: Any) -> object:
         protocol = store.fs.protocol if isinstance(store.fs.protocol, str) else store.fs.protocol[0]
         url = f"{protocol}://{store.path.lstrip('/')}"
         options = {"path": store.path, "read_only": store.read_only, "allowed_exceptions": store.allowed_exceptions}
-        return _Made(type(store), url, (type(store.fs), remember_secrets(url, named_arguments(store.fs))), options)
+        return _Made(type(store), url, (type(store.fs), strip_secrets(url, named_arguments(store.fs))), options)
     return store

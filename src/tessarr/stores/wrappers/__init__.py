@@ -1,1 +1,1 @@
-"""Stores around a store: to watch, delay, shift, protect, cache or retry."""
+"""Stores around a store: log, count, delay, prefix, make read-only, cache, retry."""

@@ -1,7 +1,7 @@
-"""What to inherit for a store around a store.
+"""Base classes of stores around a store.
 
-`WrapperStore` forwards `get`, `set`, `delete`, listings, versions and locks; everything else is made of these. So a
-subclass that changes values on their way overrides `get` and `set`, and no update, fetch or asynchronous call goes past it.
+`WrapperStore` forwards `get`, `set`, `delete`, listings, versions and locks; every other method calls these. So a
+subclass that transforms values overrides `get` and `set`, and no update, fetch or asynchronous call bypasses it.
 
 `ForwardingStore` forwards every method, asynchronous ones to asynchronous ones: for wrappers that leave values alone.
 
@@ -52,13 +52,13 @@ class WrapperStore(Store):
         return self.store.url
 
     def with_read_only(self, read_only: bool = True) -> Self:
-        """See `Store.with_read_only`; wraps such a twin of the wrapped store."""
+        """See `Store.with_read_only`; the copy wraps such a copy of the wrapped store."""
         import copy
 
-        twin = copy.copy(self)
-        twin.store = self.store.with_read_only(read_only)
-        twin.read_only = read_only
-        return twin
+        result = copy.copy(self)
+        result.store = self.store.with_read_only(read_only)
+        result.read_only = read_only
+        return result
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.store == self.store
@@ -80,11 +80,11 @@ class WrapperStore(Store):
     @forwarding
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
-        return self.store._set_as_asked(key, value, if_match)
+        return self.store._set_if_match(key, value, if_match)
 
     @only_if("_sets_conditionally")
     def set_if(self, key: str, value: Buffer, version: Version | None) -> Version | None:
-        """See `tessarr.stores.protocols.ConditionalSet`: `set` with `if_match`, which a subclass has to pass on."""
+        """See `tessarr.stores.protocols.ConditionalSet`: calls `set` with `if_match`, which a subclass must pass on."""
         return self.set(key, value, if_match=version)
 
     @property
@@ -129,12 +129,13 @@ def _takes_if_match(function: Callable[..., object]) -> bool:
 
 
 class ForwardingStore(WrapperStore):
-    """A store around `store` that forwards every method; `_around` is entered around each call, `_key` translates keys."""
+    """A store around `store` that forwards every method, within the context `_around`, with keys mapped by `_inner_key`."""
 
     def _around(self, method: str, place: str) -> AbstractContextManager[object]:
-        """Return what is entered around each call of the wrapped store; `place` is the key or prefix, or how many.
+        """Return the context manager for one call of the wrapped store.
 
-        `method` has no ``_async``: asynchronous calls enter `_around_async`, which enters this one.
+        `place` is the key or prefix, or a count of keys. `method` has no ``_async``: asynchronous calls enter
+        `_around_async`, which enters this one.
         """
         return nullcontext()
 
@@ -143,12 +144,12 @@ class ForwardingStore(WrapperStore):
         with self._around(method, place):
             yield
 
-    def _key(self, key: str) -> str:
-        """Return the wrapped store's name for `key` (or for a prefix)."""
+    def _inner_key(self, key: str) -> str:
+        """Map `key` (or a prefix) to the wrapped store's key."""
         return key
 
-    def _own(self, key: str) -> str:
-        """Return the inverse of `_key`."""
+    def _outer_key(self, key: str) -> str:
+        """Map a key of the wrapped store back: the inverse of `_inner_key`."""
         return key
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -156,41 +157,41 @@ class ForwardingStore(WrapperStore):
     @forwarding
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         with self._around("get", key):
-            return self.store.get(self._key(key), byte_range)
+            return self.store.get(self._inner_key(key), byte_range)
 
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         async with self._around_async("get", key):
-            return await self.store.get_async(self._key(key), byte_range)
+            return await self.store.get_async(self._inner_key(key), byte_range)
 
     @forwarding
     def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         with self._around("get_ranges", key):
-            return self.store.get_ranges(self._key(key), ranges)
+            return self.store.get_ranges(self._inner_key(key), ranges)
 
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         async with self._around_async("get_ranges", key):
-            return await self.store.get_ranges_async(self._key(key), ranges)
+            return await self.store.get_ranges_async(self._inner_key(key), ranges)
 
     @forwarding
     def get_partial_values(self, key_ranges: Iterable[tuple[str, ByteRange | None]]) -> _List[Buffer | None]:
-        wanted = [(self._key(key), part) for key, part in key_ranges]
+        wanted = [(self._inner_key(key), part) for key, part in key_ranges]
         with self._around("get_partial_values", f"{len(wanted)} parts"):
             return self.store.get_partial_values(wanted)
 
     async def get_partial_values_async(
         self, key_ranges: Iterable[tuple[str, ByteRange | None]]
     ) -> _List[Buffer | None]:
-        wanted = [(self._key(key), part) for key, part in key_ranges]
+        wanted = [(self._inner_key(key), part) for key, part in key_ranges]
         async with self._around_async("get_partial_values", f"{len(wanted)} parts"):
             return await self.store.get_partial_values_async(wanted)
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
+        wanted = [Fetch(self._inner_key(key), ranges) for key, ranges in requests]
         with self._around("fetch", f"{len(wanted)} requests"):
             return self.store.fetch(wanted)
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        wanted = [Fetch(self._key(key), ranges) for key, ranges in requests]
+        wanted = [Fetch(self._inner_key(key), ranges) for key, ranges in requests]
         async with self._around_async("fetch", f"{len(wanted)} requests"):
             return await self.store.fetch_async(wanted)
 
@@ -198,37 +199,37 @@ class ForwardingStore(WrapperStore):
     async def fetch_one(self, request: Fetch) -> Fetched | None:
         assert isinstance(self.store, FetchOne)
         async with self._around_async("fetch", request.key):
-            return await self.store.fetch_one(Fetch(self._key(request.key), request.ranges))
+            return await self.store.fetch_one(Fetch(self._inner_key(request.key), request.ranges))
 
     def exists(self, key: str) -> bool:
         with self._around("exists", key):
-            return self.store.exists(self._key(key))
+            return self.store.exists(self._inner_key(key))
 
     async def exists_async(self, key: str) -> bool:
         async with self._around_async("exists", key):
-            return await self.store.exists_async(self._key(key))
+            return await self.store.exists_async(self._inner_key(key))
 
     @forwarding
     def getsize(self, key: str) -> int | None:
         with self._around("getsize", key):
-            return self.store.getsize(self._key(key))
+            return self.store.getsize(self._inner_key(key))
 
     async def getsize_async(self, key: str) -> int | None:
         async with self._around_async("getsize", key):
-            return await self.store.getsize_async(self._key(key))
+            return await self.store.getsize_async(self._inner_key(key))
 
     def getsize_prefix(self, prefix: str) -> int:
         with self._around("getsize_prefix", prefix):
-            return self.store.getsize_prefix(self._key(prefix))
+            return self.store.getsize_prefix(self._inner_key(prefix))
 
     async def getsize_prefix_async(self, prefix: str) -> int:
         async with self._around_async("getsize_prefix", prefix):
-            return await self.store.getsize_prefix_async(self._key(prefix))
+            return await self.store.getsize_prefix_async(self._inner_key(prefix))
 
     @forwarding
     def version(self, key: str) -> Version | None:
         with self._around("version", key):
-            return self.store.version(self._key(key))
+            return self.store.version(self._inner_key(key))
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -236,33 +237,33 @@ class ForwardingStore(WrapperStore):
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         with self._around("set", key):
-            return self.store._set_as_asked(self._key(key), value, if_match)
+            return self.store._set_if_match(self._inner_key(key), value, if_match)
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         self._check_writable(key)
         async with self._around_async("set", key):
-            return await self.store.set_async(self._key(key), value, if_match=if_match)
+            return await self.store.set_async(self._inner_key(key), value, if_match=if_match)
 
     def set_if_not_exists(self, key: str, value: Buffer) -> bool:
         self._check_writable(key)
         with self._around("set_if_not_exists", key):
-            return self.store.set_if_not_exists(self._key(key), value)
+            return self.store.set_if_not_exists(self._inner_key(key), value)
 
     async def set_if_not_exists_async(self, key: str, value: Buffer) -> bool:
         self._check_writable(key)
         async with self._around_async("set_if_not_exists", key):
-            return await self.store.set_if_not_exists_async(self._key(key), value)
+            return await self.store.set_if_not_exists_async(self._inner_key(key), value)
 
     @forwarding
     def set_partial_values(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         self._check_writable("")
-        parts = [(self._key(key), start, value) for key, start, value in key_start_values]
+        parts = [(self._inner_key(key), start, value) for key, start, value in key_start_values]
         with self._around("set_partial_values", f"{len(parts)} parts"):
             self.store.set_partial_values(parts)
 
     async def set_partial_values_async(self, key_start_values: Iterable[tuple[str, int, Buffer]]) -> None:
         self._check_writable("")
-        parts = [(self._key(key), start, value) for key, start, value in key_start_values]
+        parts = [(self._inner_key(key), start, value) for key, start, value in key_start_values]
         async with self._around_async("set_partial_values", f"{len(parts)} parts"):
             await self.store.set_partial_values_async(parts)
 
@@ -270,28 +271,28 @@ class ForwardingStore(WrapperStore):
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
         with self._around("update", key):
-            self.store.update(self._key(key), change)
+            self.store.update(self._inner_key(key), change)
 
     async def update_async(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         self._check_writable(key)
         async with self._around_async("update", key):
-            await self.store.update_async(self._key(key), change)
+            await self.store.update_async(self._inner_key(key), change)
 
     @forwarding
     def splice(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         self._check_writable(key)
         with self._around("splice", key):
-            self.store.splice(self._key(key), change)
+            self.store.splice(self._inner_key(key), change)
 
     async def splice_async(self, key: str, change: Callable[[Stored | None], Sequence[Piece] | None]) -> None:
         self._check_writable(key)
         async with self._around_async("splice", key):
-            await self.store.splice_async(self._key(key), change)
+            await self.store.splice_async(self._inner_key(key), change)
 
     @forwarding
     def lock(self, key: str) -> LockContext:
         self._check_writable(key)
-        return self.store.lock(self._key(key))
+        return self.store.lock(self._inner_key(key))
 
     # -- deleting ----------------------------------------------------------------------------------------------
 
@@ -299,52 +300,52 @@ class ForwardingStore(WrapperStore):
     def delete(self, key: str) -> None:
         self._check_writable(key)
         with self._around("delete", key):
-            self.store.delete(self._key(key))
+            self.store.delete(self._inner_key(key))
 
     async def delete_async(self, key: str) -> None:
         self._check_writable(key)
         async with self._around_async("delete", key):
-            await self.store.delete_async(self._key(key))
+            await self.store.delete_async(self._inner_key(key))
 
     @forwarding
     def delete_if(self, key: str, version: Version | None) -> None:
         with self._around("delete", key):
-            super().delete_if(self._key(key), version)
+            super().delete_if(self._inner_key(key), version)
 
     @forwarding
     def delete_many(self, keys: Iterable[str]) -> None:
         self._check_writable("")
-        doomed = [self._key(key) for key in keys]
-        with self._around("delete_many", f"{len(doomed)} keys"):
-            self.store.delete_many(doomed)
+        inner_keys = [self._inner_key(key) for key in keys]
+        with self._around("delete_many", f"{len(inner_keys)} keys"):
+            self.store.delete_many(inner_keys)
 
     async def delete_many_async(self, keys: Iterable[str]) -> None:
         self._check_writable("")
-        doomed = [self._key(key) for key in keys]
-        async with self._around_async("delete_many", f"{len(doomed)} keys"):
-            await self.store.delete_many_async(doomed)
+        inner_keys = [self._inner_key(key) for key in keys]
+        async with self._around_async("delete_many", f"{len(inner_keys)} keys"):
+            await self.store.delete_many_async(inner_keys)
 
     def delete_prefix(self, prefix: str) -> None:
         self._check_writable(prefix)
         with self._around("delete_prefix", prefix):
-            self.store.delete_prefix(self._key(prefix))
+            self.store.delete_prefix(self._inner_key(prefix))
 
     async def delete_prefix_async(self, prefix: str) -> None:
         self._check_writable(prefix)
         async with self._around_async("delete_prefix", prefix):
-            await self.store.delete_prefix_async(self._key(prefix))
+            await self.store.delete_prefix_async(self._inner_key(prefix))
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._check_writable(prefix)
-        new = {self._key(key): value for key, value in items.items()}
+        new = {self._inner_key(key): value for key, value in items.items()}
         with self._around("replace_prefix", prefix):
-            self.store.replace_prefix(self._key(prefix), new)
+            self.store.replace_prefix(self._inner_key(prefix), new)
 
     async def replace_prefix_async(self, prefix: str, items: Mapping[str, Buffer]) -> None:
         self._check_writable(prefix)
-        new = {self._key(key): value for key, value in items.items()}
+        new = {self._inner_key(key): value for key, value in items.items()}
         async with self._around_async("replace_prefix", prefix):
-            await self.store.replace_prefix_async(self._key(prefix), new)
+            await self.store.replace_prefix_async(self._inner_key(prefix), new)
 
     # -- listing -----------------------------------------------------------------------------------------------
 
@@ -352,23 +353,25 @@ class ForwardingStore(WrapperStore):
     def list(self, prefix: str = "") -> Iterator[str]:
         check_prefix(prefix)
         with self._around("list_prefix", prefix):
-            return map(self._own, self.store.list_prefix(self._key(prefix)))
+            return map(self._outer_key, self.store.list_prefix(self._inner_key(prefix)))
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
         check_prefix(prefix)
         async with self._around_async("list_prefix", prefix):
-            return [self._own(key) for key in await self.store.list_prefix_async(self._key(prefix))]
+            return [self._outer_key(key) for key in await self.store.list_prefix_async(self._inner_key(prefix))]
 
     @forwarding
     def list_dir(self, prefix: str) -> Listing:
         check_prefix(prefix)
         with self._around("list_dir", prefix):
-            return self._own_listing(self.store.list_dir(self._key(prefix)))
+            return self._outer_listing(self.store.list_dir(self._inner_key(prefix)))
 
     async def list_dir_async(self, prefix: str) -> Listing:
         check_prefix(prefix)
         async with self._around_async("list_dir", prefix):
-            return self._own_listing(await self.store.list_dir_async(self._key(prefix)))
+            return self._outer_listing(await self.store.list_dir_async(self._inner_key(prefix)))
 
-    def _own_listing(self, listing: Listing) -> Listing:
-        return Listing([self._own(key) for key in listing.keys], [self._own(prefix) for prefix in listing.prefixes])
+    def _outer_listing(self, listing: Listing) -> Listing:
+        return Listing(
+            [self._outer_key(key) for key in listing.keys], [self._outer_key(prefix) for prefix in listing.prefixes]
+        )

@@ -21,9 +21,9 @@ _DOCUMENTS = (".zarray", ".zgroup", ".zattrs")
 
 
 class ConsolidatedMetadataStore(WrapperStore):
-    """The store `store`, read-only, with its v2 documents as the key `metadata_key` has them.
+    """The store `store`, read-only, with its v2 documents replaced by those in the value of `metadata_key`.
 
-    Raises `NodeNotFoundError` when there is no such key, `MetadataValidationError` when it cannot be read.
+    Raises `NodeNotFoundError` when there is no such key, `MetadataValidationError` when its value is not valid.
     """
 
     def __init__(self, store: Any, metadata_key: str = V2_KEY) -> None:
@@ -58,7 +58,7 @@ class ConsolidatedMetadataStore(WrapperStore):
         yield from (key for key in self.store.list_prefix(prefix) if self._holder(key) is self.store)
 
     def list_dir(self, prefix: str) -> Listing:
-        """See `Store.list_dir`: the documents are those of `meta_store`."""
+        """See `Store.list_dir`: lists the documents of `meta_store`."""
         documents, others = self.meta_store.list_dir(prefix), self.store.list_dir(prefix)
         keys = {*documents.keys, *(key for key in others.keys if self._holder(key) is self.store)}
         return Listing(sorted(keys), sorted({*documents.prefixes, *others.prefixes}))

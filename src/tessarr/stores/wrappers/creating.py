@@ -10,10 +10,10 @@ from tessarr.types import Buffer
 
 
 class CreatingStore(ForwardingStore):
-    """A store for values that are not expected to be there yet: each `set` is a compare-and-swap.
+    """A store for values that are not expected to exist yet: each `set` is a compare-and-swap.
 
-    A request that the network delivers late is then refused, if another value was stored meanwhile. It costs no other request
-    than a plain `set`, unless there is a value. The wrapped store is a `tessarr.stores.protocols.ConditionalSet`.
+    The server then rejects a request that arrives late, after another value was stored. It costs no more requests than a
+    plain `set`, unless the key exists. The wrapped store is a `tessarr.stores.protocols.ConditionalSet`.
 
     >>> from tessarr.storage import MemoryStore
     >>> store = CreatingStore(MemoryStore())

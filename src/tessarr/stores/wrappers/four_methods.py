@@ -1,4 +1,4 @@
-"""A store of any object with the methods `get`, `set`, `delete` and `list`, which inherits nothing."""
+"""Adapt any object with the methods `get`, `set`, `delete` and `list` to a store. It need not inherit from a class."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def is_store_like(candidate: object) -> bool:
 def store_of(candidate: object, *, read_only: bool = False) -> Store:
     """Make a store of an object with the four methods, which may be coroutines.
 
-    A read-only one needs `get` and `list`. Raises `UnsupportedOperationError` that names the methods it lacks.
+    A read-only object needs `get` and `list`. Raises `UnsupportedOperationError` that names the missing methods.
 
     >>> class Values(dict):
     ...     def get(self, key, byte_range=None):
@@ -42,13 +42,13 @@ def store_of(candidate: object, *, read_only: bool = False) -> Store:
     >>> store_of(Values())
     Traceback (most recent call last):
     ...
-    tessarr.errors.UnsupportedOperationError: Values is no store: it lacks set(key, value), delete(key), list(prefix="")...
+    tessarr.errors.UnsupportedOperationError: Values is not a store: it lacks set(key, value), delete(key), list(prefix="")...
     """
     names = ("get", "list") if read_only else tuple(SIGNATURES)
     lacking = [SIGNATURES[name] for name in names if not callable(getattr(candidate, name, None))]
     if lacking:
         raise UnsupportedOperationError(
-            f"{type(candidate).__name__} is no store: it lacks {', '.join(lacking)}",
+            f"{type(candidate).__name__} is not a store: it lacks {', '.join(lacking)}",
             hint="A store has get(key, byte_range=None), set(key, value), delete(key) and list(prefix='')",
         )
     methods: Any = candidate
@@ -73,7 +73,7 @@ class FourMethods(Store):
 
     @property
     def url(self) -> str:
-        """The object's own ``url``, or one that opens it again in this process while this store lives."""
+        """The ``url`` of the object, or one that opens it again in this process while this store exists."""
         if isinstance(getattr(self.store, "url", None), str):
             return functions.url_of(self.store)
         from tessarr.stores.memory.process_urls import registered
@@ -88,7 +88,7 @@ class FourMethods(Store):
         return hash((type(self), id(self.store)))
 
     def close(self) -> None:
-        """Close the object, where it can be closed."""
+        """Close the object, if it has a method `close`."""
         close = getattr(self.store, "close", None)
         if close is not None:
             close()

@@ -1,4 +1,4 @@
-"""A wrapper that waits before each call, as a network would."""
+"""A wrapper that adds the latency of a network to each call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tessarr.stores.wrappers.base import ForwardingStore
 
 
 class LatencyStore(ForwardingStore):
-    """Wait `get_latency` seconds before each read and listing, `set_latency` before each write, as a network would.
+    """Wait `get_latency` seconds before each read and listing, `set_latency` before each write.
 
-    A `fetch` waits once: a remote store sends its requests together.
+    A `fetch` waits once, as its requests to a remote store are in flight together.
     """
 
     def __init__(self, store: Store, *, get_latency: float = 0, set_latency: float = 0) -> None:

@@ -14,7 +14,7 @@ from tessarr.stores.wrappers.counting import CountingStore
 class LoggingStore(CountingStore):
     """Log every call with its duration at `log_level`, and count the calls in `counter`.
 
-    `log_handler` is where the records go; ``None`` is standard error.
+    `log_handler` handles the records; ``None`` writes them to standard error.
     """
 
     def __init__(self, store: Store, log_level: str = "DEBUG", log_handler: logging.Handler | None = None) -> None:

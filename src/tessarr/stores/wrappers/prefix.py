@@ -21,7 +21,7 @@ class PrefixStore(ForwardingStore):
 
     @property
     def url(self) -> str:
-        """The wrapped store's URL with the prefix behind it."""
+        """The wrapped store's URL, followed by the prefix."""
         from urllib.parse import quote
 
         base = self.store
@@ -38,11 +38,11 @@ class PrefixStore(ForwardingStore):
     def __hash__(self) -> int:
         return hash((self.prefix, self.store))
 
-    def _key(self, key: str) -> str:
-        # Checked before the prefix is added, which would hide a malformed key; "" is a prefix here, and no key.
+    def _inner_key(self, key: str) -> str:
+        # Checked before the prefix is added, which would hide a malformed key. "" is a prefix here, not a key.
         if key:
             (check_prefix if key[-1:] == "/" else check_key)(key)
         return self.prefix + key
 
-    def _own(self, key: str) -> str:
+    def _outer_key(self, key: str) -> str:
         return key[len(self.prefix) :]

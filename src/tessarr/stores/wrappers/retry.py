@@ -103,8 +103,8 @@ class RetryStore(WrapperStore):
 
 
 def _pause_s(state: RetryState, error: StoreError) -> float:
-    """Return the seconds to wait before the next attempt; raises `error` when there is to be none."""
+    """Return the back-off before the next attempt, in seconds; raise `error` after the last attempt."""
     try:
-        return state.pause(Fault("again", str(error)))
+        return state.pause(Fault("retry", str(error)))
     except RequestError:
         raise error from None

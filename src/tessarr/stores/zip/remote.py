@@ -97,10 +97,10 @@ class RemoteZipStore(FetchingStore):
             return self._loaded
 
     def _load(self) -> tuple[dict[str, _Entry], _List[str]]:
-        from tessarr.stores.remote.loop import run_side_by_side
+        from tessarr.stores.remote.loop import run_concurrently
 
         calls: _List[Any] = [lambda: self.store.getsize(self.key), lambda: self.store.get(self.key, ByteRange(-_TAIL))]
-        size, tail = cast("tuple[int | None, Buffer | None]", tuple(run_side_by_side(calls)))
+        size, tail = cast("tuple[int | None, Buffer | None]", tuple(run_concurrently(calls)))
         if size is None or tail is None:
             raise StoreError("there is no such archive", store=self.store.url, key=self.key)
         file = io.BufferedReader(_Tail(self.store, self.key, size, bytes(byte_view(tail))), _TAIL)

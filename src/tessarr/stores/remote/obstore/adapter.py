@@ -1,4 +1,4 @@
-"""What obstore's clients are asked and answer, in our words and theirs."""
+"""Call the clients of obstore, blocking or awaited; convert ranges and versions between our form and theirs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessarr.stores.fetch import Version
-from tessarr.stores.remote.coalesce import PIECE
+from tessarr.stores.remote.coalesce import PART_SIZE
 from tessarr.stores.remote.loop import block, in_thread
 from tessarr.stores.remote.obstore import clients
 from tessarr.types import Buffer, ByteRange
 
-_BIG = 2 * PIECE
-"""Bytes. Of an object from there on the rest is requested in pieces, side by side."""
+_BIG = 2 * PART_SIZE
+"""Bytes. Of an object of at least this size, a request for the whole reads the head; the rest is requested concurrently."""
 
 
 def range_options(span: ByteRange | None) -> dict[str, Any]:
@@ -25,10 +25,10 @@ def range_options(span: ByteRange | None) -> dict[str, Any]:
 
 
 async def invoke(client: object, method: str, *arguments: object, **options: object) -> Any:
-    """Call a method of the client, or of a response of it.
+    """Call `method` of the client or of one of its responses.
 
-    Where an event loop is running that is its ``_async`` method, or, where the client has none, the other one in a thread.
-    Where none is running the caller is synchronous (`tessarr.stores.remote.loop.run_blocking`), and the method blocks.
+    Where an event loop is running, await its ``_async`` variant; a method without variant runs in a thread. Where no loop is
+    running, the caller is synchronous (`tessarr.stores.remote.loop.run_blocking`), and the method blocks.
     """
     if not clients.is_checked:
         clients.check_threads()
@@ -41,7 +41,7 @@ async def invoke(client: object, method: str, *arguments: object, **options: obj
 
 
 async def get(client: Any, name: str, options: Mapping[str, Any]) -> tuple[Any, Buffer]:
-    """Send a GET; return the response and its body, of a big object that is wanted whole only the first bytes."""
+    """Send a GET; return the response and its body. Of a big object that is requested whole, the body is only the head."""
     if asyncio._get_running_loop() is None:
         if not clients.is_checked:
             clients.check_threads()
@@ -60,11 +60,11 @@ def _get_blocking(client: Any, name: str, options: Mapping[str, Any]) -> tuple[A
 
 
 def _stream(result: object) -> Any:
-    return result.stream(PIECE) if hasattr(result, "stream") else result
+    return result.stream(PART_SIZE) if hasattr(result, "stream") else result
 
 
 def version_of(meta: Mapping[str, object]) -> Version | None:
-    """ETag and generation in one word, as `update_version` takes it apart."""
+    """Join ETag and generation to one version; `update_version` splits them."""
     tag, generation = meta.get("e_tag"), meta.get("version")
     if tag is None and generation is None:
         return None

@@ -1,8 +1,8 @@
-"""What an exception of obstore says about a request.
+"""Classify the exceptions of obstore.
 
-obstore distinguishes errors by type where it can. The rest (the HTTP status of an error without a type of its own, the error
-code in the body of the response, the cause of a transport error) is in the text of the exception alone: `PATTERNS` is the one
-table of what the text is searched for, each with the reason.
+obstore distinguishes some errors by type. The HTTP status of other errors, the error code in the body of the response and
+the cause of a transport error are only in the text of the exception: `PATTERNS` has every pattern that is searched for in
+these texts, each with the reason.
 
 Source: the module ``obstore.exceptions``.
 """
@@ -40,85 +40,87 @@ PATTERNS: dict[Meaning, re.Pattern[str]] = {
         r"ExpiredToken|InvalidToken|TokenRefreshRequired|InvalidAccessKeyId|SignatureDoesNotMatch|RequestTimeTooSkewed|"
         r"AuthenticationFailed|InvalidSecurity|AccountIsDisabled"
     ),
-    # A failed connection is a `GenericError`, as is an option that means nothing.
+    # A failed connection is a `GenericError`, as is an invalid option.
     "transport": re.compile(
         r"(?i)http error|error sending request|response body|decoding|invalid \w+ response|timed? ?out|connection|reset|"
         r"end of file|incomplete"
     ),
     # S3 answers 400 with this code when the body came too slowly; another attempt may succeed.
     "timeout": re.compile(r"RequestTimeout"),
-    # HTTP servers that state no length: obstore does not read from them, fsspec does.
+    # HTTP servers that send no Content-Length: obstore does not read from them, fsspec does.
     "length": re.compile(r"Content-Length Header missing"),
-    # 416, in the words of each store: a range that begins behind the end is empty here.
+    # 416, in the words of each store: a range that begins beyond the end is empty here.
     "past the end": re.compile(r"status code: 416|object was only|Requested range was"),
     # HTTP servers that answer a range with the whole value.
     "range refused": re.compile(r"non-partial response|Range request not supported|CONTENT_RANGE header"),
 }
-"""What the text of an exception of obstore is searched for."""
+"""The patterns for the texts of obstore's exceptions, by meaning."""
 
 
-def _says(meaning: Meaning, text: str) -> re.Match[str] | None:
+def _match(meaning: Meaning, text: str) -> re.Match[str] | None:
     return PATTERNS[meaning].search(text)
 
 
 def is_past_the_end(error: Exception) -> bool:
-    """Return whether a range began behind the end of the value."""
-    return _says("past the end", str(error)) is not None
+    """Return whether a range began beyond the end of the value."""
+    return _match("past the end", str(error)) is not None
 
 
 def is_range_refused(error: Exception) -> bool:
     """Return whether the server serves no ranges."""
-    return _says("range refused", str(error)) is not None
+    return _match("range refused", str(error)) is not None
 
 
 def names_bad_credentials(error: Exception) -> bool:
     """Return whether a refusal is about the credentials, not about the key."""
-    return _says("credentials", str(error)) is not None
+    return _match("credentials", str(error)) is not None
 
 
 def fault_of(error: Exception) -> Fault | None:
-    """Classify an exception of obstore; ``None`` for one that is not about the request."""
+    """Classify an exception of obstore; ``None``: the exception does not concern the request."""
     name, text = type(error).__name__, str(error)
-    if isinstance(error, FileNotFoundError) or _says("directory", text):
-        if _says("bucket", text):
-            return Fault("final", scrub(text), status=404)
-        if _says("upload", text):  # it starts over
-            return Fault("again", scrub(text), status=404)
+    if isinstance(error, FileNotFoundError) or _match("directory", text):
+        if _match("bucket", text):
+            return Fault("permanent", scrub(text), status=404)
+        if _match("upload", text):  # the next attempt starts a new upload
+            return Fault("retry", scrub(text), status=404)
         return Fault("missing", "", status=404, outcome="ok")
     if name in ("AlreadyExistsError", "PreconditionError"):
         return Fault("conflict", scrub(text), status=412, outcome="ok")
-    if found := _says("status", text):
+    if found := _match("status", text):
         fault = fault_of_status(int(found[1]), text)
-        return Fault("again", fault.text, status=400) if _says("timeout", text) else fault
+        return Fault("retry", fault.text, status=400) if _match("timeout", text) else fault
     if name in ("PermissionDeniedError", "UnauthenticatedError"):
-        return Fault("final", scrub(text), status=403 if name == "PermissionDeniedError" else 401)
-    if _says("length", text):
-        return Fault("final", f"{scrub(text)}; as fsspec+http:// or fsspec+https:// it is read without")
-    if name == "GenericError" and _says("transport", text):
-        cause, may_pass = cause_of(text)
+        return Fault("permanent", scrub(text), status=403 if name == "PermissionDeniedError" else 401)
+    if _match("length", text):
+        return Fault("permanent", f"{scrub(text)}; fsspec+http:// and fsspec+https:// URLs do not need the length")
+    if name == "GenericError" and _match("transport", text):
+        cause, is_transient = cause_of(text)
         message = f"{scrub(text)} ({cause})" if cause else scrub(text)
-        return Fault("again" if may_pass else "final", message, outcome="slow_down" if may_pass else "neutral")
+        if is_transient:
+            return Fault("retry", message, outcome="slow_down")
+        return Fault("permanent", message)
     if name.endswith("Error") and type(error).__module__.startswith(("obstore", "obspec")):
-        return Fault("final", scrub(text))
-    return Fault("final", scrub(text)) if isinstance(error, OSError) else None
+        return Fault("permanent", scrub(text))
+    return Fault("permanent", scrub(text)) if isinstance(error, OSError) else None
 
 
 _CAUSES = re.compile(
     r'(?:message|error): "([^"]+)"|\bInvalidCertificate\(\s*((?:Other\(\s*OtherError\(\s*)?\w+)|\b(TimedOut|IncompleteBody|'
     r"IncompleteMessage|ConnectionReset|UnexpectedEof|Parse\(\s*\w+)"
 )
-_IN_WORDS = {
+_CAUSE_TEXTS = {
     "TimedOut": "timed out",
     "IncompleteBody": "the connection ended within the body",
-    "IncompleteMessage": "the connection ended without an answer",
+    "IncompleteMessage": "the connection ended without a response",
     "ConnectionReset": "connection reset",
     "UnexpectedEof": "the connection ended too early",
-    "Parse": "the answer is not HTTP",
+    "Parse": "the response is not HTTP",
 }
 
 
 def cause_of(text: str) -> tuple[str, bool]:
-    """What obstore's "Debug source" says lies behind a failed request, and whether another attempt could help.
+    """Parse the cause of a failed request from obstore's "Debug source"; return it, and whether it is transient.
 
     >>> cause_of('error sending request Debug source: Os { message: "Connection refused" }')
     ('Connection refused', True)
@@ -126,7 +128,7 @@ def cause_of(text: str) -> tuple[str, bool]:
     found = _CAUSES.search(text.partition("Debug source")[2])
     if found is None:
         return "", True
-    said, certificate, name = found.groups()
+    message, certificate, name = found.groups()
     if certificate is not None:
         return f"the server's certificate is not accepted ({re.split(r'[^A-Za-z]+', certificate)[-1]})", False
-    return scrub(said) if said else _IN_WORDS[re.split(r"[^A-Za-z]+", name)[0]], True
+    return scrub(message) if message else _CAUSE_TEXTS[re.split(r"[^A-Za-z]+", name)[0]], True

@@ -1,4 +1,4 @@
-"""Which object store a URL opens, and what its options are.
+"""Open object stores by URL and `storage_options`.
 
 | URL | store |
 |---|---|
@@ -9,10 +9,9 @@
 | ``http(s)://host/prefix`` | `ObjectStore` over HTTPStore, read-only, no listing |
 | ``http(s)://…`` where fsspec is installed and obstore is not | `FsspecStore` |
 
-`storage_options` are the options of the client library: obstore's names, and fsspec's most
-usual ones (``anon``, ``key``, ``secret``, ``token``, ``endpoint_url``, ``connection_string``) mean the same there.
-``client_options`` and ``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An unknown
-option is an error.
+`storage_options` are the options of the client library under obstore's names; fsspec's common names (``anon``, ``key``,
+``secret``, ``token``, ``endpoint_url``, ``connection_string``) are accepted with the same meaning. ``client_options`` and
+``retry_config`` are obstore's, ``forbidden_is_missing`` is `ObjectStore`'s. An unknown option is an error.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _PLAIN = re.compile(r"(/(?!\.\.?(/|$))[A-Za-z0-9._~!$'()+,;=@-]+)*").fullmatch
 Options: TypeAlias = dict[str, Any]
 
 TIMEOUTS = {"connect_timeout": "5s", "read_timeout": "20s", "timeout": "120s"}
-"""A place that is silent for 20 s is asked again; a piece of 12 MiB gets through at 1 Mbit/s."""
+"""A request without a response after 20 s is retried; a request for 12 MiB completes at 1 Mbit/s."""
 _FSSPEC_NAMES = {
     "s3": {"anon": "skip_signature", "key": "access_key_id", "secret": "secret_access_key", "endpoint_url": "endpoint"},
     "gs": {"anon": "skip_signature", "endpoint_url": "endpoint"},
@@ -44,15 +43,15 @@ _FSSPEC_NAMES = {
 
 
 def open_url(url: str, options: Options, read_only: bool) -> Store:
-    """Open the store at `url`. Nothing is requested yet.
+    """Open the store at `url`. Sends no request.
 
-    Raises `MissingDependencyError` naming the extra to install, `StoreError` for options or URLs that mean nothing.
+    Raises `MissingDependencyError` naming the extra to install, `StoreError` for invalid options or URLs.
     """
     scheme = url.partition(":")[0].lower()
     if scheme in ("http", "https") and not _is_installed("obstore") and _is_installed("fsspec"):
         from tessarr.stores.remote import fsspec
 
-        # Both only read there; elsewhere fsspec has no conditional writes, and is not taken in silence.
+        # Of HTTP both only read. Elsewhere fsspec is no silent substitute, because it has no conditional writes.
         return fsspec.open_url(url, options, read_only)
     return _OPENERS[scheme.partition("+")[0]](url, options, read_only)
 
@@ -76,26 +75,26 @@ def _open_s3(url: str, options: Options, read_only: bool) -> Store:
     return _object_store("s3", "S3Store", bucket, prefix, options, read_only)
 
 
-_GOOGLE_FINDS_IT = (None, "google_default", "cloud", "cache")
+_DEFAULT_CREDENTIALS = (None, "google_default", "cloud", "cache")
 
 
 def _open_gs(url: str, options: Options, read_only: bool) -> Store:
     _, endpoint, (bucket, prefix) = _endpoint_and_parts(url, 1)
-    options.pop("project", None)  # which names who pays for what is not done here
+    options.pop("project", None)  # names the billing project of operations that this store does not have
     token = options.pop("token", None)
     if token == "anon":
         options["anon"] = True
     elif isinstance(token, Mapping):
         options["service_account_key"] = json.dumps(dict(token))
-    elif token not in _GOOGLE_FINDS_IT:
+    elif token not in _DEFAULT_CREDENTIALS:
         options["application_credentials"] = token
     endpoint = options.pop("endpoint_url", endpoint)
     if endpoint:
         options.setdefault("base_url", endpoint)
-        # An emulator knows no accounts; a private endpoint gets its credentials in the options.
+        # An emulator has no accounts; the credentials for a private endpoint are in the options.
         if not any("account" in name or "credential" in name or "token" in name for name in options):
-            nobody = {"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": True}
-            options["service_account_key"] = json.dumps({"gcs_base_url": endpoint, **nobody})
+            anonymous = {"client_email": "", "private_key": "", "private_key_id": "", "disable_oauth": True}
+            options["service_account_key"] = json.dumps({"gcs_base_url": endpoint, **anonymous})
     return _object_store("gs", "GCSStore", bucket, prefix, options, read_only)
 
 
@@ -105,7 +104,7 @@ _CONNECTION = {
     "SharedAccessSignature": "sas_token",
     "BlobEndpoint": "endpoint",
 }
-"""What Azure's connection strings say, in obstore's words."""
+"""The names in Azure's connection strings, and obstore's options."""
 
 
 def _open_az(url: str, options: Options, read_only: bool) -> Store:
@@ -144,7 +143,7 @@ def _open_http(url: str, options: Options, _: bool) -> Store:
         raise _unknown_options("http", options)
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     path = parts.path.rstrip("/")
-    # A path that no key can spell (encoded characters, doubled slashes) gets a client of its own.
+    # A path that cannot be a key (encoded characters, doubled slashes) gets a separate client.
     root, prefix = (origin, f"{path[1:]}/" if path else "") if _PLAIN(path) else (origin + path, "")
     store = shared_client(
         "HTTPStore",
@@ -171,7 +170,7 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
             "an endpoint is a URL without user names and query",
             store=f"{scheme}://{bucket}",
             got=scrub_url(endpoint),
-            hint="Credentials have options of their own",
+            hint="Pass credentials as storage_options",
         )
     if endpoint.startswith("http://"):
         client.setdefault("allow_http", True)
@@ -202,7 +201,7 @@ def _object_store(scheme: str, kind: str, bucket: str, prefix: str, options: Opt
 
 
 def _forbidden_is_missing(options: Options) -> bool | Literal["documents"]:
-    """The option of that name, which is `ObjectStore`'s, taken out of `options`."""
+    """Remove the option ``forbidden_is_missing`` from `options`, and return it."""
     wanted = options.pop("forbidden_is_missing", False)
     if wanted is True or wanted is False or wanted == "documents":
         return "documents" if wanted == "documents" else bool(wanted)
@@ -210,7 +209,10 @@ def _forbidden_is_missing(options: Options) -> bool | Literal["documents"]:
 
 
 def _client_options(scheme: str, options: Options) -> tuple[Options, Options, RetryPolicy]:
-    """HTTP options, obstore's retry configuration (none: the store itself retries), and ours. Empties `options`."""
+    """Remove the HTTP and retry options from `options`; return HTTP options, obstore's retry configuration, and ours.
+
+    obstore's configuration disables its retries, because the store itself retries.
+    """
     client: Options = {**TIMEOUTS, **(options.pop("client_options", None) or {})}
     if scheme == "http":
         for name in [name for name in options if name in ("headers", "default_headers", *TIMEOUTS)]:
@@ -223,7 +225,7 @@ def _client_options(scheme: str, options: Options) -> tuple[Options, Options, Re
         attempts=int(wanted.get("max_retries", default.attempts - 1)) + 1,
         backoff_s=_seconds(backoff.get("init_backoff", default.backoff_s)),
         base=float(backoff.get("base", default.base)),
-        most_s=_seconds(backoff.get("max_backoff", default.most_s)),
+        max_backoff_s=_seconds(backoff.get("max_backoff", default.max_backoff_s)),
         deadline_s=_seconds(wanted.get("retry_timeout", default.deadline_s)),
     )
     return client, {"max_retries": 0}, policy
@@ -234,7 +236,7 @@ def _seconds(value: Any) -> float:
 
 
 def _endpoint_and_parts(url: str, count: int) -> tuple[str, str | None, list[str]]:
-    """Scheme, endpoint (``s3+http://endpoint/…``) and the first `count` path segments with the rest after them."""
+    """Split `url` into scheme, endpoint (``s3+http://endpoint/…``), the first `count` path segments and the rest."""
     parts = urlsplit(url)
     scheme, plus, transport = parts.scheme.partition("+")
     path = unquote(parts.path).strip("/")

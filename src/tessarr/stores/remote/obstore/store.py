@@ -1,11 +1,11 @@
-"""A store over any obstore (or obspec) object: S3, Google Cloud Storage, Azure, HTTP(S), and what else they offer.
+"""A store over any obstore (or obspec) object: S3, Google Cloud Storage, Azure, HTTP(S) and others.
 
 Conditional writes use ETags (S3, Azure) and generations (Google); `update` is then a compare-and-swap loop. A
-conditional write carries a mark in the object's metadata, so that one whose answer was lost, and which therefore was
-sent twice, is recognised as one's own.
+conditional write stores an idempotency token in the object's metadata: a retry, after a response was lost, then recognises
+the value of the first attempt.
 
-Limits: the client has no conditional delete, so that an update which removes a value (returns ``None``) can remove what
-another process wrote within the round trip before; an update that writes never loses anything. Azure has no suffix
+Limits: the client has no conditional delete, so that an update which removes a value (returns ``None``) can remove a value
+that another process wrote within the round trip before; an update that writes never loses a value. Azure has no suffix
 ranges, so that a suffix costs two requests; plain HTTP is read-only and cannot list.
 
 Sources: RFC 9110 sections 13 (conditional requests) and 14 (ranges). obstore is the extra ``tessarr[cloud]``.
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 _List: TypeAlias = list
 _MULTIPART_FROM = 64 * 1024 * 1024
 _DELETE_PAGE = 1000
-_MARK = "tessarrwrite"
-"""A C# identifier, because Azure allows no other names for metadata."""
+_TOKEN_NAME = "tessarrwrite"
+"""The name of the idempotency token: a C# identifier, because Azure allows no other names for metadata."""
 _REMOTE = ("S3Store", "GCSStore", "AzureStore")
 _CONDITIONAL = (*_REMOTE, "MemoryStore")
 
@@ -54,13 +54,13 @@ _CONDITIONAL = (*_REMOTE, "MemoryStore")
 class ObjectStore(NetworkStore):
     """A store over `store`, an obstore object or anything with obspec's methods.
 
-    `url` names the place; without it a name is made from what the object tells. `prefix` (``""`` or ending with ``/``) is
-    where in the object the keys begin; such stores share the object and its connections. `retry` comes on top of the object's
-    own retries: an object that tessarr opened has none, any other is tried twice.
+    `url` names the place; ``None`` derives a name from the object's configuration. `prefix` (``""`` or ending with ``/``) is
+    prepended to every key; stores that differ in it share the object and its connections. `retry` comes on top of the
+    object's own retries: an object that tessarr opened has none; the default for any other is two attempts.
 
-    `forbidden_is_missing`: a place that may not be listed answers 403 for keys that are missing, which is an error unless this
-    says that it stands for absence: of metadata documents (``"documents"``), or of every key (``True``: also of chunks, which
-    then read as fill value). Answers that name a fault of the credentials remain errors.
+    `forbidden_is_missing`: a bucket that may not be listed answers 403 for missing keys, which is an error unless this option
+    makes 403 mean absence: of metadata documents (``"documents"``), or of every key (``True``: also of chunks, which
+    then read as fill value). Responses that reject the credentials remain errors.
 
     Example:
         >>> from obstore.store import MemoryStore
@@ -99,7 +99,7 @@ class ObjectStore(NetworkStore):
 
     @property
     def store(self) -> Any:
-        """The obstore object. Raises `UnsupportedOperationError` where it cannot answer (`check_threads`)."""
+        """The obstore object. Raises `UnsupportedOperationError` in a forked child where it cannot work (`check_threads`)."""
         check_threads()
         return self._client
 
@@ -142,7 +142,7 @@ class ObjectStore(NetworkStore):
         return hash(self._url)
 
     def _at(self, key: str) -> str:
-        """What `key` is called in the object."""
+        """Return the obstore path of `key`."""
         return self._prefix + key
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class ObjectStore(NetworkStore):
         return Answer(await invoke(result, "buffer"), 0, result.meta["size"], version_of(result.meta))
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
-        """Whether `error` is a refusal that the user said means that `key` is missing."""
+        """Return whether `error` is a 403 that the option `forbidden_is_missing` takes for absence of `key`."""
         if not self.forbidden_is_missing or type(error).__name__ != "PermissionDeniedError":
             return False
         if self.forbidden_is_missing == "documents" and key.rpartition("/")[2] not in DOCUMENT_NAMES:
@@ -197,16 +197,16 @@ class ObjectStore(NetworkStore):
         try:
             result = await self._send(key, "PUT", call)
         except ConflictError:
-            mine = await self._own_write(key, options) if sent > 1 else None
-            if mine is None:
+            version = await self._version_of_first_attempt(key, options) if sent > 1 else None
+            if version is None:
                 raise
-            return mine
+            return version
         if result is None:
             raise StoreError("the place to write to does not exist", store=self.url, key=key)
         return version_of(result)
 
     def _readable(self, value: Buffer) -> Buffer:
-        """What the client accepts. A place in this process would keep the caller's memory, and gets a copy."""
+        """Convert `value` to a buffer that the client accepts: a copy for an in-process store, which keeps the memory."""
         if isinstance(value, bytes):
             return value
         return byte_view(value) if self._kind in _REMOTE else bytes(byte_view(value))
@@ -217,13 +217,13 @@ class ObjectStore(NetworkStore):
         if not self._can_set_if:
             raise no_conditional_writes(self, key)
         mode = "create" if if_match is None else update_version(if_match)
-        return {"mode": mode, "use_multipart": False, "attributes": {_MARK: uuid.uuid4().hex}}
+        return {"mode": mode, "use_multipart": False, "attributes": {_TOKEN_NAME: uuid.uuid4().hex}}
 
-    async def _own_write(self, key: str, options: Mapping[str, Any]) -> Version | None:
-        """The version of `key` if it is the write that `options` marked."""
+    async def _version_of_first_attempt(self, key: str, options: Mapping[str, Any]) -> Version | None:
+        """Return the version of `key` if its value has the idempotency token of `options`."""
         found = await invoke(self._client, "get", self._at(key))
         attributes = {str(name).lower(): value for name, value in found.attributes.items()}
-        return version_of(found.meta) if attributes.get(_MARK) == options["attributes"][_MARK] else None
+        return version_of(found.meta) if attributes.get(_TOKEN_NAME) == options["attributes"][_TOKEN_NAME] else None
 
     async def delete_async(self, key: str) -> None:
         self._check_writable(key)
@@ -234,7 +234,7 @@ class ObjectStore(NetworkStore):
         await gather_or_cancel([self._delete_page(page) for page in self._pages(keys)])
 
     def _pages(self, keys: Iterable[str]) -> _List[_List[str]]:
-        """Pages for bulk deletion; where the place has none (Google, others), one key each."""
+        """Divide `keys` into pages for bulk deletion; where there is none (Google, others), one key each."""
         every = [*keys]
         for key in every:
             self._check_writable(key)
@@ -258,7 +258,7 @@ class ObjectStore(NetworkStore):
     # -- listing -----------------------------------------------------------------------------------------------
 
     async def list_prefix_async(self, prefix: str) -> _List[str]:
-        """Every key under `prefix`, in the order of the place."""
+        """Return every key under `prefix`, in the order of the object store."""
         return [self._own(meta) for meta in await self._list_objects(prefix)]
 
     async def getsize_prefix_async(self, prefix: str) -> int:
@@ -276,7 +276,7 @@ class ObjectStore(NetworkStore):
         return Listing(sorted(map(self._own, found["objects"])), prefixes)
 
     def _own(self, meta: Mapping[str, Any]) -> str:
-        """The key of a listed object."""
+        """Return the key of a listed object."""
         return str(meta["path"])[len(self._prefix) :]
 
     async def _list_objects(self, prefix: str) -> _List[Mapping[str, Any]]:
