@@ -49,9 +49,9 @@ $(STAMP): pyproject.toml setup.py $(RUST) | $(PY)
 	$(PY) -m pip install --quiet -e '.[dev]'
 	@touch $@
 
-# What the tour shows, and nothing else; `make setup` adds the rest to the same environment.
+# The packages that the demonstration uses; `make setup` adds the others to the same environment.
 $(DEMO): pyproject.toml setup.py $(RUST) | $(PY)
-	$(PY) -m pip install --quiet -e '.[cli,convert]'
+	$(PY) -m pip install --quiet -e '.[cli]' 'netCDF4>=1.6'
 	@touch $@
 
 # What builds the documentation site.
