@@ -23,7 +23,7 @@ does not know which chunk it decodes), adds it with `TessarrError.at`, and re-ra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import ClassVar, NamedTuple, Self, cast
 
 _PLACE = ("store", "path", "chunk", "key", "codec")
 _FIELDS = (*_PLACE, "expected", "got", "hint")
@@ -46,7 +46,7 @@ class TessarrError(Exception):
     got: object
     hint: str | None
 
-    def __init__(self, what: str, **facts: Any) -> None:
+    def __init__(self, what: str, **facts: object) -> None:
         super().__init__(what)
         self.what = what
         unknown = facts.keys() - set(_FIELDS)
@@ -55,7 +55,7 @@ class TessarrError(Exception):
         for name in _FIELDS:
             setattr(self, name, facts.get(name))
 
-    def at(self, **place: Any) -> Self:
+    def at(self, **place: object) -> Self:
         """Fill in unknown parts of the location; return the error, for ``raise error.at(...)``."""
         for name, value in place.items():
             if getattr(self, name) is None:
@@ -102,7 +102,7 @@ class BaseZarrError(TessarrError, ValueError):
     _message: ClassVar[str] = "{}"
     """The message of `what` and `parts`, in zarr-python's words."""
 
-    def __init__(self, what: object, *parts: object, **facts: Any) -> None:
+    def __init__(self, what: object, *parts: object, **facts: object) -> None:
         super().__init__(self._message.format(what, *parts) if parts else str(what), **facts)
 
 
@@ -162,7 +162,7 @@ class MetadataValidationError(BaseZarrError):
 
     kind = "metadata"
 
-    def __init__(self, what: str, problems: Sequence[Problem] = (), **facts: Any) -> None:
+    def __init__(self, what: str, problems: Sequence[Problem] = (), **facts: object) -> None:
         super().__init__(what, **facts)
         self.problems = list(problems)
 

@@ -94,7 +94,7 @@ _ABSENT: Any = object()
 class Config:
     """Hold a tree of settings, addressed by names with dots. Safe to use from several threads at once."""
 
-    def __init__(self, defaults: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, defaults: Mapping[str, object], environ: Mapping[str, str] | None = None) -> None:
         """Set up the tree; `environ` is ``os.environ`` when ``None``."""
         self.defaults: list[dict[str, Any]] = [_copy(defaults)]
         """The default tree, in a list of one like zarr-python's."""
@@ -227,7 +227,7 @@ class Config:
 class Restore:
     """Undo a setting on exit of a ``with`` block; returned by `Config.set`."""
 
-    def __init__(self, config: Config, before: list[tuple[list[str], Any]]) -> None:
+    def __init__(self, config: Config, before: list[tuple[list[str], object]]) -> None:
         self._config = config
         self._before = before
 

@@ -116,7 +116,7 @@ def unknown_codec_message(name: str) -> str:
     return f"unknown codec {name!r}{guess} ({remedy})"
 
 
-def codec_from(value: Any) -> Codec:
+def codec_from(value: object) -> Codec:
     """Make a codec from any value that users pass for one: a codec, its JSON (object or name), or a numcodecs codec.
 
     Raises `UnknownCodecError`, `MetadataValidationError`, or `TypeError` for something else.

@@ -147,7 +147,7 @@ class ShardingCodec(ArrayToBytes):
         return ShardLayout(self, spec).decode(data)
 
 
-def _codec(value: Any) -> Codec:
+def _codec(value: object) -> Codec:
     from tessarr.codecs.parse import codec_from
 
     return codec_from(value)

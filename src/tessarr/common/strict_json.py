@@ -167,7 +167,7 @@ def dumps(document: object, *, indent: int | None = 2, sort_keys: bool = False, 
     return text.encode()
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return `value` as reading its JSON would: tuples as lists, NumPy values as plain ones, new containers."""
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}

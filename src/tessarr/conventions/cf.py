@@ -74,7 +74,9 @@ class Packing:
     """Whether the attributes request scaling at all."""
 
     @classmethod
-    def read(cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2, fill_value: Any = None) -> Packing:
+    def read(
+        cls, attributes: Attributes, *, kind: str = "i", zarr_format: int = 2, fill_value: object = None
+    ) -> Packing:
         """Read the attributes of an array of NumPy kind `kind`.
 
         `fill_value` is that of the array: xarray and netCDF use it as ``_FillValue`` where v2 files state none. Without it

@@ -10,7 +10,7 @@ from tessarr.errors import MissingDependencyError
 from tessarr.types import JSON
 
 
-def parse(value: Any) -> Any:
+def parse(value: object) -> Any:
     """Make a ``pyproj.CRS`` from WKT (1 or 2), PROJJSON, an authority code, an OGC URL, or CF parameters.
 
     Raises `ValueError` when pyproj cannot read it, `MissingDependencyError` when pyproj is not installed.

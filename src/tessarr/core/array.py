@@ -61,7 +61,7 @@ class Array(Selecting):
         *,
         read_only: bool | None = None,
         config: ArrayConfigLike | None = None,
-        **legacy: Any,
+        **legacy: object,
     ) -> None:
         """Open the array at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
         given = legacy.get("_async_array", store)  # zarr-python's name for it
@@ -129,7 +129,7 @@ class Array(Selecting):
         return None if fill is None else fill[()]
 
     @fill_value.setter
-    def fill_value(self, value: Any) -> None:
+    def fill_value(self, value: object) -> None:
         from tessarr.core.creation.zarr2_keywords import set_fill_value
 
         set_fill_value(self, value)

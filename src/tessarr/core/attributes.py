@@ -112,7 +112,7 @@ def _live(value: object, save: Save) -> object:
 
 
 class _LiveDict(dict[str, Any]):
-    def __init__(self, value: Mapping[str, Any] = {}, save: Save | None = None) -> None:
+    def __init__(self, value: Mapping[str, object] = {}, save: Save | None = None) -> None:
         super().__init__({name: _live(item, self._save) for name, item in value.items()})
         self._save_whole = save
 
@@ -125,7 +125,7 @@ class _LiveDict(dict[str, Any]):
 
 
 class _LiveList(list[Any]):
-    def __init__(self, value: Iterable[Any] = (), save: Save | None = None) -> None:
+    def __init__(self, value: Iterable[object] = (), save: Save | None = None) -> None:
         super().__init__(_live(item, self._save) for item in value)
         self._save_whole = save
 
@@ -140,7 +140,7 @@ class _LiveList(list[Any]):
 def _saving(name: str, base: type[Any]) -> Callable[..., object]:
     method = getattr(base, name)
 
-    def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def changed(self: Any, *args: object, **kwargs: object) -> Any:
         before = base(self)
         result = method(self, *args, **kwargs)
         try:

@@ -48,10 +48,10 @@ def copy(
     name: str | None = None,
     shallow: bool = False,
     without_attrs: bool = False,
-    log: Any = None,
+    log: object = None,
     if_exists: str = "raise",
     dry_run: bool = False,
-    **create_kws: Any,
+    **create_kws: object,
 ) -> CopyCounts:
     """Copy an array or a group, with everything below it (unless `shallow`), into the group `dest`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tessarr.common import strict_json
 from tessarr.core.asynchronous.async_group import AsyncGroup
@@ -36,7 +35,7 @@ class Group(GroupMethods):
     """
 
     def __init__(
-        self, store: StoreLike = None, path: str = "", *, read_only: bool | None = None, **legacy: Any
+        self, store: StoreLike = None, path: str = "", *, read_only: bool | None = None, **legacy: object
     ) -> None:
         """Open the group at `path` of `store` (any store-like value). zarr-python 2's keywords are accepted, without effect."""
         mode = "r" if read_only else None if getattr(store, "read_only", False) else "r+"

@@ -25,7 +25,7 @@ _ORDER = itertools.count(1)
 class cached_by_state(cached_property[Any]):  # noqa: N801 - a decorator, and to type checkers this one
     """A `cached_property` derived from the metadata: computed once for all threads, and again after the metadata changed."""
 
-    def __get__(self, node: Any, owner: type[Any] | None = None) -> Any:
+    def __get__(self, node: Any, owner: type[object] | None = None) -> Any:
         if node is None:
             return self
         while True:
@@ -55,7 +55,7 @@ class Node:
         """Wrap the node in `AsyncArray` or `AsyncGroup`."""
         raise NotImplementedError
 
-    def _change_attributes_steps(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Steps[None]:
+    def _change_attributes_steps(self, change: Callable[[dict[str, object]], dict[str, object]]) -> Steps[None]:
         self._require_writable()
         order = 0
 

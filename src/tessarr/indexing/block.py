@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tessarr.errors import ArrayIndexError, BoundsCheckError
 from tessarr.grids.base import Axis
@@ -13,7 +12,7 @@ from tessarr.indexing.selection import Outer
 from tessarr.types import Coords
 
 
-def block(selection: Any, axes: Sequence[Axis]) -> Request:
+def block(selection: object, axes: Sequence[Axis]) -> Request:
     """Select whole chunks by integers and slices of step 1, per axis; at most one Ellipsis.
 
     No axis is dropped: an integer selects the elements of one chunk. Negative numbers count from the last chunk. Of

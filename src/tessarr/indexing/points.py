@@ -11,8 +11,6 @@ On a 1-d array the points are an `Outer` of one index array, which engines serve
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tessarr.errors import ArrayIndexError, VindexInvalidSelectionError
@@ -47,7 +45,7 @@ def coordinate(selection: object, shape: Shape) -> Request:
     return at_points(coords, coords[0].shape or (1,))
 
 
-def mask(selection: Any, shape: Shape) -> Request:
+def mask(selection: object, shape: Shape) -> Request:
     """Select the points where a boolean array of the array's shape is true, in C order; the result is 1-d.
 
     Raises `VindexInvalidSelectionError` for any other `selection`.
@@ -63,7 +61,7 @@ def mask(selection: Any, shape: Shape) -> Request:
     return at_points(coords, coords[0].shape)
 
 
-def vindex(selection: Any, shape: Shape) -> Request:
+def vindex(selection: object, shape: Shape) -> Request:
     """Select by `mask` for one boolean array, otherwise by `coordinate`."""
     item = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
     if isinstance(item, tuple | slice) or item is Ellipsis:

@@ -54,7 +54,7 @@ def with_fields(selection: object, shape: Shape) -> tuple[str | list[str] | None
     return fields, getitem(rest, shape)
 
 
-def getitem(selection: Any, shape: Shape) -> Request:
+def getitem(selection: object, shape: Shape) -> Request:
     """Interpret ``array[selection]`` for an array of `shape`; `pop_fields` removes field names first.
 
     Raises `ArrayIndexError`, also its subclass `BoundsCheckError`.
@@ -77,7 +77,7 @@ def getitem(selection: Any, shape: Shape) -> Request:
     return fancy(selection, shape)
 
 
-def _kind(item: Any) -> str:
+def _kind(item: object) -> str:
     """Classify an index like zarr-python: int, slice, ints, mask, or (refused there) other."""
     if is_integer(item):
         return "int"
@@ -93,7 +93,7 @@ def _kind(item: Any) -> str:
     return "ints" if kind in ("i", "u") else "mask" if kind == "b" else "other"
 
 
-def _flat(item: Any) -> bool:
+def _flat(item: object) -> bool:
     """Return whether `item` is possible in an orthogonal selection: anything but arrays that are not 1-d."""
     return len(getattr(item, "shape", (0,))) == 1 or isinstance(item, np.generic)
 

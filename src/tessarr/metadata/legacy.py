@@ -182,7 +182,7 @@ def _blosc(inner: Document) -> Document:
 
 
 def _cast_value(inner: Document) -> Document:
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> Any:
         if isinstance(value, list):
             return [plain(item) for item in value]
         return "Infinity" if value == "+Infinity" else value

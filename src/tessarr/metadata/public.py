@@ -162,11 +162,11 @@ class ArrayV2Metadata(_Shown):
         shape: Sequence[int],
         dtype: DataType,
         chunks: Sequence[int],
-        fill_value: Any,
+        fill_value: object,
         order: Literal["C", "F"],
         dimension_separator: Literal[".", "/"] = ".",
-        compressor: Any = None,
-        filters: Iterable[Any] | None = None,
+        compressor: object = None,
+        filters: Iterable[object] | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
         """Take `compressor` and `filters` as objects of numcodecs or their configurations, `fill_value` as a value of `dtype`.
@@ -236,7 +236,7 @@ class ArrayV3Metadata(_Shown):
         data_type: DataType,
         chunk_grid: ChunkGrid | Mapping[str, object],
         chunk_key_encoding: ChunkKeyEncoding | Mapping[str, object],
-        fill_value: Any,
+        fill_value: object,
         codecs: Iterable[Codec | Mapping[str, object] | str],
         attributes: Mapping[str, object] | None = None,
         dimension_names: Iterable[str | None] | None = None,
@@ -379,7 +379,7 @@ def _byte_order(codec: object) -> object:
     return codec
 
 
-def _key_encoding(value: Any) -> Any:
+def _key_encoding(value: object) -> Any:
     given = _json_of(value)
     # zarr-python also accepts {"name": …, "separator": …}
     if isinstance(given, dict) and "separator" in given and "configuration" not in given:

@@ -131,7 +131,7 @@ def parse(document: Mapping[str, object]) -> Reservations | None:
     return None if member is None else parse_member(member, document.get("shape"))
 
 
-def parse_member(member: Any, shape: Any) -> Reservations:
+def parse_member(member: object, shape: Any) -> Reservations:
     """Parse the reservations in `member`, of an array whose stored shape is `shape`. See `parse`."""
     problems: list[Problem] = []
 
@@ -164,7 +164,7 @@ def parse_member(member: Any, shape: Any) -> Reservations:
     )
 
 
-def _regions(value: Any, name: str, add: Any) -> tuple[Region, ...]:
+def _regions(value: object, name: str, add: Any) -> tuple[Region, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > _MOST:
         add(f"must be a list of at most {_MOST:,} regions", name)
         return ()

@@ -122,7 +122,7 @@ def _data_type(doc: Document) -> DataType | None:
         return None
 
 
-def _extension(doc: Document, point: Any, *context: Any) -> Any:
+def _extension(doc: Document, point: Any, *context: object) -> Any:
     """Parse a chunk grid or chunk key encoding; ``must_understand`` has no effect there (V3-EXT-09)."""
     if point not in doc.fields:
         return None

@@ -103,7 +103,7 @@ def own_json(spec: Any) -> JSONObject:
     return {**spec.document(), "attributes": attributes_json(spec.attributes)}
 
 
-def _kind(spec: Any) -> str:
+def _kind(spec: object) -> str:
     return "group" if hasattr(spec, "members") else "array"
 
 

@@ -66,7 +66,7 @@ class ArraySpec(Generic[TAttrs]):
 
         model.to_store(self, store, path, overwrite=overwrite)
 
-    def with_(self, **changes: Any) -> Self:
+    def with_(self, **changes: object) -> Self:
         """Return a copy with some fields replaced."""
         return replace(self, **changes)  # type: ignore[type-var]
 
@@ -214,7 +214,7 @@ class GroupSpec(Generic[TAttrs, TMember]):
 
     def __getitem__(self, path: str) -> Any:
         """Return the node at `path` below this group ("" is the group). Raises `KeyError`."""
-        node: Any = self
+        node: object = self
         for name in filter(None, path.split("/")):
             if not isinstance(node, GroupSpec) or name not in node.members:
                 raise KeyError(path)

@@ -60,12 +60,12 @@ class Report:
 
 
 def convert(
-    source: Any, dest: Any, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3, chunks: Layout = "keep",
-    shards: Layout = "keep", filters: Any = "keep", compressors: Any = "keep", codecs: Sequence[Any] | None = None,
-    include: Sequence[str] = (), exclude: Sequence[str] = (), rename: Mapping[str, str] | None = None,
-    overwrite: bool = False, verify: bool = True, consolidate: bool = False, jobs: int = 1, dry_run: bool = False,
-    progress: Progress | None = None, storage_options: Mapping[str, Any] | None = None,
-    source_storage_options: Mapping[str, Any] | None = None,
+    source: object, dest: object, *, path: str = "", kind: str | None = None, zarr_format: int | str = 3,
+    chunks: Layout = "keep", shards: Layout = "keep", filters: object = "keep", compressors: object = "keep",
+    codecs: Sequence[object] | None = None, include: Sequence[str] = (), exclude: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None, overwrite: bool = False, verify: bool = True, consolidate: bool = False,
+    jobs: int = 1, dry_run: bool = False, progress: Progress | None = None, storage_options: Mapping[str, object] | None = None,
+    source_storage_options: Mapping[str, object] | None = None,
 ) -> Report:  # fmt: skip
     """Convert a file or a Zarr hierarchy to Zarr. A conversion that fails leaves the destination as it was.
 

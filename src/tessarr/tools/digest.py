@@ -65,7 +65,7 @@ class Digest:
         return cls(dict(obj["nodes"]))
 
 
-def digest(node: Any, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
+def digest(node: object, *, attributes: bool = True, jobs: int = 4, progress: Progress | None = None) -> Digest:
     """Compute the digests of an opened array or group and everything below it.
 
     Without `attributes` only structure and values are digested. Memory: `jobs` blocks of `BLOCK_ELEMENTS` elements.

@@ -53,7 +53,7 @@ def staged(
     )
 
 
-def local_path(dest: Any) -> str | None:
+def local_path(dest: object) -> str | None:
     """Return the local path of `dest`; ``None`` for URLs and open stores."""
     if isinstance(dest, os.PathLike):
         return str(os.fspath(dest))

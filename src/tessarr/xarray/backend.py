@@ -34,7 +34,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
 
     def open_dataset(
         self,
-        filename_or_obj: Any,
+        filename_or_obj: object,
         *,
         mask_and_scale: bool = True,
         decode_times: bool = True,
@@ -46,7 +46,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         mode: str = "r",
         consolidated: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         zarr_format: int | None = None,
         use_zarr_fill_value_as_mask: bool | None = None,
         cache_members: bool = True,
@@ -64,7 +64,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
             cache_members=cache_members,
         )
         store.drop(drop_variables)
-        decoding: dict[str, Any] = {
+        decoding: dict[str, object] = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
             "decode_coords": decode_coords,
@@ -81,7 +81,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
 
     def open_groups_as_dict(
         self,
-        filename_or_obj: Any,
+        filename_or_obj: object,
         *,
         mask_and_scale: bool = True,
         decode_times: bool = True,
@@ -93,7 +93,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         mode: str = "r",
         consolidated: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: Mapping[str, object] | None = None,
         zarr_format: int | None = None,
     ) -> dict[str, xarray.Dataset]:
         """Open a group and all below as datasets, by path from that group."""
@@ -163,7 +163,7 @@ class TessarrBackendEntrypoint(BackendEntrypoint):
         return datatree_from_dict_with_io_cleanup(groups)
 
 
-def open_dataset(place: Any, **options: Any) -> xarray.Dataset:
+def open_dataset(place: object, **options: object) -> xarray.Dataset:
     """Open the dataset at `place`: `xarray.open_dataset` with the engine ``tessarr`` and its options."""
     return xarray.open_dataset(place, engine=TessarrBackendEntrypoint, **options)
 

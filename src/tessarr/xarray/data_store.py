@@ -49,7 +49,7 @@ class TessarrStore(ZarrStore):
     __slots__ = ("_batch", "_dropped", "warns_of_shared")
 
     @classmethod
-    def open_group(cls, store: Store, mode: str = "r", group: str | None = None, **options: Any) -> Self:
+    def open_group(cls, store: Store, mode: str = "r", group: str | None = None, **options: object) -> Self:
         """Open the group `group` of `store`, any place that tessarr accepts; options as for xarray's `ZarrStore`."""
         opened, owned = open_place(store, mode=mode, group=group, **_place_options(options))
         return cls._over(opened, mode, owned, options)
@@ -73,7 +73,7 @@ class TessarrStore(ZarrStore):
             known["use_zarr_fill_value_as_mask"] = group.zarr_format != 3
         return cls(group, mode, close_store_on_close=owned, **known)
 
-    def __init__(self, zarr_group: Any, mode: str | None = None, **options: Any) -> None:
+    def __init__(self, zarr_group: object, mode: str | None = None, **options: object) -> None:
         """Take `zarr_group`, a `tessarr.Group`; the options are those of xarray's `ZarrStore`."""
         self._batch: CoordinateBatch | None = None
         self._dropped: frozenset[str] = frozenset()

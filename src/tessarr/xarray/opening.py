@@ -27,7 +27,7 @@ def open_place(
     mode: str,
     group: str | None,
     consolidated: bool | None,
-    storage_options: Mapping[str, Any] | None,
+    storage_options: Mapping[str, object] | None,
     zarr_format: int | None,
 ) -> tuple[Group, bool]:
     """Open the group `group` of `place`; return it, and whether its store was opened here and must be closed with it.

@@ -19,7 +19,7 @@ Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 def to_zarr(
     obj: xarray.Dataset | xarray.DataArray | xarray.DataTree,
-    store: Any = None,
+    store: object = None,
     mode: Literal["w", "w-", "a", "a-", "r+"] | None = None,
     group: str | None = None,
     encoding: Mapping[Any, Any] | None = None,
@@ -30,11 +30,11 @@ def to_zarr(
     region: Region | None = None,
     safe_chunks: bool | Literal["refuse"] = True,
     align_chunks: bool = False,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     zarr_format: Literal[2, 3] | None = None,
     write_empty_chunks: bool | None = None,
     write_inherited_coords: bool = False,
-    chunkmanager_store_kwargs: dict[str, Any] | None = None,
+    chunkmanager_store_kwargs: dict[str, object] | None = None,
 ) -> Any:
     """Write a dataset, data array or tree to `store`, any place that tessarr accepts.
 

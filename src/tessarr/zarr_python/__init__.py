@@ -11,7 +11,7 @@ Importing this changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tessarr.zarr_python.adopt import accelerate as accelerate
 from tessarr.zarr_python.counts import Stats as Stats
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.zarr_python.stores.shape import TessarrStore
 
 
-def as_store(place: Any, *, mode: str | None = None) -> TessarrStore:
+def as_store(place: object, *, mode: str | None = None) -> TessarrStore:
     """Make a store of zarr-python of a store of tessarr, a path or a URL; see `tessarr.zarr_python.stores.shape.as_store`."""
     from tessarr.zarr_python.stores import shape
 

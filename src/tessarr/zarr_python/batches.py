@@ -72,7 +72,7 @@ def _points(batch: list[Any], coords: list[Coords], chunk: Shape) -> Batch | Non
     return Batch(Points(axes), shape, out, ())
 
 
-def _flat(array: Any) -> npt.NDArray[np.int64]:
+def _flat(array: object) -> npt.NDArray[np.int64]:
     return np.asarray(array).reshape(-1).astype(np.int64, copy=False)
 
 
@@ -112,12 +112,12 @@ def _outer(batch: list[Any], coords: list[Coords], chunk: Shape, drop_axes: tupl
     return Batch(Outer(tuple(dims)), shape, tuple(kept), dropped)
 
 
-def _split(local: Any, out: Any, ndim: int, drop_axes: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
+def _split(local: object, out: object, ndim: int, drop_axes: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
     """Per axis what is selected in the chunk and where it lies in the result."""
     if not isinstance(local, tuple) or not isinstance(out, tuple) or len(local) != ndim:
         return None
     places = iter(out)
-    parts: list[tuple[Any, Any]] = []
+    parts: list[tuple[object, object]] = []
     for d, item in enumerate(local):
         if isinstance(item, slice):
             parts.append((item, next(places, None)))

@@ -63,7 +63,7 @@ def binding_of(array: Any) -> Binding:
     return binding(theirs.metadata, theirs.config, theirs.store_path, theirs.codec_pipeline)
 
 
-def binding(metadata: Any, config: Any, store_path: Any, pipeline: Any) -> Binding:
+def binding(metadata: object, config: object, store_path: Any, pipeline: Any) -> Binding:
     """What serves an array with this metadata; made when first asked for."""
     store, path, kind = store_path.store, store_path.path, type(pipeline)
     root = getattr(store, "root", None)
@@ -131,7 +131,7 @@ def _parsed(metadata: Any) -> Any:
     return parsed
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """What of zarr-python's metadata is no JSON yet."""
     if isinstance(value, np.generic):
         return value.item()

@@ -166,7 +166,7 @@ _SELECTIONS = {
 }
 
 
-def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any], type], Callable[..., Any]]) -> None:
+def _replace(owner: object, name: str, make: Callable[[Callable[..., object], type], Callable[..., object]]) -> None:
     from zarr.core.array import Array
 
     original = vars(owner)[name]
@@ -236,7 +236,7 @@ def _is_orthogonal(selection: SelectionLike, shape: tuple[int, ...]) -> bool:
 
 
 def _setting(find: Any) -> Any:
-    def is_served(found: Binding, selection: Any, value: Any) -> bool:
+    def is_served(found: Binding, selection: Any, value: object) -> bool:
         bound = found.bound
         assert bound is not None
         request = find(bound, selection)
@@ -246,7 +246,7 @@ def _setting(find: Any) -> Any:
         return wanted is not None
 
     def make(original: Callable[..., Any], exactly: type) -> Callable[..., Any]:
-        def set_(self: Any, selection: SelectionLike, value: object, **options: object) -> None:
+        def set_(self: object, selection: SelectionLike, value: object, **options: object) -> None:
             if self.__class__ is exactly and not options and _is_default(None):
                 found = _found(self)
                 if found.bound is not None and found.bound.read_only is None:
@@ -274,8 +274,8 @@ def _found(array: Any) -> Binding:
 
 def _getting_async(original: Callable[..., Any], _: type) -> Callable[..., Any]:
     async def get_selection(
-        store_path: Any, metadata: Any, codec_pipeline: Any, config: Any, *rest: Any, prototype: Any = None,
-        out: Any = None, fields: Any = None, **more: Any
+        store_path: object, metadata: object, codec_pipeline: object, config: object, *rest: object, prototype: Any = None,
+        out: Any = None, fields: Any = None, **more: object
     ) -> object:  # fmt: skip
         found = binding(metadata, config, store_path, codec_pipeline)
         indexer = more["indexer"] if "indexer" in more else rest[-1]

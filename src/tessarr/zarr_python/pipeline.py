@@ -56,7 +56,7 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
     """(prefix, write_empty_chunks, root) → bound; (path, write_empty_chunks, URL, shape) → for an array of that shape."""
 
     @classmethod
-    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> Self:
+    def from_array_metadata_and_store(cls, array_metadata: Any, store: object) -> Self:
         """Make the pipeline of the array with this metadata in `store`."""
         if array_metadata.zarr_format == 2:
             from zarr.codecs._v2 import V2Codec
@@ -87,7 +87,7 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_bounds": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
     # -- reading -----------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ _INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 # -- from brackets -------------------------------------------------------------------------------------------------------
 
 
-def basic(bound: BoundArray, selection: Any) -> Request | None:
+def basic(bound: BoundArray, selection: object) -> Request | None:
     """Integers, forward slices and Ellipsis."""
     items = selection if selection.__class__ is tuple else (selection,)
     for item in items:
@@ -35,7 +35,7 @@ def basic(bound: BoundArray, selection: Any) -> Request | None:
     return _tried(requests.basic, items, bound.shape)
 
 
-def orthogonal(bound: BoundArray, selection: Any) -> Request | None:
+def orthogonal(bound: BoundArray, selection: object) -> Request | None:
     """One integer, forward slice, integer array or mask per axis, with at least one array."""
     items = selection if selection.__class__ is tuple else (selection,)
     arrays = 0
@@ -48,7 +48,7 @@ def orthogonal(bound: BoundArray, selection: Any) -> Request | None:
     return _tried(requests.orthogonal, items, bound.shape) if arrays else None
 
 
-def coordinate(bound: BoundArray, selection: Any) -> Request | None:
+def coordinate(bound: BoundArray, selection: object) -> Request | None:
     """One integer array per axis, of one or more axes each."""
     items = selection if selection.__class__ is tuple else (selection,)
     for item in items:

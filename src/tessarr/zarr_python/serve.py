@@ -36,13 +36,13 @@ async def read_async(binding: Binding, request: Request) -> npt.NDArray[Any]:
     return request.result(full)
 
 
-def value_for(request: Request, value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+def value_for(request: Request, value: object, dtype: np.dtype[np.generic]) -> npt.NDArray[Any] | None:
     """`value` for the elements of `request`, converted as zarr-python does before it writes.
 
     ``None`` where it is neither a scalar nor an array of just this shape: what zarr-python makes of others depends on the
     chunks. Raises what NumPy raises for values that cannot be converted.
     """
-    array: npt.NDArray[Any]
+    array: npt.NDArray[np.generic]
     if np.isscalar(value):
         array = np.asanyarray(value, dtype=dtype)
     elif isinstance(value, np.ndarray):
@@ -60,7 +60,7 @@ def value_for(request: Request, value: Any, dtype: np.dtype[Any]) -> npt.NDArray
     return request.value(array)
 
 
-def write(binding: Binding, request: Request, value: npt.NDArray[Any]) -> None:
+def write(binding: Binding, request: Request, value: npt.NDArray[np.generic]) -> None:
     """Store `value`, which `value_for` made."""
     assert binding.writer is not None
     bound, engine = binding.writer
@@ -68,7 +68,7 @@ def write(binding: Binding, request: Request, value: npt.NDArray[Any]) -> None:
         engine.write(bound, request.selection, value)
 
 
-async def write_async(binding: Binding, request: Request, value: npt.NDArray[Any]) -> None:
+async def write_async(binding: Binding, request: Request, value: npt.NDArray[np.generic]) -> None:
     """Call `write` asynchronously."""
     assert binding.writer is not None
     bound, engine = binding.writer

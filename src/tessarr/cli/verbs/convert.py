@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Convert, and print the result."""
     compressors = [codec for codec in map(parse_codec, arguments.compressors) if codec is not None]
     place, inner = split_place(arguments.source)
-    source: Any = place
+    source: object = place
     if inner:
         from tessarr.cli.places import open_node
 

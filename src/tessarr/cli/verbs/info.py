@@ -194,7 +194,7 @@ def _codec(config: Any) -> str:
     return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in options.items())})" if options else str(name)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(jsonable(value), ensure_ascii=False)
     text = " ".join(text.split())
     return text if len(text) <= 100 else f"{text[:99]}…"

@@ -41,7 +41,7 @@ _REVERSIBLE = -1075
 """Largest ``minexp`` with which expert mode is lossless."""
 
 
-def _number(value: Any) -> str | None:
+def _number(value: object) -> str | None:
     fine = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0
     return None if fine else f"must be a number, not negative; got {value!r}"
 

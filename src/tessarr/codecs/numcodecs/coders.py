@@ -424,7 +424,7 @@ class PackBits(Coder):
         return np.unpackbits(data[1:], count=count)
 
 
-def run(codec: str, call: Callable[[], Any]) -> Any:
+def run(codec: str, call: Callable[[], object]) -> Any:
     """Call into numcodecs or another package, and turn any exception into a `CodecError`."""
     try:
         return call()

@@ -44,7 +44,7 @@ def _dtype_check(value: object) -> str | None:
     return None
 
 
-def _number(value: Any) -> str | None:
+def _number(value: object) -> str | None:
     fine = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return None if fine else f"must be a number, got {value!r}"
 

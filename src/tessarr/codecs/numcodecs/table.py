@@ -119,7 +119,7 @@ class ForeignCoder(Coder):
     def canonical(self) -> dict[str, Any]:
         return {name: value for name, value in self._codec.get_config().items() if name != "id"}
 
-    def encode(self, data: Any) -> Buffer:
+    def encode(self, data: object) -> Buffer:
         return as_buffer(run(self.codec_id, lambda: self._codec.encode(data)))
 
     def decode(self, data: Bytes, nbytes: int | None) -> Buffer:

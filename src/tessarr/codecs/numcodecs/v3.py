@@ -33,7 +33,7 @@ class NumcodecsCodec(Codec):
     codec_id: ClassVar[str]
     coder: Coder
 
-    def __init__(self, **configuration: Any) -> None:
+    def __init__(self, **configuration: object) -> None:
         """Validate the configuration. Raises `MetadataValidationError` for members that the numcodecs codec does not
         have.
         """

@@ -25,7 +25,7 @@ from tessarr.types import AnyArray, AnyDType, Buffer
 _TYPES = ("i4", "i8", "f4", "f8")
 
 
-def _number(value: Any) -> str | None:
+def _number(value: object) -> str | None:
     return (
         None if isinstance(value, int | float) and not isinstance(value, bool) else f"must be a number, got {value!r}"
     )

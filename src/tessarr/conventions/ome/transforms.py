@@ -38,7 +38,7 @@ def fits(value: Any, kind: str) -> bool:
     return whole and not (kind == "count" and value < 0) and not (kind == "positive" and value < 1)
 
 
-def members(value: Mapping[str, Any], kinds: Mapping[str, str], loc: Loc, rule: str) -> list[Problem]:
+def members(value: Mapping[str, object], kinds: Mapping[str, str], loc: Loc, rule: str) -> list[Problem]:
     """List the problems of the members that an object has."""
     return [
         Problem(NAME, (*loc, name), f"must be {KINDS[kind]}, got {value[name]!r}", rule)

@@ -56,7 +56,7 @@ class AsyncArray(_AsyncNode):
     _array: ClassVar[type[Array]]
     """`Array`, which `core/array.py` assigns here: a higher module than this one."""
 
-    def __init__(self, metadata: Any, store_path: StoreLike = None, config: ArrayConfigLike | None = None) -> None:
+    def __init__(self, metadata: object, store_path: StoreLike = None, config: ArrayConfigLike | None = None) -> None:
         """Wrap the `Array` given as `metadata`; or, as in zarr-python, metadata (`ArrayMetadata` or a document) and a place."""
         if not isinstance(metadata, Node):
             document = metadata if isinstance(metadata, Mapping) else model_of(metadata).to_dict()

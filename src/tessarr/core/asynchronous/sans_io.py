@@ -195,7 +195,7 @@ def _start(steps: Steps[object]) -> _Progress:
         return _End(end.value)
 
 
-def _send(steps: Steps[Any], answers: list[Any]) -> _Progress:
+def _send(steps: Steps[object], answers: list[object]) -> _Progress:
     try:
         return steps.send(answers)
     except StopIteration as end:

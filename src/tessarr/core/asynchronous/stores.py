@@ -35,7 +35,7 @@ def synchronous_store(store: Store) -> Store:
 class CoroutineStore(ZarrPythonStore):
     """A synchronous store over `store`, whose methods are coroutines."""
 
-    def __init__(self, store: Any, *, read_only: bool = False) -> None:
+    def __init__(self, store: object, *, read_only: bool = False) -> None:
         super().__init__(store, read_only=read_only)
         self.requests_at_once = 16
 

@@ -177,7 +177,7 @@ def create(
     config: ArrayConfigLike | None = None,
     mode: str | None = None,
     data: npt.ArrayLike | None = None,
-    **more: Any,
+    **more: object,
 ) -> Steps[Array]:
     """Create an array by the keywords of zarr-python's older ``create``, and those of `create_array`.
 

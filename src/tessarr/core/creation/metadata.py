@@ -214,7 +214,7 @@ def _older_metadata(
     order: str | None,
     chunk_key_encoding: ChunkKeyEncodingLike | None,
     itemsize: int,
-    transformers: Any,
+    transformers: object,
 ) -> ArrayMetadata:
     """Make metadata of v1 or v2, which have filters, one compressor, and an order."""
     from tessarr.metadata.array import DIMENSIONS
@@ -388,7 +388,7 @@ def _dimension_names(names: Iterable[str | None] | None, ndim: int) -> tuple[str
     return given
 
 
-def _key_encoding(given: Any, default: str, ndim: int) -> ChunkKeyEncoding:
+def _key_encoding(given: object, default: str, ndim: int) -> ChunkKeyEncoding:
     """Resolve the chunk key encoding `given`, for arrays of `ndim` axes. Raises `MetadataValidationError`."""
     encoding = _parse_key_encoding(given, default)
     encoding.template(ndim)

@@ -203,12 +203,12 @@ def save_array(
 
 def save_group(
     store: StoreLike,
-    *args: Any,
+    *args: object,
     zarr_version: int | None = None,
     zarr_format: int | None = None,
     path: str | None = None,
     storage_options: Mapping[str, object] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Store several array-likes in a group: positional arguments as ``arr_0`` …, keyword arguments by name."""
     if not args and not kwargs:

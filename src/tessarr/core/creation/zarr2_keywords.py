@@ -75,7 +75,7 @@ def set_fill_value(array: Array, value: object) -> None:
     run_steps(array._adopt_steps(metadata, state))
 
 
-def check_chunk_store(store: Store, chunk_store: Any) -> None:
+def check_chunk_store(store: Store, chunk_store: object) -> None:
     """Chunks stand beside their metadata: `chunk_store` must be ``None`` or the same place.
 
     Raises `UnsupportedOperationError` when it is another.

@@ -174,7 +174,7 @@ class GroupMethods(ArrayCreation):
             raise TypeError(f"array {found.name} has dtype {found.dtype}, which cannot hold {dtype}")
         return found
 
-    def pop(self, name: str, *default: Any) -> Any:
+    def pop(self, name: str, *default: object) -> Any:
         """Remove a member and return the node: its metadata stays readable, its chunks are deleted."""
         if default and name not in self:
             return default[0]

@@ -291,7 +291,7 @@ class Members(Node):
 
     @sans_io
     def create_group(
-        self, name: str, overwrite: bool = False, *, attributes: Mapping[str, Any] | None = None
+        self, name: str, overwrite: bool = False, *, attributes: Mapping[str, object] | None = None
     ) -> Steps[Group]:
         """Create a group below this one. Raises `ContainsGroupError` or `ContainsArrayError`."""
         self._will_change()

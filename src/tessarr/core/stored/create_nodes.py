@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from tessarr.common import strict_json
 from tessarr.core.stored import metadata_io
@@ -42,7 +41,7 @@ def _missing_above(store: Store, here: str, wanted: Mapping[str, NodeMetadata]) 
     return found
 
 
-def _metadata(given: Any) -> NodeMetadata:
+def _metadata(given: object) -> NodeMetadata:
     node = model_of(given)
     if isinstance(node, ArrayMetadata | GroupMetadata):
         return node

@@ -382,7 +382,7 @@ def delete_node_steps(store: Store, path: str) -> Steps[None]:
 
 
 def change_attributes_steps(
-    store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, Any]], dict[str, Any]]
+    store: Store, path: str, metadata: NodeMetadata, change: Callable[[dict[str, object]], dict[str, object]]
 ) -> Steps[NodeMetadata]:
     """Update the stored attributes of a node, so that concurrent changes by other writers survive.
 
@@ -397,7 +397,7 @@ def change_attributes_steps(
         new = change(dict(document.get("attributes") or {}))
         return {**document, "attributes": new}
 
-    def alone(document: dict[str, Any]) -> dict[str, object]:
+    def alone(document: dict[str, object]) -> dict[str, object]:
         nonlocal new
         new = change(document)
         return new

@@ -46,7 +46,7 @@ def from_store(
         _close(place, store)
 
 
-def _close(place: Any, given: Any) -> None:
+def _close(place: Any, given: object) -> None:
     """Close `place` unless it is the store given by the caller; closing publishes a zip archive."""
     if place is not given and getattr(given, "store", None) is not place:
         place.close()

@@ -57,7 +57,7 @@ def parse_entry(entry: Entry, zarr_format: ZarrFormat) -> ArrayMetadata | GroupM
     return node
 
 
-def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, Any]) -> ArrayMetadata | GroupMetadata:
+def parse_node(zarr_format: ZarrFormat, documents: Mapping[str, object]) -> ArrayMetadata | GroupMetadata:
     """Parse the documents (relative key → JSON) of one node; a cache hit skips the interpretation.
 
     Warns of unusual documents. Raises `MetadataValidationError`.

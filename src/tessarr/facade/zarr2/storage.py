@@ -101,7 +101,7 @@ def migrate_1to2(store: StoreLike) -> None:
 
 
 def FSStore(  # noqa: N802 - the name in zarr-python 2
-    url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: Any
+    url: str, *, mode: str = "w", dimension_separator: str | None = None, **storage_options: object
 ) -> Store:
     """Return the store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
 

@@ -76,7 +76,7 @@ def _mapped(
     if problems:
         raise MetadataValidationError(f"the model cannot be expressed in Zarr v{zarr_format}", problems)
 
-    def build(path: str, node: Any) -> Any:
+    def build(path: str, node: object) -> Any:
         if not isinstance(node, GroupSpec):
             return new[path]
         members = {name: build(f"{path}/{name}" if path else name, member) for name, member in node.members.items()}

@@ -180,7 +180,7 @@ def _codecs(array: ArrayMetadata, problems: list[Problem]) -> tuple[Codec, ...]:
     return (*before, middle or BytesCodec(endian), *after)  # type: ignore[arg-type]
 
 
-def _codec(config: Any, loc: tuple[str | int, ...], problems: list[Problem]) -> Codec | None:
+def _codec(config: object, loc: tuple[str | int, ...], problems: list[Problem]) -> Codec | None:
     from tessarr.codecs.numcodecs import as_codec
 
     try:

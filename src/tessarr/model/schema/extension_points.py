@@ -28,7 +28,7 @@ _NO_INFINITY = ("float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float
 _NO_NAN = ("float4_", "float6_")
 
 
-def closed(properties: Schema, required: Iterable[str] = (), **more: Any) -> Schema:
+def closed(properties: Schema, required: Iterable[str] = (), **more: object) -> Schema:
     """Make the schema of an object with these members and no others."""
     return {
         "type": "object", "properties": properties, "required": list(required), "additionalProperties": False, **more

@@ -39,7 +39,7 @@ class DBMStore(ConditionalStore):
         *,
         flag: str = "c",
         mode: int = 0o666,
-        open: Callable[[str, str, int], Any] | None = None,  # noqa: A002 - zarr-python 2 calls it so
+        open: Callable[[str, str, int], object] | None = None,  # noqa: A002 - zarr-python 2 calls it so
         read_only: bool = False,
     ) -> None:
         self.path = os.path.abspath(os.fspath(path))

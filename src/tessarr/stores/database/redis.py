@@ -36,7 +36,7 @@ _VERSION = "local v = redis.call('GET', KEYS[1]); return v and redis.sha1hex(v) 
 class RedisStore(DatabaseStore):
     """A store in the Redis server at `options` (those of `redis.Redis`), under keys that begin with `prefix`."""
 
-    def __init__(self, *, prefix: str = "zarr", read_only: bool = False, **options: Any) -> None:
+    def __init__(self, *, prefix: str = "zarr", read_only: bool = False, **options: object) -> None:
         self.prefix = f"{prefix.strip('/')}/" if prefix else ""
         self.read_only = read_only
         self._options = options

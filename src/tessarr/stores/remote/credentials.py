@@ -175,7 +175,7 @@ def _missing_credentials(place: str, names: Iterable[str], start: str | None) ->
     )
 
 
-def strip_secrets(url: str, options: Mapping[str, Any]) -> dict[str, object]:
+def strip_secrets(url: str, options: Mapping[str, object]) -> dict[str, object]:
     """Return `options` without those that can hold a credential, at any depth; store all in this process.
 
     `restore_secrets` reads the stored options. The value under the name ``secrets`` lists the names that were left out.

@@ -90,7 +90,7 @@ class Running(Generic[T]):
 
     __slots__ = ("_call", "_loop", "_task")
 
-    def __init__(self, call: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, call: Coroutine[object, object, T]) -> None:
         self._call = call
         self._task: asyncio.Task[T] | None = None
 
@@ -108,7 +108,7 @@ class Running(Generic[T]):
             self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
 
 
-def run(call: Coroutine[Any, Any, T]) -> T:
+def run(call: Coroutine[object, object, T]) -> T:
     """Run a coroutine and wait for its result. An interrupt cancels the coroutine."""
     with Running(call) as wait:
         return wait()

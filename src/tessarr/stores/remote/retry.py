@@ -18,7 +18,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.settings import config
@@ -34,7 +34,7 @@ class RequestError(StoreError):
 
     kind = "request"
 
-    def __init__(self, what: str, *, status: int | None = None, attempts: int = 1, **facts: Any) -> None:
+    def __init__(self, what: str, *, status: int | None = None, attempts: int = 1, **facts: object) -> None:
         super().__init__(what, **facts)
         self.status = status
         self.attempts = attempts

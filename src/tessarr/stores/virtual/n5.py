@@ -43,7 +43,7 @@ class N5Store(WrapperStore):
     Arrays are created by `tessarr.create_n5`: others are refused before anything is written.
     """
 
-    def __init__(self, store: Any, *, axis_order: AxisOrder = "C", read_only: bool = False) -> None:
+    def __init__(self, store: object, *, axis_order: AxisOrder = "C", read_only: bool = False) -> None:
         from tessarr.stores.url import store_from
 
         if axis_order not in ("C", "F"):

@@ -58,7 +58,7 @@ def _expanded(document: Mapping[str, Any]) -> dict[str, Any]:
     return refs
 
 
-def _expand(value: Any, names: Mapping[str, object]) -> object:
+def _expand(value: object, names: Mapping[str, object]) -> object:
     if isinstance(value, list) and value and isinstance(value[0], str) and "{{" in value[0]:
         return [fill(value[0], names), *value[1:]]
     if isinstance(value, str) and value.startswith("{{") and not value.startswith("base64:"):
@@ -89,7 +89,7 @@ def _generate(rule: Mapping[str, Any], names: Mapping[str, Any], most: int) -> d
     return made
 
 
-def fill(text: str, names: Mapping[str, Any]) -> str:
+def fill(text: str, names: Mapping[str, object]) -> str:
     """`text` with every ``{{expression}}`` replaced."""
     return _PLACE.sub(lambda found: str(_value_of(found[1].strip(), names)), text)
 

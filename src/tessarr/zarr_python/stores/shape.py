@@ -70,12 +70,12 @@ class TessarrStore(Store):
         """The value of `key`, or the part of it in `byte_range`; ``None`` when there is none."""
         return _buffer(await self.tessarr_store.get_async(key, _part(byte_range)), prototype)
 
-    def get_sync(self, key: str, *, prototype: Any = None, byte_range: ByteRequest | None = None) -> Buffer | None:
+    def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> Buffer | None:
         """`get`, without an event loop."""
         return _buffer(self.tessarr_store.get(key, _part(byte_range)), prototype)
 
     async def get_partial_values(
-        self, prototype: Any, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+        self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Buffer | None]:
         """Parts of several values, in the order asked; ``None`` for each that is missing."""
         wanted = [(key, _part(part)) for key, part in key_ranges]
@@ -176,7 +176,7 @@ def _buffer(value: Any, prototype: Any) -> Buffer | None:
     return made
 
 
-def _bytes(value: Any) -> Any:
+def _bytes(value: object) -> Any:
     if not isinstance(value, Buffer):
         raise TypeError(f"`value` must be a Buffer instance. Got an instance of {type(value)} instead.")
     return value.as_buffer_like()

@@ -125,7 +125,7 @@ class ByteSetter(ByteGetter, Protocol):
         """Remove the value."""
         ...
 
-    async def set_if_not_exists(self, default: Any) -> None:
+    async def set_if_not_exists(self, default: object) -> None:
         """Set the value if none is stored."""
         ...
 

@@ -11,7 +11,7 @@ class Numcodec(Protocol):
 
     codec_id: str
 
-    def encode(self, buf: Any) -> Any:
+    def encode(self, buf: object) -> Any:
         """Encode a buffer."""
         ...
 

@@ -18,7 +18,7 @@ from tessarr.types import AnyArray, AnyDType
 class Buffer:
     """Hold a sequence of bytes."""
 
-    def __init__(self, array_like: Any) -> None:
+    def __init__(self, array_like: object) -> None:
         """Wrap `array_like`, which is 1-d, of one byte per element; its memory is shared."""
         data = np.asarray(array_like)
         if data.ndim != 1 or data.dtype.itemsize != 1:
@@ -89,13 +89,13 @@ class Buffer:
 class NDBuffer:
     """Hold an array of elements."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: object) -> None:
         """Wrap `array`, whose memory is shared."""
         self._data: AnyArray = np.asarray(array)
 
     @classmethod
     def create(
-        cls, *, shape: Iterable[int], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C", fill_value: Any = None
+        cls, *, shape: Iterable[int], dtype: npt.DTypeLike, order: Literal["C", "F"] = "C", fill_value: object = None
     ) -> Self:
         """Allocate an array filled with zeros or `fill_value`."""
         data = np.zeros(tuple(shape), dtype, order)
@@ -167,7 +167,7 @@ class NDBuffer:
         """Return a copy."""
         return type(self)(self._data.copy())
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: object) -> None:
         """Set every element."""
         self._data.fill(value)
 

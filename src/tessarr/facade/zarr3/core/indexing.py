@@ -74,7 +74,7 @@ class OrthogonalIndexer:
     [(slice(0, 2, 1),), (slice(2, 3, 1),)]
     """
 
-    def __init__(self, selection: Any, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
+    def __init__(self, selection: object, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
         """Of an array of `shape`, cut by `chunk_grid`. Raises `ArrayIndexError` for what is no such selection."""
         lengths = tuple(shape)
         items = expand(ensure_tuple(selection), len(lengths))
@@ -125,7 +125,7 @@ class CoordinateIndexer:
 
     drop_axes: tuple[int, ...] = ()
 
-    def __init__(self, selection: Any, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
+    def __init__(self, selection: object, shape: Sequence[int], chunk_grid: ChunkGrid) -> None:
         """Of an array of `shape`, cut by `chunk_grid`. Raises `ArrayIndexError` for what is no such selection."""
         lengths = tuple(shape)
         chosen = self._request(selection, lengths)

@@ -22,7 +22,7 @@ class StorePath:
     store: Any
     path: str
 
-    def __init__(self, store: Any, path: str = "") -> None:
+    def __init__(self, store: object, path: str = "") -> None:
         """Combine `store`, with zarr-python's interface, and `path`."""
         self.store = store
         self.path = normalize_path(path)

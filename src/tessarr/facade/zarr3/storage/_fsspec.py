@@ -18,7 +18,7 @@ class FsspecStore(InnerStore):
 
     def __init__(
         self,
-        fs: Any,
+        fs: object,
         read_only: bool = False,
         path: str = "/",
         allowed_exceptions: tuple[type[Exception], ...] = ALLOWED_EXCEPTIONS,

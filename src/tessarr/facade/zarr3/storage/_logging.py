@@ -19,7 +19,7 @@ class LoggingStore(WrapperStore):
 
     counter: defaultdict[str, int]
 
-    def __init__(self, store: Any, log_level: str = "DEBUG", log_handler: logging.Handler | None = None) -> None:
+    def __init__(self, store: object, log_level: str = "DEBUG", log_handler: logging.Handler | None = None) -> None:
         """Wrap `store`; records go to `log_handler`, or to standard output (``None``)."""
         super().__init__(store)
         self.counter = defaultdict(int)

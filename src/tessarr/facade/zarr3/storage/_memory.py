@@ -14,7 +14,7 @@ from tessarr.storage import GpuMemoryStore
 class _AsBytes(MutableMapping[str, Any]):
     """View a user's dictionary of buffers as a dictionary of bytes."""
 
-    def __init__(self, buffers: MutableMapping[str, Any]) -> None:
+    def __init__(self, buffers: MutableMapping[str, object]) -> None:
         self.buffers = buffers
         self._known: dict[str, tuple[Any, bytes]] = {}
         """Key → (buffer, bytes), cached, because `MemoryStore` detects a changed value by the identity of the object."""
@@ -58,7 +58,7 @@ class _AsBuffers(_AsBytes):
 class MemoryStore(InnerStore):
     """A dictionary; `tessarr.storage.MemoryStore` does the I/O."""
 
-    def __init__(self, store_dict: MutableMapping[str, Any] | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, store_dict: MutableMapping[str, object] | None = None, *, read_only: bool = False) -> None:
         """Wrap `store_dict`, which maps keys to buffers or bytes; ``None``: a new dictionary."""
         given = None if store_dict is None else _AsBytes(store_dict)
         super().__init__(ours.MemoryStore(given, read_only=read_only))

@@ -275,7 +275,7 @@ class ObjectStore(NetworkStore):
         prefixes = sorted(f"{prefix}/"[len(self._prefix) :] for prefix in found["common_prefixes"])
         return Listing(sorted(map(self._own, found["objects"])), prefixes)
 
-    def _own(self, meta: Mapping[str, Any]) -> str:
+    def _own(self, meta: Mapping[str, object]) -> str:
         """Return the key of a listed object."""
         return str(meta["path"])[len(self._prefix) :]
 

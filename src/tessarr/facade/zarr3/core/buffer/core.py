@@ -63,7 +63,7 @@ class NDArrayLike(Protocol):
 
     def __array__(self) -> AnyArray: ...
 
-    def reshape(self, shape: Any, *, order: Any = ...) -> Any:
+    def reshape(self, shape: object, *, order: object = ...) -> Any:
         """Return the same elements in another shape."""
         ...
 
@@ -71,11 +71,11 @@ class NDArrayLike(Protocol):
         """Reinterpret the same memory as another dtype."""
         ...
 
-    def astype(self, dtype: Any, order: Any = ..., *, copy: bool = ...) -> Any:
+    def astype(self, dtype: object, order: object = ..., *, copy: bool = ...) -> Any:
         """Convert the elements to another dtype."""
         ...
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: object) -> None:
         """Set every element to `value`."""
         ...
 
