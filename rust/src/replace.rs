@@ -54,7 +54,7 @@ fn reflink(_target: &File, _source: &File) -> bool {
     false
 }
 
-/// Retries for a directory that other processes keep removing, or a value that they keep replacing.
+/// Retries for a directory that other processes keep removing.
 const TRIES: usize = 100;
 
 /// Whether an update detects a replacement of the value without the lock.
@@ -79,7 +79,7 @@ impl LockedFile {
     /// `None`: there is no file. An error means that locking is not possible here. NFS locks only files open for writing.
     #[cfg(unix)]
     fn begin(path: &Path) -> io::Result<Option<LockedFile>> {
-        for _ in 0..TRIES {
+        loop {
             let file = match open_value(path, true).or_else(|_| open_value(path, false)) {
                 Err(error) if is_missing(&error) => return Ok(None),
                 file => file?,
@@ -96,7 +96,6 @@ impl LockedFile {
                 return Ok(Some(held));
             }
         }
-        Err(io::ErrorKind::ResourceBusy.into())
     }
 
     /// Open files can be neither replaced nor removed there.
@@ -220,7 +219,8 @@ impl Replacement {
     }
 
     fn place(&self, if_match: Precondition) -> Result<()> {
-        for _ in 0..TRIES {
+        // Each further round means that another writer was faster.
+        loop {
             // Most values are new.
             if !matches!(if_match, Some(Some(_))) {
                 match place_new(&self.temporary, &self.path) {
@@ -236,6 +236,8 @@ impl Replacement {
                     return fs::rename(&self.temporary, &self.path).map_err(|error| self.failed(error));
                 }
                 Ok(None) if matches!(if_match, Some(Some(_))) => return Err(stale()),
+                // A link that leads nowhere: nothing can be locked there, and the name is in use.
+                Ok(None) if self.path.is_symlink() => break,
                 Ok(None) => {}
                 Err(_) => break,
             }

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tessarr
+from tessarr.errors import StoreError
 from tessarr.stores.base import ANY
 from tessarr.stores.local import replace as localswap
 from tessarr.stores.local.file import version_of
@@ -110,6 +111,37 @@ def test_a_whole_value_that_comes_at_the_last_moment_of_an_update_is_not_undone(
     getattr(store, method)("k", change)
     assert seen == [b"old", put_there]
     assert bytes(store.get("k") or b"") == (put_there or b"") + b"+part"
+
+
+@pytest.mark.parametrize("over", [ANY, None])
+def test_a_file_that_comes_and_goes_is_never_replaced_without_its_lock(
+    tmp_path: Path, over: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often: a rename without the lock would undo what another writer wrote since the check."""
+    rounds = 0
+    link = os.link
+
+    def busy(source: str, target: str) -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds < 1000:  # there is a file; before it is opened, its writer removes it
+            raise FileExistsError(errno.EEXIST, "there", target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", busy)
+    monkeypatch.setattr("tessarr.stores.local.lock.retry_denied", refuse)
+    assert localswap.place(new_file(tmp_path), str(tmp_path / "value"), over)
+    assert (rounds, os.listdir(tmp_path)) == (1000, ["value"])
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_a_directory_that_is_a_link_that_leads_nowhere_is_an_error_that_says_so(tmp_path: Path, engine: str) -> None:
+    with tessarr.config.set({"engine": engine}):
+        z = tessarr.create_array(tmp_path, shape=(4,), chunks=(4,), dtype="u1")
+        (tmp_path / "c").symlink_to("nowhere")
+        with pytest.raises(StoreError) as caught:
+            z[...] = 1
+        assert "nowhere" in str(caught.value) or "No such file" in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])

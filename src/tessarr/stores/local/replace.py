@@ -25,7 +25,6 @@ from tessarr.stores.local import lock as filelock
 from tessarr.stores.local.file import ABSENT, READ, version_of
 
 IS_EXACT = sys.platform != "win32"
-_TRIES = 100
 
 
 class _UnableError(Exception):
@@ -39,7 +38,7 @@ def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock
     """
     expects_one = isinstance(over, str)
     try:
-        for _ in range(_TRIES if flock and IS_EXACT else 0):
+        while flock and IS_EXACT:  # each further round means that another writer was faster
             if not expects_one and _link(temporary, path):
                 os.unlink(temporary)
                 return True
@@ -47,6 +46,8 @@ def place(temporary: str, path: str, over: Version | None | Any_ = ANY, *, flock
             if held is None:
                 if expects_one:
                     return False
+                if os.path.islink(path):  # it leads nowhere: nothing can be locked there, and the name is in use
+                    break
                 continue
             try:
                 if not _agrees(held, over):

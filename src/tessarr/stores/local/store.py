@@ -485,6 +485,7 @@ class LocalStore(ConditionalStore):
 
 
 _HINTS = {
+    errno.ENOENT: "A directory on the way is a link that leads nowhere, or other processes keep removing it",
     errno.ENOSPC: "The disk is full; the old value is unchanged",
     errno.EDQUOT: "The quota is used up; the old value is unchanged",
     errno.EACCES: "Check the permissions of the file and its directory",
