@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from obstore.store import MemoryStore as ObstoreMemory
 
 import tessarr
 from tessarr.errors import ConflictError, StoreError
-from tessarr.storage import ConditionalStore, WrapperStore
+from tessarr.storage import ConditionalStore, ObjectStore, WrapperStore
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.buffers import byte_view
 from tessarr.types import Buffer, ByteRange
@@ -130,16 +131,28 @@ def test_a_store_that_tells_no_version_is_not_updated() -> None:
     assert plain(store.get("new")) == b"1"
 
 
-def test_who_is_always_slower_is_told() -> None:
+def test_who_is_always_slower_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     class Busy(MyStore):
         def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
             raise ConflictError("changed", key=key)
 
     import tessarr.stores.compare_and_swap as swapping
 
-    before, swapping.ROUNDS = swapping.ROUNDS, 3
-    try:
-        with pytest.raises(ConflictError, match="faster in every attempt"):
-            Busy(Place()).update("k", increment)
-    finally:
-        swapping.ROUNDS = before
+    monkeypatch.setattr(swapping, "POLICY", swapping.POLICY._replace(attempts=3))
+    with pytest.raises(ConflictError, match=r"faster in every attempt .* got 3 attempts"):
+        Busy(Place()).update("k", increment)
+
+
+def test_a_conflict_that_a_change_raises_ends_the_update() -> None:
+    """It says something else than a conflict of the write: retried, it would come again."""
+    calls = 0
+
+    def change(_: Buffer | None) -> Buffer | None:
+        nonlocal calls
+        calls += 1
+        raise ConflictError("a group replaced the array")
+
+    for store in (MyStore(Place()), ObjectStore(ObstoreMemory())):
+        with pytest.raises(ConflictError, match="a group replaced"):
+            store.update("k", change)
+    assert calls == 2

@@ -5,17 +5,17 @@ Threads of one process should take turns (a lock around the call), so that they 
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeAlias
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.fetch import Version
+from tessarr.stores.remote.retry import RetryPolicy
 from tessarr.types import Buffer
 
-ROUNDS = 200
-"""Attempts in all."""
+POLICY = RetryPolicy(attempts=200, backoff_s=0.001, max_backoff_s=0.2)
+"""How often an update is tried, and the back-off after each attempt."""
 Change: TypeAlias = Callable[[Buffer | None], Buffer | None]
 Versioned: TypeAlias = tuple[Buffer | None, Version | None]
 """A value and its version, both ``None`` where the key is missing."""
@@ -34,7 +34,7 @@ def compare_and_swap(
     `swap` writes the new value (``None``: removes it) over the version that was read, or raises `ConflictError`.
     Raises `ConflictError` when other writers were faster in every attempt, `StoreError` for a value without a version.
     """
-    for back_off_s in _attempts(store, key):
+    for attempt in _attempts(store, key):
         old, version = read()
         new = change(_with_version(old, version, store, key))
         if old is None and new is None:
@@ -43,7 +43,7 @@ def compare_and_swap(
             swap(version, new)
             return
         except ConflictError:
-            time.sleep(back_off_s)
+            time.sleep(POLICY.back_off_s(attempt))
 
 
 async def compare_and_swap_async(
@@ -58,7 +58,7 @@ async def compare_and_swap_async(
     # Imported here so that programs without such stores do not load asyncio.
     from tessarr.stores.remote.loop import sleep
 
-    for back_off_s in _attempts(store, key):
+    for attempt in _attempts(store, key):
         old, version = await read()
         new = await change(_with_version(old, version, store, key))
         if old is None and new is None:
@@ -67,14 +67,14 @@ async def compare_and_swap_async(
             await swap(version, new)
             return
         except ConflictError:
-            await sleep(back_off_s)
+            await sleep(POLICY.back_off_s(attempt))
 
 
-def _attempts(store: str, key: str) -> Iterator[float]:
-    """The back-off after each attempt, in seconds. Raises `ConflictError` after the last one."""
-    for number in range(ROUNDS):
-        yield random.uniform(0, min(0.001 * 2 ** min(number, 8), 0.2))
-    raise ConflictError("other writers were faster in every attempt", store=store, key=key, got=f"{ROUNDS} attempts")
+def _attempts(store: str, key: str) -> Iterator[int]:
+    """Number the attempts. Raises `ConflictError` after the last one."""
+    yield from range(POLICY.attempts)
+    got = f"{POLICY.attempts} attempts"
+    raise ConflictError("other writers were faster in every attempt", store=store, key=key, got=got)
 
 
 def _with_version(old: Buffer | None, version: Version | None, store: str, key: str) -> Buffer | None:

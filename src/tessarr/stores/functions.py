@@ -53,6 +53,10 @@ STAGED = "__tessarr_staged"
 """Name of the prefix under which `replace_prefix` stages new values; names with ``__`` are never nodes."""
 
 
+_CREATED_IN_BETWEEN = 5
+"""How often in succession a value may turn up between two requests, before the store is said to have no versions."""
+
+
 def url_of(store: object) -> str:
     """Return the URL of a store; for an object without URL, a name for messages and locks."""
     url = getattr(store, "url", None)
@@ -154,8 +158,9 @@ def update_by_set(store: Writable, key: str, change: Change) -> None:
 def read_versioned(store: Get, key: str) -> Versioned:
     """Read a value of a `ConditionalSet`, and a version that is not newer than the value."""
     assert isinstance(store, ConditionalSet)
-    for _ in range(5):
-        # The version first: if another writer replaces the value in between, the conditional write fails.
+    # The version first: if another writer replaces the value in between, the conditional write fails. A value without a version
+    # was created in between, or the store has no versions after all, which the caller reports.
+    for _ in range(_CREATED_IN_BETWEEN):
         version, value = store.version(key), store.get(key)
         if value is None:
             return None, None

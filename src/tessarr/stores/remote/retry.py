@@ -18,11 +18,13 @@ from __future__ import annotations
 import random
 import re
 import time
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from tessarr.errors import ConflictError, StoreError
 from tessarr.settings import config
-from tessarr.stores.remote.limiter import Outcome
+
+if TYPE_CHECKING:
+    from tessarr.stores.remote.limiter import Outcome
 
 FaultKind: TypeAlias = Literal["missing", "retry", "permanent", "conflict", "unchanged"]
 _RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
