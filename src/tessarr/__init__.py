@@ -19,7 +19,7 @@ __version__ = "3.4.0"
 
 _HOME = {
     "core.array": "Array AsyncArray",
-    "core.array_parts.appender": "Appender appender",
+    "core.streams.appender": "Appender appender",
     "core.group": "Group AsyncGroup",
     "settings": "config",
     "core.open": (
@@ -83,8 +83,6 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array as Array
-    from tessarr.core.array_parts.appender import Appender as Appender
-    from tessarr.core.array_parts.appender import appender as appender
     from tessarr.core.array_parts.read_many import read_many as read_many
     from tessarr.core.array_parts.read_many import read_many_async as read_many_async
     from tessarr.core.asynchronous.async_array import AsyncArray as AsyncArray
@@ -102,6 +100,8 @@ if TYPE_CHECKING:
     from tessarr.core.diagnostics import set_format as set_format
     from tessarr.core.group import Group as Group
     from tessarr.core.open import *  # noqa: F403
+    from tessarr.core.streams.appender import Appender as Appender
+    from tessarr.core.streams.appender import appender as appender
     from tessarr.engine.native.chunk_cache import chunk_cache_info as chunk_cache_info
     from tessarr.engine.native.chunk_cache import clear_chunk_cache as clear_chunk_cache
     from tessarr.settings import config as config

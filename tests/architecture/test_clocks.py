@@ -19,6 +19,9 @@ CLOCKS = {
 WAITS = {"acquire", "communicate", "join", "result", "run", "settimeout", "timeout", "wait", "wait_for"}
 """Calls that give up after some seconds: their last positional argument, or ``timeout``."""
 
+LOOKS = {"follow", "follow_async"}
+"""Calls that with ``timeout=0`` look once, and wait for nothing."""
+
 MAY_READ_A_CLOCK = {
     "tests/waiting.py::until": "a minute, against hanging",
     "tests/waiting.py::until_async": "a minute, against hanging",
@@ -75,6 +78,8 @@ def seconds(call: ast.AST, known: dict[str, float]) -> float | None:
         return None
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     given = [word.value for word in call.keywords if word.arg == "timeout"] if name != "open_url" else []
+    if name in LOOKS and [ast.unparse(value) for value in given] == ["0"]:
+        return None
     if name in WAITS and call.args and not given:
         given = call.args[-1:]
     for value in given:

@@ -28,6 +28,7 @@ import pytest
 from tessarr.common.segments import Piece, Stored
 from tessarr.errors import ConflictError, KeyValidationError, ReadOnlyError
 from tessarr.stores.base import Fetch, Listing, Store
+from tessarr.stores.fetch import UNCHANGED, Fetched
 from tessarr.stores.functions import replace as put
 from tessarr.stores.protocols import Remote
 from tessarr.types import Buffer, ByteRange
@@ -196,6 +197,12 @@ class ReadContract:
     def test_the_url_names_the_place_and_the_repr_shows_it(self, seeded: Store) -> None:
         assert ":" in seeded.url
         assert seeded.url in repr(seeded)
+
+    def test_a_conditional_read_returns_a_value_of_any_other_version(self, seeded: Store) -> None:
+        for version in (None, "another"):
+            assert plain(seeded.get_if_changed("a/b", version)) == [b"0123456789"]
+            assert plain(asyncio.run(seeded.get_if_changed_async("a/b", version))) == [b"0123456789"]
+            assert seeded.get_if_changed("nothing", version) is None
 
 
 class WriteContract:
@@ -576,6 +583,22 @@ class ConditionalContract:
         store.set("k", b"other")
         store.delete("k")
         assert store.version("k") is None
+
+    def test_a_conditional_read_returns_only_what_has_changed(self, store: Store) -> None:
+        store.set("k", b"first")
+        first = store.get_if_changed("k", None)
+        assert isinstance(first, Fetched)
+        assert first.version is not None
+        assert plain(first) == [b"first"]
+        assert store.get_if_changed("k", first.version) is UNCHANGED
+        assert asyncio.run(store.get_if_changed_async("k", first.version)) is UNCHANGED
+        store.set("k", b"second value")
+        second = asyncio.run(store.get_if_changed_async("k", first.version))
+        assert isinstance(second, Fetched)
+        assert plain(second) == [b"second value"]
+        store.delete("k")
+        assert store.get_if_changed("k", second.version) is None
+        assert asyncio.run(store.get_if_changed_async("k", second.version)) is None
 
     def test_a_conditional_set_writes_only_over_its_version(self, store: Store) -> None:
         first = store.set("k", b"1", if_match=None) or store.version("k")

@@ -54,6 +54,7 @@ OTHERS: Mapping[str, tuple[Callable[[Store], Store], set[str]]] = {
 }
 BY_VALUE = {
     "GetRanges",
+    "GetIfChanged",
     "GetPartialValues",
     "SetPartialValues",
     "Size",

@@ -9,7 +9,7 @@ from typing import Any
 import tessarr
 from tessarr.core.array import Array
 from tessarr.core.group import Group
-from tessarr.errors import NodeNotFoundError, StoreError
+from tessarr.errors import ArrayNotFoundError, NodeNotFoundError, StoreError
 from tessarr.stores.base import Store
 from tessarr.stores.url import is_url, store_from
 
@@ -78,6 +78,20 @@ def open_node(
             _near(root, whole, storage) if whole else "Is it Zarr data? A node has zarr.json, .zarray, .zgroup or meta"
         )
         raise
+
+
+def open_array(place: str, path: str = "", *, storage: Sequence[str] = ()) -> Array:
+    """Open an array for reading as `open_node` does. Raises `ArrayNotFoundError` for a group."""
+    node = open_node(place, path, storage=storage)
+    if isinstance(node, Array):
+        return node
+    names = [name for name, member in node.members() if isinstance(member, Array)]
+    hint = (
+        f"Name one of its arrays: {', '.join(names[:8])}"
+        if names
+        else "It has no array as direct member; see: tessarr tree"
+    )
+    raise ArrayNotFoundError("a group has no values", store=node._store.url, path=node.name, hint=hint)
 
 
 def _near(root: str, path: str, storage: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,9 @@ from tessarr.stores.path import prefix_of
 from tessarr.stores.protocols import Remote
 from tessarr.stores.url import StoreLike
 from tessarr.types import AnyArray, AnyDType, Shape, ShapeLike, ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.core.streams.follow import Follower, FollowOptions
 
 
 class Array(Selecting):
@@ -276,6 +279,28 @@ class Array(Selecting):
         return (yield from append_steps(self, data, axis, on_hole, expire))
 
     @sans_io
+    def follow(self, **options: Unpack[FollowOptions]) -> Steps[Follower[AnyArray]]:
+        """Iterate over the rows along an axis, those to come included: ``(rows, block)``, each row once, in order.
+
+        `rows` is a slice of the axis, `block` a new array of these rows: whole chunks (shards) of up to 64 MiB, unless
+        `max_rows` says otherwise. `options`: see `tessarr.core.streams.follow.FollowOptions`. This object keeps its shape.
+
+        Raises `ValueError`, `TypeError` and `IndexError` for wrong options; the iteration raises `ConflictError` when the array
+        was shortened, or changed otherwise, and `ArrayNotFoundError` when it is gone.
+
+        >>> import tessarr
+        >>> z = tessarr.create_array({}, data=[1, 2, 3], chunks=(2,))
+        >>> rows = z.follow(timeout=0)
+        >>> [block.tolist() for _, block in rows], z.append([4]), [block.tolist() for _, block in rows]
+        ([[1, 2, 3]], (4,), [[4]])
+        >>> rows.position
+        {'arrays': ['/'], 'axis': 0, 'row': 4}
+        """
+        from tessarr.core.streams.follow import ArrayFollower
+
+        return (yield from ArrayFollower({"": self}, options).begin_steps())
+
+    @sans_io
     def update_attributes(self, new_attributes: Mapping[str, object]) -> Steps[Array]:
         """Set several attributes in one write. Returns the array."""
         yield from steps_of(Attributes.update)(self.attrs, new_attributes)
@@ -424,6 +449,7 @@ class Array(Selecting):
 
     resize_async = async_variant(resize)
     append_async = async_variant(append)
+    follow_async = async_variant(follow)
     update_attributes_async = async_variant(update_attributes)
     refresh_async = async_variant(refresh)
     info_complete_async = async_variant(info_complete)

@@ -27,6 +27,7 @@ from tessarr.errors import ReadOnlyError, UnsupportedOperationError
 from tessarr.stores import functions
 from tessarr.stores.buffers import byte_view, merge_parts, parts_by_key
 from tessarr.stores.fetch import Fetch as Fetch
+from tessarr.stores.fetch import Fetched, Unchanged
 from tessarr.stores.fetch import Version as Version
 from tessarr.stores.functions import spliced as spliced
 from tessarr.stores.locks import KEYED_LOCKS
@@ -194,6 +195,18 @@ class Store(AsMapping):
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         return await _in_thread(self.fetch, requests)
+
+    @fallback
+    def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        """Read a value with its version, unless it has that version (`UNCHANGED`); ``None``: no such key.
+
+        The returned version is not newer than the value, so that the next conditional read misses no change; it is ``None``
+        where the store has no versions, and the value is then read each time.
+        """
+        return functions.get_if_changed(self, key, version)
+
+    async def get_if_changed_async(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        return await _in_thread(self.get_if_changed, key, version)
 
     def exists(self, key: str) -> bool:
         """Whether `key` has a value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, final
 
 from tessarr.types import Buffer, ByteRange
 
@@ -29,6 +29,18 @@ class Fetched(list[Buffer]):
     def __init__(self, parts: Iterable[Buffer], version: Version | None = None) -> None:
         super().__init__(parts)
         self.version = version
+
+
+@final
+class Unchanged:
+    """The type of `UNCHANGED`."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = Unchanged()
+"""The response to a conditional read of a value that still has the given version (HTTP 304)."""
 
 
 def version_of(found: list[Buffer]) -> Version | None:

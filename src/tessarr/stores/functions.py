@@ -28,7 +28,7 @@ from tessarr.common.segments import Piece, Stored, StoredBytes, flat, join
 from tessarr.errors import ConflictError, UnsupportedOperationError
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.compare_and_swap import Change, Versioned, compare_and_swap
-from tessarr.stores.fetch import Fetch, Version
+from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
 from tessarr.stores.locks import KEYED_LOCKS
 from tessarr.stores.path import check_prefix
 from tessarr.stores.protocols import (
@@ -37,6 +37,7 @@ from tessarr.stores.protocols import (
     Delete,
     DeleteMany,
     Get,
+    GetIfChanged,
     GetRanges,
     List,
     ListDir,
@@ -167,6 +168,20 @@ def read_versioned(store: Get, key: str) -> Versioned:
         if version is not None:
             return value, version
     return value, None
+
+
+def get_if_changed(store: Get, key: str, version: Version | None) -> Fetched | Unchanged | None:
+    """Read a value with its version, unless it has that version (`UNCHANGED`); ``None``: no such key.
+
+    Without `GetIfChanged` the version is requested first, where the store has versions; else the value is read each time.
+    """
+    if isinstance(store, GetIfChanged):
+        return store.get_if_changed(key, version)
+    now: Version | None = getattr(store, "version", _no_version)(key)
+    if now is not None and now == version:
+        return UNCHANGED
+    value = store.get(key)
+    return None if value is None else Fetched([value], now)
 
 
 def swap(store: Writable, key: str, version: Version | None, new: Buffer | None) -> None:

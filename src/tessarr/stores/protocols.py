@@ -22,7 +22,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from tessarr.common.segments import Piece, Stored
-from tessarr.stores.fetch import Fetch, Fetched, Version
+from tessarr.stores.fetch import Fetch, Fetched, Unchanged, Version
 from tessarr.types import Buffer, ByteRange
 
 if TYPE_CHECKING:
@@ -184,6 +184,14 @@ class FetchOne(Protocol, metaclass=_Ability):
 
     async def fetch_one(self, request: Fetch) -> Fetched | None:
         """Send one request; ``None``: no such key."""
+
+
+@runtime_checkable
+class GetIfChanged(Protocol, metaclass=_Ability):
+    """A read can be conditional on the version, so that an unchanged value is not transferred (HTTP ``If-None-Match``)."""
+
+    def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        """Read the value, unless it has that version (`UNCHANGED`); ``None``: no such key."""
 
 
 @runtime_checkable

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessarr.cli.places import open_node
+from tessarr.cli.places import open_array
 from tessarr.cli.printing import OK, add_place, add_verb, jsonable, print_json
 from tessarr.core.array import Array
-from tessarr.errors import ArrayNotFoundError, BoundsCheckError, UnsupportedOperationError
+from tessarr.errors import BoundsCheckError, UnsupportedOperationError
 from tessarr.types import AnyArray
 
 Axis: TypeAlias = "int | range | list[int]"
@@ -61,15 +61,7 @@ tessarr cat data.zarr temperature --raw > temperature.f32
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the values."""
-    node = open_node(arguments.place, arguments.path, storage=arguments.storage)
-    if not isinstance(node, Array):
-        names = [name for name, member in node.members() if isinstance(member, Array)]
-        hint = (
-            f"Name one of its arrays: {', '.join(names[:8])}"
-            if names
-            else "It has no array as direct member; see: tessarr tree"
-        )
-        raise ArrayNotFoundError("a group has no values", store=node._store.url, path=node.name, hint=hint)
+    node = open_array(arguments.place, arguments.path, storage=arguments.storage)
     axes = parse_selection(arguments.slice, node.shape)
     if arguments.raw:
         _print_raw(node, axes, arguments.field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, S
 if TYPE_CHECKING:
     from tessarr.core.array import Array
     from tessarr.core.info import ArrayInfo
+    from tessarr.core.streams.follow import Follower, FollowOptions
 
 
 class AsyncOIndex:
@@ -231,6 +232,9 @@ class AsyncArray(_AsyncNode):
         expire: float = 600,
     ) -> Shape:
         return await self._node.append_async(data, axis, on_hole=on_hole, expire=expire)
+
+    async def follow(self, **options: Unpack[FollowOptions]) -> Follower[AnyArray]:
+        return await self._node.follow_async(**options)
 
     async def update_attributes(self, new_attributes: Mapping[str, object]) -> AsyncArray:
         await self._node.update_attributes_async(new_attributes)

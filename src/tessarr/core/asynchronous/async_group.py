@@ -20,11 +20,12 @@ from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.metadata.group import GroupMetadata
 from tessarr.stores.url import StoreLike
-from tessarr.types import JSONObject, ShapeLike
+from tessarr.types import AnyArray, JSONObject, ShapeLike
 
 if TYPE_CHECKING:
     from tessarr.core.group import Group
     from tessarr.core.info import GroupInfo
+    from tessarr.core.streams.follow import Follower, FollowOptions
     from tessarr.core.tree import TreeView
 
 
@@ -53,6 +54,9 @@ class AsyncGroup(_AsyncNode):
         where, here, mode = locate(store, None, "r+")
         number = requested_format(store, zarr_format)
         return cls(await run_steps_async(cls._group._open_steps(where, here, number, mode, use_consolidated)))
+
+    async def follow(self, names: Sequence[str], **options: Unpack[FollowOptions]) -> Follower[dict[str, AnyArray]]:
+        return await self._node.follow_async(names, **options)
 
     @classmethod
     async def from_store(

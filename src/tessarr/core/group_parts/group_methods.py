@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy.typing as npt
 
 from tessarr.core.array import Array
-from tessarr.core.asynchronous.sans_io import async_variant
+from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
 from tessarr.core.creation.arguments import (
     DatasetOptions,
     FilledOptions,
@@ -23,10 +23,11 @@ from tessarr.core.info import group_info
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.tree import TreeView
 from tessarr.dtypes.parse import DTypeLike
-from tessarr.types import ShapeLike
+from tessarr.types import AnyArray, ShapeLike
 
 if TYPE_CHECKING:
     from tessarr.core.group import Group
+    from tessarr.core.streams.follow import Follower, FollowOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -222,6 +223,23 @@ class GroupMethods(ArrayCreation):
                 return result
         return None
 
+    @sans_io
+    def follow(self, names: Sequence[str], **options: Unpack[FollowOptions]) -> Steps[Follower[dict[str, AnyArray]]]:
+        """Iterate over the rows of the arrays `names` together: ``(rows, {name: block})``, up to their common length.
+
+        `options` and errors are those of `Array.follow`; `KeyError` for a missing member.
+
+        >>> import tessarr
+        >>> group = tessarr.group()
+        >>> t, u = group.create_array("t", data=[1, 2, 3]), group.create_array("u", data=[10, 20])
+        >>> [(rows.stop, blocks["t"].tolist(), blocks["u"].tolist()) for rows, blocks in group.follow(["t", "u"], timeout=0)]
+        [(2, [1, 2], [10, 20])]
+        """
+        from tessarr.core.streams.follow_group import GroupFollower, members_steps
+
+        arrays = yield from members_steps(self, names)
+        return (yield from GroupFollower(arrays, options).begin_steps())
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -245,6 +263,7 @@ class GroupMethods(ArrayCreation):
     arrays_async = _listing(arrays)
     array_keys_async = _listing(array_keys)
     array_values_async = _listing(array_values)
+    follow_async = async_variant(follow)
     tree_async = async_variant(tree)
     require_groups_async = async_variant(require_groups)
     create_groups_async = async_variant(create_groups)

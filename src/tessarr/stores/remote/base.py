@@ -19,12 +19,12 @@ from tessarr.errors import ConflictError, StoreError
 from tessarr.stores.asynchronous import AsyncStore
 from tessarr.stores.buffers import byte_view
 from tessarr.stores.compare_and_swap import Versioned, compare_and_swap_async
-from tessarr.stores.fetch import Fetch, Fetched, Version
-from tessarr.stores.protocols import ConditionalSet, fallback
+from tessarr.stores.fetch import UNCHANGED, Fetch, Fetched, Unchanged, Version
+from tessarr.stores.protocols import ConditionalSet, fallback, only_if
 from tessarr.stores.remote.coalesce import PART_SIZE, SpanBytes, extract, plan_spans, split
 from tessarr.stores.remote.limiter import ConcurrencyLimiter, Outcome
 from tessarr.stores.remote.loop import gather_or_cancel, in_thread, run_blocking, sleep
-from tessarr.stores.remote.retry import Fault, RetryPolicy, RetryState
+from tessarr.stores.remote.retry import Fault, RequestError, RetryPolicy, RetryState
 from tessarr.types import Buffer, ByteRange
 
 T = TypeVar("T")
@@ -53,6 +53,8 @@ class NetworkStore(AsyncStore):
 
     retry: RetryPolicy = RetryPolicy()
     _limiter: ConcurrencyLimiter
+    _reads_conditionally = False
+    """The client can send conditional reads (`_request_if_changed`)."""
     _ranges_work = True
     """``False`` after a server returned the whole object for a range; then whole objects are fetched."""
 
@@ -63,6 +65,10 @@ class NetworkStore(AsyncStore):
 
     async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
         """Send one request. ``ByteRange(0, 0)`` requests only size and version."""
+        raise NotImplementedError
+
+    async def _request_if_changed(self, key: str, version: Version) -> Answer:
+        """Send one request for the value unless it has that version. Raises a fault of status 304 when it has."""
         raise NotImplementedError
 
     def _fault(self, error: Exception) -> Fault | None:
@@ -168,6 +174,29 @@ class NetworkStore(AsyncStore):
     async def get_async(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
         found = await self.fetch_one(Fetch(key, None if byte_range is None else (byte_range,)))
         return None if found is None else found[0]
+
+    async def get_if_changed_async(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        """Read a value by one conditional request (`_request_if_changed`), which an unchanged value answers without a body."""
+        if version is None or not self._reads_conditionally:
+            return await self._get_if_changed_by_head(key, version)
+        try:
+            answer = await self._send(key, "GET", partial(self._request_if_changed, key, version))
+        except RequestError as error:
+            if error.status == 304:
+                return UNCHANGED
+            raise
+        if answer is None or not _remaining_spans(answer):
+            return None if answer is None else Fetched([memoryview(answer.body).toreadonly()], answer.version)
+        return await self.fetch_one(Fetch(key))
+
+    async def _get_if_changed_by_head(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        if version is not None and await self.version_async(key) == version:
+            return UNCHANGED
+        return await self.fetch_one(Fetch(key))
+
+    @only_if("_reads_conditionally")
+    def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        return self._run_one(self.get_if_changed_async(key, version))
 
     async def get_ranges_async(self, key: str, ranges: Sequence[ByteRange]) -> _List[Buffer] | None:
         return await self.fetch_one(Fetch(key, tuple(ranges)))

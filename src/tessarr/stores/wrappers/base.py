@@ -16,7 +16,7 @@ from typing import Self, TypeAlias
 
 from tessarr.common.segments import Piece, Stored
 from tessarr.stores.base import ANY, Any_, Fetch, Listing, LockContext, Store, Version
-from tessarr.stores.fetch import Fetched
+from tessarr.stores.fetch import Fetched, Unchanged
 from tessarr.stores.path import check_prefix
 from tessarr.stores.protocols import ConditionalDelete, ConditionalSet, FetchOne, Remote, forwarding, only_if
 from tessarr.types import Buffer, ByteRange
@@ -200,6 +200,15 @@ class ForwardingStore(WrapperStore):
         assert isinstance(self.store, FetchOne)
         async with self._around_async("fetch", request.key):
             return await self.store.fetch_one(Fetch(self._inner_key(request.key), request.ranges))
+
+    @forwarding
+    def get_if_changed(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        with self._around("get_if_changed", key):
+            return self.store.get_if_changed(self._inner_key(key), version)
+
+    async def get_if_changed_async(self, key: str, version: Version | None) -> Fetched | Unchanged | None:
+        async with self._around_async("get_if_changed", key):
+            return await self.store.get_if_changed_async(self._inner_key(key), version)
 
     def exists(self, key: str) -> bool:
         with self._around("exists", key):

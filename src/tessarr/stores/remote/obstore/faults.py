@@ -87,6 +87,8 @@ def fault_of(error: Exception) -> Fault | None:
         return Fault("missing", "", status=404, outcome="ok")
     if name in ("AlreadyExistsError", "PreconditionError"):
         return Fault("conflict", scrub(text), status=412, outcome="ok")
+    if name == "NotModifiedError":
+        return Fault("unchanged", "", status=304, outcome="ok")
     if found := _match("status", text):
         fault = fault_of_status(int(found[1]), text)
         return Fault("retry", fault.text, status=400) if _match("timeout", text) else fault

@@ -71,6 +71,7 @@ class ObjectStore(NetworkStore):
     """
 
     requests_at_once = 64
+    _reads_conditionally = True
 
     def __init__(
         self,
@@ -169,6 +170,17 @@ class ObjectStore(NetworkStore):
         result = await invoke(client, "get", name)
         self._ranges_work = result.meta["size"] == 0
         return Answer(await invoke(result, "buffer"), 0, result.meta["size"], version_of(result.meta))
+
+    async def _request_if_changed(self, key: str, version: Version) -> Answer:
+        check_key(key)
+        options = {"if_none_match": update_version(version).get("e_tag")}
+        try:
+            result, body = await get(self._client, self._at(key), options)
+        except Exception as error:
+            if self._stands_for_absence(key, error):
+                raise Fault("missing", "", status=404, outcome="ok") from None
+            raise
+        return Answer(body, 0, result.meta["size"], version_of(result.meta))
 
     def _stands_for_absence(self, key: str, error: Exception) -> bool:
         """Return whether `error` is a 403 that the option `forbidden_is_missing` takes for absence of `key`."""

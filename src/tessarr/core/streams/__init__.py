@@ -1,0 +1,1 @@
+"""Rows that come and go: the appender, and followers."""
