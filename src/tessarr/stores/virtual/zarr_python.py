@@ -76,11 +76,14 @@ class ZarrPythonStore(Store):
     __copy__ = shared_copy
 
     def __eq__(self, other: object) -> bool:
-        # By place: zarr-python's stores in memory compare by content, which changes.
-        return isinstance(other, ZarrPythonStore) and (other.url, other.read_only) == (self.url, self.read_only)
+        if not isinstance(other, ZarrPythonStore) or other.read_only != self.read_only:
+            return False
+        # zarr-python's stores in memory compare by content, which changes; the others by place.
+        in_memory = "Memory" in type(self.store).__name__
+        return other.store is self.store or (not in_memory and bool(other.store == self.store))
 
     def __hash__(self) -> int:
-        return hash((type(self), self.url))
+        return hash((type(self), type(self.store)))
 
     def close(self) -> None:
         self.store.close()
