@@ -161,7 +161,7 @@ def _check_orders(doc: Document) -> None:
 
 def chain_from_v2(
     order: str,
-    compressor: Mapping[str, object] | None,
+    compressor: Mapping[str, JSON] | None,
     filters: tuple[JSONObject, ...] | None,
     data_type: DataType,
     ndim: int,

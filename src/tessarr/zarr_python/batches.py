@@ -9,13 +9,25 @@ Source: ``zarr.core.indexing`` and `CodecPipeline.read` of zarr-python 3.1.6 and
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tessarr.indexing.selection import Outer, Points, Selection
 from tessarr.types import Coords, Shape
+
+if TYPE_CHECKING:
+    from zarr.core.array_spec import ArraySpec
+    from zarr.core.indexing import SelectorTuple
+
+    Item: TypeAlias = tuple[object, ArraySpec, SelectorTuple, SelectorTuple, bool]
+    """What zarr-python passes per chunk: its place, its spec, the selection in it, the place in the result, and whether it is
+    covered."""
+
+_Pick: TypeAlias = slice | npt.NDArray[np.int64]
+"""What is selected along one axis."""
 
 
 class Batch(NamedTuple):
@@ -24,7 +36,7 @@ class Batch(NamedTuple):
     selection: Selection
     shape: Shape
     """An array that the selection fits into, which ends where a chunk that is said to be whole ends."""
-    out: Any
+    out: slice | npt.NDArray[np.int64] | tuple[_Pick, ...]
     """Index of the result; of the full rank, but for `dropped`."""
     dropped: tuple[int, ...]
     """Axes that the result does not have."""
@@ -33,13 +45,13 @@ class Batch(NamedTuple):
 class _Axis(NamedTuple):
     start: int
     """Of the chunk, along this axis."""
-    local: Any
+    local: _Pick
     """Selected in the chunk: a slice or an index array."""
-    out: Any
+    out: _Pick | None
     """Place in the result: a slice, an index array, or ``None`` where the axis is dropped."""
 
 
-def joined(batch: list[Any], coords: list[Coords], drop_axes: tuple[int, ...], *, keeps: bool) -> Batch | None:
+def joined(batch: Sequence[Item], coords: list[Coords], drop_axes: tuple[int, ...], *, keeps: bool) -> Batch | None:
     """The selection of `batch`, whose chunks lie at `coords` of a regular grid.
 
     `keeps`: what chunks hold beyond the array's edge stays, as in zarr-python's shards, so that the edge makes no chunk whole.
@@ -58,11 +70,12 @@ def joined(batch: list[Any], coords: list[Coords], drop_axes: tuple[int, ...], *
 # -- points --------------------------------------------------------------------------------------------------------------
 
 
-def _points(batch: list[Any], coords: list[Coords], chunk: Shape) -> Batch | None:
-    if not chunk or any(isinstance(item[3], tuple) for item in batch):
+def _points(batch: Sequence[Item], coords: list[Coords], chunk: Shape) -> Batch | None:
+    local = [item[2] for item in batch if isinstance(item[2], tuple)]
+    if not chunk or len(local) < len(batch) or any(isinstance(item[3], tuple) for item in batch):
         return None
     axes = tuple(
-        np.concatenate([_flat(item[2][d]) + where[d] * chunk[d] for item, where in zip(batch, coords, strict=True)])
+        np.concatenate([_flat(inside[d]) + where[d] * chunk[d] for inside, where in zip(local, coords, strict=True)])
         for d in range(len(chunk))
     )
     out = np.concatenate([np.arange(p.start, p.stop) if isinstance(p, slice) else _flat(p) for _, _, _, p, _ in batch])
@@ -79,7 +92,7 @@ def _flat(array: object) -> npt.NDArray[np.int64]:
 # -- outer products ------------------------------------------------------------------------------------------------------
 
 
-def _outer(batch: list[Any], coords: list[Coords], chunk: Shape, drop_axes: tuple[int, ...]) -> Batch | None:
+def _outer(batch: Sequence[Item], coords: list[Coords], chunk: Shape, drop_axes: tuple[int, ...]) -> Batch | None:
     ndim = len(chunk)
     axes: list[dict[int, _Axis]] = [{} for _ in chunk]
     ends: dict[int, int] = {}
@@ -112,12 +125,14 @@ def _outer(batch: list[Any], coords: list[Coords], chunk: Shape, drop_axes: tupl
     return Batch(Outer(tuple(dims)), shape, tuple(kept), dropped)
 
 
-def _split(local: object, out: object, ndim: int, drop_axes: tuple[int, ...]) -> list[tuple[Any, Any]] | None:
+def _split(
+    local: object, out: object, ndim: int, drop_axes: tuple[int, ...]
+) -> list[tuple[_Pick, _Pick | None]] | None:
     """Per axis what is selected in the chunk and where it lies in the result."""
     if not isinstance(local, tuple) or not isinstance(out, tuple) or len(local) != ndim:
         return None
     places = iter(out)
-    parts: list[tuple[object, object]] = []
+    parts: list[tuple[_Pick, _Pick | None]] = []
     for d, item in enumerate(local):
         if isinstance(item, slice):
             parts.append((item, next(places, None)))
@@ -131,17 +146,17 @@ def _split(local: object, out: object, ndim: int, drop_axes: tuple[int, ...]) ->
     return parts
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: _Pick, b: _Pick) -> bool:
     if isinstance(a, slice) or isinstance(b, slice):
         return bool(a.__class__ is b.__class__ and a == b)
     return np.array_equal(a, b)
 
 
-def _chained(parts: list[_Axis]) -> tuple[Any, Any] | None:
+def _chained(parts: list[_Axis]) -> tuple[_Pick, _Pick | None] | None:
     """One axis: what is selected of the array, and where it lies in the result."""
     first = parts[0]
     if isinstance(first.local, slice) and (first.out is None or isinstance(first.out, slice)):
-        return _chained_slices(parts)
+        return _chained_slices(parts, first.start, first.local, first.out)
     dims, outs = [], []
     for start, local, out in parts:
         if isinstance(local, slice):
@@ -158,10 +173,12 @@ def _chained(parts: list[_Axis]) -> tuple[Any, Any] | None:
     return positions, slice(0, len(places)) if np.array_equal(places, np.arange(len(places))) else places
 
 
-def _chained_slices(parts: list[_Axis]) -> tuple[Any, Any] | None:
-    """Slices of neighbouring chunks as one slice."""
-    step = parts[0].local.step or 1
-    begin = parts[0].start + (parts[0].local.start or 0)
+def _chained_slices(
+    parts: list[_Axis], origin: int, first: slice, first_out: slice | None
+) -> tuple[_Pick, _Pick | None] | None:
+    """Slices of neighbouring chunks as one slice; the first chunk begins at `origin`."""
+    step = first.step or 1
+    begin = origin + (first.start or 0)
     expected, filled = begin, None
     for start, local, out in parts:
         if not isinstance(local, slice) or (local.step or 1) != step or start + (local.start or 0) != expected:
@@ -177,5 +194,5 @@ def _chained_slices(parts: list[_Axis]) -> tuple[Any, Any] | None:
             return None
         expected += count * step
     last = expected - step
-    place = None if parts[0].out is None else slice(parts[0].out.start, filled)
+    place = None if first_out is None else slice(first_out.start, filled)
     return slice(begin, last + 1, step if last > begin else 1), place

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import json
 import weakref
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.errors import TessarrError
-from tessarr.stores.base import Store
+from tessarr.metadata.array import ArrayMetadata
 from tessarr.zarr_python.stores.unwrap import NotServedError, unwrap
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store as TheirStore
+    from zarr.core.array_spec import ArrayConfig
+    from zarr.core.metadata import ArrayMetadata as TheirMetadata
+    from zarr.storage import StorePath
+    from zarr.types import AnyArray, AnyAsyncArray
 
 _PIPELINES = {
     "zarr.core.codec_pipeline.BatchedCodecPipeline",
@@ -32,38 +40,38 @@ class Binding(NamedTuple):
 
     bound: BoundArray | None
     """``None``: zarr-python itself."""
-    engine: Any
+    engine: Engine | None
     """The `Engine` that reads `bound`."""
-    writer: tuple[BoundArray, Any] | None
+    writer: tuple[BoundArray, Engine] | None
     """What is written, and its `Engine`: where zarr-python keeps what shards hold beyond the array's edge, an array that ends
     where they do, so that none of them is ever covered by a selection that ends at the edge."""
-    order: Any
+    order: Literal["C", "F"]
     """ "C" or "F": memory layout of what reading gives."""
     why: str
     """Which engine and why, or why not."""
 
 
 class _Known(NamedTuple):
-    config: Any
-    store: Any
-    root: Any
+    config: object
+    store: object
+    root: object
     """Of a local store, which can be moved."""
     path: str
     pipeline: type
     binding: Binding
 
 
-_bindings: dict[int, tuple[weakref.ref[Any], list[_Known]]] = {}
+_bindings: dict[int, tuple[weakref.ref[TheirMetadata], list[_Known]]] = {}
 """id of a metadata object → itself, and what was bound of it. The objects cannot be hashed."""
 
 
-def binding_of(array: Any) -> Binding:
+def binding_of(array: AnyArray | AnyAsyncArray) -> Binding:
     """The binding of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``."""
-    theirs = getattr(array, "async_array", array)
+    theirs: AnyAsyncArray = array.async_array if hasattr(array, "async_array") else array
     return binding(theirs.metadata, theirs.config, theirs.store_path, theirs.codec_pipeline)
 
 
-def binding(metadata: object, config: object, store_path: Any, pipeline: Any) -> Binding:
+def binding(metadata: TheirMetadata, config: ArrayConfig, store_path: StorePath, pipeline: object) -> Binding:
     """What serves an array with this metadata; made when first asked for."""
     store, path, kind = store_path.store, store_path.path, type(pipeline)
     root = getattr(store, "root", None)
@@ -81,7 +89,9 @@ def binding(metadata: object, config: object, store_path: Any, pipeline: Any) ->
     return made
 
 
-def _made(metadata: Any, config: Any, store: Store, path: str, pipeline: type, *, keeps: bool) -> Binding:
+def _made(
+    metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str, pipeline: type, *, keeps: bool
+) -> Binding:
     order = metadata.order if metadata.zarr_format == 2 else config.order
     try:
         if f"{pipeline.__module__}.{pipeline.__qualname__}" not in _PIPELINES:
@@ -100,7 +110,7 @@ def _made(metadata: Any, config: Any, store: Store, path: str, pipeline: type, *
     return Binding(bound, choice.engine, writer, order, f"the {choice.name} engine: {choice.reason}")
 
 
-def bound_array(metadata: object, config: Any, store: Store, path: str) -> BoundArray:
+def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str) -> BoundArray:
     """The array with zarr-python's `metadata` at `path` of zarr-python's `store`, bound.
 
     Raises `NotServedError` where its elements, codecs or store might not be what they are to zarr-python.
@@ -117,7 +127,7 @@ def bound_array(metadata: object, config: Any, store: Store, path: str) -> Bound
     return bound
 
 
-def _parsed(metadata: Any) -> Any:
+def _parsed(metadata: TheirMetadata) -> ArrayMetadata:
     """The metadata in tessarr's words, without attributes, which may be no JSON."""
     from tessarr.metadata.formats import parse_node
 
@@ -128,10 +138,11 @@ def _parsed(metadata: Any) -> Any:
     else:
         document.pop("attributes")
         parsed, _ = parse_node(2, {".zarray": document, ".zattrs": {}})
+    assert isinstance(parsed, ArrayMetadata)
     return parsed
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """What of zarr-python's metadata is no JSON yet."""
     if isinstance(value, np.generic):
         return value.item()
@@ -140,10 +151,13 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _check_codecs(metadata: Any) -> None:
+def _check_codecs(metadata: TheirMetadata) -> None:
     """Refuse codecs of classes that are not zarr-python's, numcodecs' or ours: they may do what their names do not say."""
     if metadata.zarr_format == 2:
-        waiting = [*(metadata.filters or ()), *([] if metadata.compressor is None else [metadata.compressor])]
+        waiting: list[object] = [
+            *(metadata.filters or ()),
+            *([] if metadata.compressor is None else [metadata.compressor]),
+        ]
     else:
         waiting = [*metadata.codecs]
     while waiting:
@@ -154,7 +168,7 @@ def _check_codecs(metadata: Any) -> None:
         waiting += [*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())]
 
 
-def _check_elements(metadata: Any, bound: BoundArray) -> None:
+def _check_elements(metadata: TheirMetadata, bound: BoundArray) -> None:
     """Refuse arrays whose elements have another NumPy type or another fill value in zarr-python."""
     theirs = metadata.dtype if metadata.zarr_format == 2 else metadata.data_type
     dtype = theirs.to_native_dtype()

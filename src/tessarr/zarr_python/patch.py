@@ -12,18 +12,31 @@ import importlib.metadata
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from tessarr.core.array import Array
-from tessarr.types import AnyArray, SelectionLike
+from tessarr.engine.bound import BoundArray
+from tessarr.indexing.base import Request
 from tessarr.zarr_python import selections, serve
 from tessarr.zarr_python.binding import Binding, binding, binding_of
 from tessarr.zarr_python.counts import COUNTS
 
+if TYPE_CHECKING:
+    from zarr.core.array_spec import ArrayConfig
+    from zarr.core.metadata import ArrayMetadata
+    from zarr.storage import StorePath
+    from zarr.types import AnyArray, AnyAsyncArray
+
 TESTED = ("3.1.6", "3.4.2")
 """The releases of zarr-python whose own tests pass with the patch."""
+
+
+_Call: TypeAlias = Callable[..., Any]
+"""A function of zarr-python, or what stands in its place: its arguments differ between releases."""
+_Make: TypeAlias = Callable[[_Call, type], _Call]
+_Find: TypeAlias = Callable[[BoundArray, object], Request | None]
 
 
 class PatchError(RuntimeError):
@@ -35,10 +48,10 @@ class FallbackError(RuntimeError):
 
 
 class _Replaced(NamedTuple):
-    owner: Any
+    owner: type | ModuleType
     name: str
-    original: Callable[..., Any]
-    ours: Callable[..., Any]
+    original: _Call
+    ours: _Call
 
 
 _CHANGING = threading.RLock()
@@ -111,7 +124,7 @@ def is_patched() -> bool:
     return bool(_replaced)
 
 
-def explain(array: Array) -> str:
+def explain(array: AnyArray | AnyAsyncArray) -> str:
     """Say which engine serves `array` (a ``zarr.Array`` or ``zarr.AsyncArray``) under the patch, or why zarr-python does.
 
     >>> import zarr, tessarr.zarr_python
@@ -166,7 +179,7 @@ _SELECTIONS = {
 }
 
 
-def _replace(owner: object, name: str, make: Callable[[Callable[..., object], type], Callable[..., object]]) -> None:
+def _replace(owner: type | ModuleType, name: str, make: _Make) -> None:
     from zarr.core.array import Array
 
     original = vars(owner)[name]
@@ -193,14 +206,21 @@ _MISSED = object()
 """What zarr-python has to do itself."""
 
 
-def _getting(find: Any, *, bracket: bool = False) -> Any:
+def _getting(find: _Find, *, bracket: bool = False) -> _Make:
     is_basic = find is selections.basic
 
-    def served(found: Binding, selection: Any) -> Any:
-        bound = found.bound
+    def served(found: Binding, selection: object) -> object:
+        bound, engine = found.bound, found.engine
         assert bound is not None
-        if bracket and selection.__class__ is tuple and selection and selection[-1].__class__ is int:
-            element = found.engine.element(bound, selection)
+        assert engine is not None
+        if (
+            bracket
+            and isinstance(selection, tuple)
+            and selection.__class__ is tuple
+            and selection
+            and selection[-1].__class__ is int
+        ):
+            element = engine.element(bound, selection)
             if element is not None:
                 return np.array(element, bound.dtype)
         request = find(bound, selection)
@@ -210,8 +230,8 @@ def _getting(find: Any, *, bracket: bool = False) -> Any:
         is_scalar = is_basic and not request.shape and not (bracket and _is_orthogonal(selection, bound.shape))
         return result[()] if is_scalar else result
 
-    def make(original: Callable[..., Any], exactly: type) -> Callable[..., Any]:
-        def get(self: Any, selection: Any = Ellipsis, **options: Any) -> Any:
+    def make(original: _Call, exactly: type) -> _Call:
+        def get(self: AnyArray, selection: object = Ellipsis, **options: object) -> object:
             if self.__class__ is exactly and not options and _is_default(None):
                 found = _found(self)
                 if found.bound is not None:
@@ -229,24 +249,26 @@ def _getting(find: Any, *, bracket: bool = False) -> Any:
     return make
 
 
-def _is_orthogonal(selection: SelectionLike, shape: tuple[int, ...]) -> bool:
+def _is_orthogonal(selection: object, shape: tuple[int, ...]) -> bool:
     """Whether brackets mean an orthogonal selection to zarr-python, whose result is an array even if it is one element."""
-    items = selection if selection.__class__ is tuple else (selection,)
+    items = selection if isinstance(selection, tuple) and selection.__class__ is tuple else (selection,)
     return bool(shape) and all(isinstance(item, int | slice) for item in items)
 
 
-def _setting(find: Any) -> Any:
-    def is_served(found: Binding, selection: Any, value: object) -> bool:
+def _setting(find: _Find) -> _Make:
+    def is_served(found: Binding, selection: object, value: object) -> bool:
         bound = found.bound
         assert bound is not None
         request = find(bound, selection)
-        wanted = None if request is None else serve.value_for(request, value, bound.dtype)
+        if request is None:
+            return False
+        wanted = serve.value_for(request, value, bound.dtype)
         if wanted is not None:
             serve.write(found, request, wanted)
         return wanted is not None
 
-    def make(original: Callable[..., Any], exactly: type) -> Callable[..., Any]:
-        def set_(self: object, selection: SelectionLike, value: object, **options: object) -> None:
+    def make(original: _Call, exactly: type) -> _Call:
+        def set_(self: AnyArray, selection: object, value: object, **options: object) -> None:
             if self.__class__ is exactly and not options and _is_default(None):
                 found = _found(self)
                 if found.bound is not None and found.bound.read_only is None:
@@ -264,7 +286,7 @@ def _setting(find: Any) -> Any:
     return make
 
 
-def _found(array: Any) -> Binding:
+def _found(array: AnyArray) -> Binding:
     inner = array._async_array
     return binding(inner.metadata, inner.config, inner.store_path, inner.codec_pipeline)
 
@@ -272,10 +294,10 @@ def _found(array: Any) -> Binding:
 # -- what asynchronous and all other selections go through ----------------------------------------------------------------
 
 
-def _getting_async(original: Callable[..., Any], _: type) -> Callable[..., Any]:
+def _getting_async(original: _Call, _: type) -> _Call:
     async def get_selection(
-        store_path: object, metadata: object, codec_pipeline: object, config: object, *rest: object, prototype: Any = None,
-        out: Any = None, fields: Any = None, **more: object
+        store_path: StorePath, metadata: ArrayMetadata, codec_pipeline: object, config: ArrayConfig, *rest: object,
+        prototype: object = None, out: object = None, fields: object = None, **more: object
     ) -> object:  # fmt: skip
         found = binding(metadata, config, store_path, codec_pipeline)
         indexer = more["indexer"] if "indexer" in more else rest[-1]
@@ -298,10 +320,10 @@ def _getting_async(original: Callable[..., Any], _: type) -> Callable[..., Any]:
     return get_selection
 
 
-def _setting_async(original: Callable[..., Any], _: type) -> Callable[..., Any]:
+def _setting_async(original: _Call, _: type) -> _Call:
     async def set_selection(
-        store_path: Any, metadata: Any, codec_pipeline: Any, config: Any, *rest: Any, prototype: Any = None,
-        fields: Any = None, **more: Any
+        store_path: StorePath, metadata: ArrayMetadata, codec_pipeline: object, config: ArrayConfig, *rest: object,
+        prototype: object = None, fields: object = None, **more: object
     ) -> None:  # fmt: skip
         found = binding(metadata, config, store_path, codec_pipeline)
         named = dict(zip(("value", "indexer"), reversed(rest), strict=False)) | more
@@ -329,7 +351,7 @@ async def _is_written(found: Binding, indexer: object, value: object) -> bool:
     return wanted is not None
 
 
-def _why_not(prototype: object, *, out: AnyArray | None = None, fields: object = None) -> str:
+def _why_not(prototype: object, *, out: object = None, fields: object = None) -> str:
     if not _is_default(prototype):
         return "other buffers than NumPy's are asked for"
     if out is not None:

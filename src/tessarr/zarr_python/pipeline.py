@@ -9,9 +9,9 @@ chunk; the patch spares that too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from zarr.core.array_spec import ArraySpec
@@ -20,14 +20,29 @@ from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.registry import register_pipeline
 from zarr.storage._common import StorePath
 
+from tessarr.engine.base import Engine
 from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.stores.protocols import Remote
+from tessarr.types import AnyArray, Coords
 from tessarr.zarr_python.batches import Batch, joined
 from tessarr.zarr_python.binding import bound_array
 from tessarr.zarr_python.counts import COUNTS
 from tessarr.zarr_python.serve import engine_read, engine_write
 from tessarr.zarr_python.stores.unwrap import NotServedError
+
+if TYPE_CHECKING:
+    from zarr.abc.store import ByteGetter, ByteSetter
+    from zarr.core.array_spec import ArrayConfig
+    from zarr.core.buffer import NDBuffer
+    from zarr.core.common import MemoryOrder
+    from zarr.core.indexing import SelectorTuple
+    from zarr.core.metadata import ArrayMetadata
+
+    from tessarr.zarr_python.batches import Item
+
+    _Read: TypeAlias = tuple[ByteGetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
+    _Write: TypeAlias = tuple[ByteSetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
 
 _INLINE_NBYTES = 1 << 18
 """Reading as little as this takes less time than handing it to a thread; zarr-python's loop may wait for it."""
@@ -37,7 +52,7 @@ _MAX_SHAPES = 8
 
 class _Bound(NamedTuple):
     array: BoundArray
-    engine: Any
+    engine: Engine
 
 
 class _Work(NamedTuple):
@@ -49,19 +64,21 @@ class _Work(NamedTuple):
 class TessarrCodecPipeline(BatchedCodecPipeline):
     """zarr-python's pipeline, with whole batches read and written by tessarr where that is possible."""
 
-    metadata: Any = field(default=None, compare=False, repr=False)
+    metadata: ArrayMetadata | None = field(default=None, compare=False, repr=False)
     """Of the array; ``None`` for a pipeline that is within a codec, which only encodes and decodes."""
     store: Any = field(default=None, compare=False, repr=False)
-    _bounds: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
-    """(prefix, write_empty_chunks, root) → bound; (path, write_empty_chunks, URL, shape) → for an array of that shape."""
+    _bounds: dict[tuple[object, ...], BoundArray | str] = field(default_factory=dict, compare=False, repr=False)
+    """(prefix, write_empty_chunks, root) → the bound array, or why there is none."""
+    _shapes: dict[tuple[object, ...], _Bound] = field(default_factory=dict, compare=False, repr=False)
+    """(path, write_empty_chunks, URL, shape) → bound for an array of that shape."""
 
     @classmethod
-    def from_array_metadata_and_store(cls, array_metadata: Any, store: object) -> Self:
+    def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: object) -> Self:
         """Make the pipeline of the array with this metadata in `store`."""
         if array_metadata.zarr_format == 2:
             from zarr.codecs._v2 import V2Codec
 
-            codecs: Any = [V2Codec(filters=array_metadata.filters, compressor=array_metadata.compressor)]
+            v2 = [V2Codec(filters=array_metadata.filters, compressor=array_metadata.compressor)]
             spec = ArraySpec(
                 shape=array_metadata.chunks,
                 dtype=array_metadata.dtype,
@@ -69,36 +86,42 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
                 config=_default_config(array_metadata.order),
                 prototype=cpu.buffer_prototype,
             )
-            codecs = [codec.evolve_from_array_spec(spec) for codec in codecs]
+            made = cls.from_codecs([codec.evolve_from_array_spec(spec) for codec in v2])
         else:
-            codecs = array_metadata.codecs
-        made = cls.from_codecs(codecs)
+            made = cls.from_codecs(array_metadata.codecs)
         object.__setattr__(made, "metadata", array_metadata)
         object.__setattr__(made, "store", store)
         return made
 
-    def evolve_from_array_spec(self, array_spec: Any) -> Self:
+    def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
         """See zarr-python's."""
         made = super().evolve_from_array_spec(array_spec)
         object.__setattr__(made, "metadata", self.metadata)
         object.__setattr__(made, "store", self.store)
         return made
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_bounds": {}}
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_bounds": {}, "_shapes": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+    async def read(
+        self,
+        batch_info: Iterable[_Read],
+        out: NDBuffer,
+        drop_axes: tuple[int, ...] = (),
+    ) -> Any:
         """See `CodecPipeline.read`."""
         batch = list(batch_info)
         work, why = self._work(batch, out, drop_axes)
         if work is not None:
             try:
-                await _read(work, out.as_ndarray_like())
+                array = out.as_ndarray_like()
+                assert isinstance(array, np.ndarray)
+                await _read(work, array)
             except Exception as error:  # zarr-python raises its own error, or knows better
                 why = f"tessarr could not: {type(error).__name__}"
             else:
@@ -109,13 +132,20 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+    async def write(
+        self,
+        batch_info: Iterable[_Write],
+        value: NDBuffer,
+        drop_axes: tuple[int, ...] = (),
+    ) -> None:
         """See `CodecPipeline.write`."""
         batch = list(batch_info)
         work, why = self._work(batch, value, drop_axes)
         if work is not None:
             try:
-                wanted = _value(work, value.as_ndarray_like())
+                array = value.as_ndarray_like()
+                assert isinstance(array, np.ndarray)
+                wanted = _value(work, array)
                 if wanted is not None:
                     await _write(work, wanted)
                     COUNTS.write()
@@ -128,20 +158,23 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
 
     # -- binding -----------------------------------------------------------------------------------------------
 
-    def _work(self, batch: list[Any], memory: Any, drop_axes: tuple[int, ...]) -> tuple[_Work | None, str]:
+    def _work(self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...]) -> tuple[_Work | None, str]:
         """What an engine is to be asked, or why it is not."""
-        if self.metadata is None or not batch:
+        metadata = self.metadata
+        if metadata is None or not batch:
             return None, "a pipeline within a codec"
         first = batch[0]
-        if not isinstance(first[0], StorePath) or any(item[0].store is not self.store for item in batch):
+        paths = [item[0].path for item in batch if isinstance(item[0], StorePath) and item[0].store is self.store]
+        if len(paths) < len(batch):
             return None, "chunks that lie elsewhere than in the array's store"
         config = first[1].config
-        if type(memory.as_ndarray_like()) is not np.ndarray or first[1].prototype != cpu.buffer_prototype:
+        array: object = memory.as_ndarray_like()
+        if type(array) is not np.ndarray or first[1].prototype != cpu.buffer_prototype:
             return None, "other buffers than NumPy's are asked for"
         if getattr(config, "read_missing_chunks", True) is False:
             return None, "missing chunks are to be named"
         try:
-            bound, coords = self._located([item[0].path for item in batch], config)
+            bound, coords = self._located(metadata, paths, config)
             selected = joined(batch, coords, drop_axes, keeps=self.supports_partial_encode)
             if selected is None:
                 return None, "a selection that cannot be put together from its chunks"
@@ -149,54 +182,57 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
         except NotServedError as reason:
             return None, str(reason)
 
-    def _located(self, paths: list[str], config: Any) -> tuple[_Bound, list[Any]]:
+    def _located(
+        self, metadata: ArrayMetadata, paths: list[str], config: ArrayConfig
+    ) -> tuple[BoundArray, list[Coords]]:
         """The bound array whose chunks have these keys, and their coords."""
-        ndim = len(self.metadata.shape)
-        prefix = _prefix(paths[0], ndim, self.metadata)
+        ndim = len(metadata.shape)
+        prefix = _prefix(paths[0], ndim, metadata)
         key = (prefix, bool(config.write_empty_chunks), getattr(self.store, "root", None))  # which `move` changes
         bound = self._bounds.get(key)
         if bound is None:
             try:
-                array = bound_array(self.metadata, config, self.store, prefix.rstrip("/"))
+                array = bound_array(metadata, config, self.store, prefix.rstrip("/"))
                 if array.metadata.chunk_grid.name != "regular":
                     raise NotServedError("its chunks differ in shape")
             except NotServedError as reason:
                 bound = str(reason)
             else:
-                bound = _Bound(array, None)
+                bound = array
             self._bounds[key] = bound
         if isinstance(bound, str):
             raise NotServedError(bound)
-        decode = bound.array.metadata.chunk_key_encoding.decode
-        coords = [decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None for path in paths]
-        if None in coords:
-            raise NotServedError("keys that are not those of chunks")
+        decode = bound.metadata.chunk_key_encoding.decode
+        coords = []
+        for path in paths:
+            place = decode(path[len(prefix) :], ndim) if path.startswith(prefix) else None
+            if place is None:
+                raise NotServedError("keys that are not those of chunks")
+            coords.append(place)
         return bound, coords
 
-    def _shaped(self, bound: _Bound, shape: tuple[int, ...]) -> _Bound:
-        """`bound` for an array of `shape`: zarr-python's pipeline outlives a change of the shape."""
-        served = bound.array
+    def _shaped(self, served: BoundArray, shape: tuple[int, ...]) -> _Bound:
+        """`served` for an array of `shape`: zarr-python's pipeline outlives a change of the shape."""
         key = (served.path, served.options.write_empty_chunks, served.store.url, shape)
-        found = self._bounds.get(key)
+        found = self._shapes.get(key)
         if found is None:
             options = RuntimeOptions(served.options.write_empty_chunks)
             made = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
             found = _Bound(made, choose(made).engine)
-            if len(self._bounds) > _MAX_SHAPES:
-                for old in [old for old in list(self._bounds) if len(old) == 4]:
-                    self._bounds.pop(old, None)
-            self._bounds[key] = found
+            if len(self._shapes) >= _MAX_SHAPES:
+                self._shapes.clear()
+            self._shapes[key] = found
         return found
 
 
-def _prefix(path: str, ndim: int, metadata: Any) -> str:
+def _prefix(path: str, ndim: int, metadata: ArrayMetadata) -> str:
     """What comes before the chunk's own part in the key `path`."""
     encoded = metadata.encode_chunk_key((0,) * ndim)
     parts = path.split("/")
     return "".join(f"{part}/" for part in parts[: len(parts) - encoded.count("/") - 1])
 
 
-def _default_config(order: Any) -> Any:
+def _default_config(order: MemoryOrder) -> ArrayConfig:
     from zarr.core.array_spec import ArrayConfig
 
     return ArrayConfig.from_dict({"order": order})
@@ -205,14 +241,14 @@ def _default_config(order: Any) -> Any:
 # -- asking the engine ---------------------------------------------------------------------------------------------------
 
 
-def _full(work: _Work, array: Any) -> Any:
+def _full(work: _Work, array: AnyArray) -> AnyArray:
     """The part of `array` that the selection lies in, with an axis for each that was dropped; a view where it can be."""
     out = work.batch.out
     part = array[(*out, ...)] if isinstance(out, tuple) else array[out]  # with "...", one element is a view too
     return np.expand_dims(part, work.batch.dropped) if work.batch.dropped else part
 
 
-async def _read(work: _Work, out: Any) -> None:
+async def _read(work: _Work, out: AnyArray) -> None:
     bound, batch = work
     full = _full(work, out)
     direct = isinstance(batch.out, tuple) and not any(isinstance(item, np.ndarray) for item in batch.out)
@@ -230,7 +266,7 @@ async def _read(work: _Work, out: Any) -> None:
         out[batch.out] = into.reshape([n for d, n in enumerate(into.shape) if d not in batch.dropped])
 
 
-def _value(work: _Work, value: Any) -> Any:
+def _value(work: _Work, value: AnyArray) -> AnyArray | None:
     """The values to write, at full rank; ``None`` where their shape is not the selection's."""
     dtype, shape = work.bound.array.dtype, work.batch.selection.shape
     if value.ndim == 0:
@@ -239,7 +275,7 @@ def _value(work: _Work, value: Any) -> Any:
     return full.astype(dtype, copy=False) if full.shape == shape else None
 
 
-async def _write(work: _Work, value: Any) -> None:
+async def _write(work: _Work, value: AnyArray) -> None:
     bound, batch = work
     if bound.array.read_only is not None:
         raise NotServedError(bound.array.read_only)

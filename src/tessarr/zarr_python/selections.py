@@ -9,7 +9,8 @@ Source: ``zarr.core.indexing`` of zarr-python 3.1.6 and 3.4.2.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,20 @@ from tessarr.indexing import request as requests
 from tessarr.indexing.base import FORWARD, Request
 from tessarr.indexing.selection import Outer, Points, Selection
 
+if TYPE_CHECKING:
+    from zarr.core.indexing import (
+        BasicIndexer,
+        BlockIndexer,
+        BoolArrayDimIndexer,
+        CoordinateIndexer,
+        IntArrayDimIndexer,
+        IntDimIndexer,
+        MaskIndexer,
+        OrthogonalIndexer,
+        SliceDimIndexer,
+    )
+
+_S = TypeVar("_S")
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 
 
@@ -57,12 +72,14 @@ def coordinate(bound: BoundArray, selection: object) -> Request | None:
     return _tried(requests.coordinate, items, bound.shape) if len(items) == len(bound.shape) else None
 
 
-def mask(bound: BoundArray, selection: Any) -> Request | None:
+def mask(bound: BoundArray, selection: object) -> Request | None:
     """A mask of the array's shape."""
-    if selection.__class__ is tuple and len(selection) == 1:
+    if isinstance(selection, tuple) and selection.__class__ is tuple and len(selection) == 1:
         selection = selection[0]
-    good = selection.__class__ is np.ndarray and selection.dtype.kind == "b" and selection.shape == bound.shape
-    return _tried(requests.mask, selection, bound.shape) if good and selection.ndim else None
+    if selection.__class__ is not np.ndarray or not isinstance(selection, np.ndarray):  # a subclass may index otherwise
+        return None
+    good = selection.dtype.kind == "b" and selection.shape == bound.shape and selection.ndim
+    return _tried(requests.mask, selection, bound.shape) if good else None
 
 
 def _is_forward(item: slice) -> bool:
@@ -72,19 +89,18 @@ def _is_forward(item: slice) -> bool:
     )
 
 
-def _tried(plan: Any, selection: Any, shape: tuple[int, ...]) -> Request | None:
+def _tried(plan: Callable[[_S, tuple[int, ...]], Request], selection: _S, shape: tuple[int, ...]) -> Request | None:
     """`plan`'s request; ``None`` where it refuses, for zarr-python to raise its own error."""
     try:
-        request: Request = plan(selection, shape)
+        return plan(selection, shape)
     except (IndexError, ValueError, TypeError):
         return None
-    return request
 
 
 # -- from indexers -------------------------------------------------------------------------------------------------------
 
 
-def of_indexer(indexer: object) -> Request | None:
+def of_indexer(indexer: Any) -> Request | None:
     """The request that an indexer of zarr-python stands for; ``None`` for one of a class that is not known."""
     name = type(indexer).__name__
     if type(indexer).__module__ != "zarr.core.indexing":
@@ -96,8 +112,8 @@ def of_indexer(indexer: object) -> Request | None:
     return None
 
 
-def _of_axes(indexer: Any) -> Request | None:
-    dims: list[Any] = []
+def _of_axes(indexer: BasicIndexer | OrthogonalIndexer | BlockIndexer) -> Request | None:
+    dims: list[slice | npt.NDArray[np.int64]] = []
     pick: list[int | slice] = []
     for axis in indexer.dim_indexers:
         read = _AXES.get(type(axis).__name__)
@@ -108,11 +124,11 @@ def _of_axes(indexer: Any) -> Request | None:
     return Request(Outer(tuple(dims)), tuple(indexer.shape), tuple(pick) if 0 in pick else None)
 
 
-def _integer(axis: Any) -> slice:
+def _integer(axis: IntDimIndexer) -> slice:
     return slice(int(axis.dim_sel), int(axis.dim_sel) + 1, 1)
 
 
-def _slice(axis: Any) -> slice:
+def _slice(axis: SliceDimIndexer) -> slice:
     count = int(axis.nitems)
     if count <= 0:
         return slice(0, 0, 1)
@@ -121,7 +137,7 @@ def _slice(axis: Any) -> slice:
     )
 
 
-def _integers(axis: Any) -> npt.NDArray[np.int64]:
+def _integers(axis: IntArrayDimIndexer) -> npt.NDArray[np.int64]:
     """The positions in the order in which the user gave them; the indexer has them sorted by chunk."""
     positions = np.asarray(axis.dim_sel, np.int64)
     if axis.dim_out_sel is None:
@@ -131,11 +147,11 @@ def _integers(axis: Any) -> npt.NDArray[np.int64]:
     return given
 
 
-def _mask(axis: Any) -> npt.NDArray[np.int64]:
+def _mask(axis: BoolArrayDimIndexer) -> npt.NDArray[np.int64]:
     return np.flatnonzero(axis.dim_sel).astype(np.int64, copy=False)
 
 
-_AXES: dict[str, Any] = {
+_AXES: dict[str, Callable[[Any], slice | npt.NDArray[np.int64]]] = {
     "IntDimIndexer": _integer,
     "SliceDimIndexer": _slice,
     "IntArrayDimIndexer": _integers,
@@ -143,7 +159,7 @@ _AXES: dict[str, Any] = {
 }
 
 
-def _of_points(indexer: Any) -> Request | None:
+def _of_points(indexer: CoordinateIndexer | MaskIndexer) -> Request | None:
     coords = tuple(np.asarray(axis, np.int64) for axis in indexer.selection)
     if not coords or coords[0].shape != tuple(indexer.shape):
         return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from tessarr.codecs.bytes_to_bytes.gzip import GzipCodec
 from tessarr.codecs.members import Check, boolean, choice, integer, optional, read_members
 from tessarr.codecs.raw import UNKNOWN_SIZE_LIMIT, checksum_error, corrupt, decompress, flat_bytes, size_error
 from tessarr.errors import CodecError, TessarrError
-from tessarr.types import AnyArray, Buffer
+from tessarr.types import JSON, AnyArray, Buffer
 
 Bytes = npt.NDArray[np.uint8]
+_T = TypeVar("_T")
 
 
 class Coder:
@@ -32,16 +33,16 @@ class Coder:
     codec_id: ClassVar[str]
     checks: ClassVar[Mapping[str, Check]] = {}
     """Checks of the members of the configuration."""
-    defaults: ClassVar[Mapping[str, Any]] = {}
+    defaults: ClassVar[Mapping[str, JSON]] = {}
     """Default members, in the order in which numcodecs writes them."""
     required: ClassVar[tuple[str, ...]] = ()
-    config: dict[str, Any]
+    config: dict[str, JSON]
     """The given configuration, without the id."""
 
     is_foreign: bool = False
     """Whether another package registered the id with numcodecs."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, JSON]) -> None:
         """Validate the configuration. Raises `MetadataValidationError` for unknown, missing or wrong members."""
         self.config = dict(config)
         self.members: dict[str, Any] = {
@@ -49,7 +50,7 @@ class Coder:
             **read_members(self.codec_id, config, self.checks, required=self.required),
         }
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> dict[str, JSON]:
         """Return the configuration as numcodecs would write it, without the id."""
         return dict(self.members)
 
@@ -81,7 +82,7 @@ class Blosc(Coder):
         "blocksize": integer(0),
         "typesize": optional(integer(1)),
     }
-    defaults: ClassVar[Mapping[str, Any]] = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+    defaults: ClassVar[Mapping[str, JSON]] = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
 
     def encode(self, data: AnyArray) -> Buffer:
         """Encode with the element size of `data` as the stride of the shuffle."""
@@ -102,7 +103,7 @@ class Zstd(Coder):
 
     codec_id = "zstd"
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(-131072, 22), "checksum": boolean}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": 0, "checksum": False}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": 0, "checksum": False}
 
     def encode(self, data: AnyArray) -> Buffer:
         return zstd.ZstdCodec(**self.members).encode(data)
@@ -119,7 +120,7 @@ class GZip(Coder):
 
     codec_id = "gzip"
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(0, 9)}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
         return GzipCodec(**self.members).encode(data)
@@ -133,7 +134,7 @@ class Zlib(Coder):
 
     codec_id = "zlib"
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(-1, 9)}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
         return zlib.compress(flat_bytes(data), self.members["level"])
@@ -147,7 +148,7 @@ class BZ2(Coder):
 
     codec_id = "bz2"
     checks: ClassVar[Mapping[str, Check]] = {"level": integer(1, 9)}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": 1}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
         import bz2
@@ -175,7 +176,7 @@ class LZMA(Coder):
         "preset": optional(integer(0)),
         "filters": optional(_filter_list),
     }
-    defaults: ClassVar[Mapping[str, Any]] = {"format": 1, "check": -1, "preset": None, "filters": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"format": 1, "check": -1, "preset": None, "filters": None}
     _memory = 1 << 30
 
     def encode(self, data: AnyArray) -> Buffer:
@@ -205,7 +206,7 @@ class LZ4(Coder):
 
     codec_id = "lz4"
     checks: ClassVar[Mapping[str, Check]] = {"acceleration": integer(-(1 << 31), (1 << 31) - 1)}
-    defaults: ClassVar[Mapping[str, Any]] = {"acceleration": 1}
+    defaults: ClassVar[Mapping[str, JSON]] = {"acceleration": 1}
 
     def encode(self, data: AnyArray) -> Buffer:
         from numcodecs import lz4
@@ -249,7 +250,7 @@ class Checksum(Coder):
         """Compute the checksum of `data`."""
         raise NotImplementedError
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> dict[str, JSON]:
         """Return the configuration; numcodecs writes the location only where it was stated."""
         return {name: value for name, value in self.members.items() if value is not None}
 
@@ -335,9 +336,9 @@ class JenkinsLookup3(Checksum):
     codec_id = "jenkins_lookup3"
     start = False
     checks: ClassVar[Mapping[str, Check]] = {"initval": integer(0, (1 << 32) - 1), "prefix": lambda _: None}
-    defaults: ClassVar[Mapping[str, Any]] = {"initval": 0, "prefix": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"initval": 0, "prefix": None}
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> dict[str, JSON]:
         return dict(self.members)
 
     def compute(self, data: Bytes) -> int:
@@ -355,7 +356,7 @@ class Shuffle(Coder):
 
     codec_id = "shuffle"
     checks: ClassVar[Mapping[str, Check]] = {"elementsize": optional(integer(0))}
-    defaults: ClassVar[Mapping[str, Any]] = {"elementsize": 4}
+    defaults: ClassVar[Mapping[str, JSON]] = {"elementsize": 4}
 
     def encoded_size(self, nbytes: int) -> int:
         return nbytes
@@ -424,7 +425,7 @@ class PackBits(Coder):
         return np.unpackbits(data[1:], count=count)
 
 
-def run(codec: str, call: Callable[[], object]) -> Any:
+def run(codec: str, call: Callable[[], _T]) -> _T:
     """Call into numcodecs or another package, and turn any exception into a `CodecError`."""
     try:
         return call()
@@ -434,12 +435,12 @@ def run(codec: str, call: Callable[[], object]) -> Any:
         raise corrupt(codec, f"{type(error).__name__}: {error}") from error
 
 
-def as_buffer(value: Any) -> Buffer:
+def as_buffer(value: Buffer) -> Buffer:
     """Convert the result of a foreign codec to a buffer of bytes."""
     return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else memoryview(value)
 
 
-def checked(codec: str, decoded: Any, nbytes: int | None) -> Buffer:
+def checked(codec: str, decoded: Buffer, nbytes: int | None) -> Buffer:
     """Return decoded data as bytes, after checking that it has `nbytes`."""
     flat = flat_bytes(decoded)
     if len(flat) > UNKNOWN_SIZE_LIMIT if nbytes is None else len(flat) != nbytes:

@@ -19,7 +19,7 @@ from tessarr.codecs.members import Check, integer, optional
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, run
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MetadataValidationError, Problem
-from tessarr.types import AnyArray, AnyDType, Buffer
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer
 
 _DTYPE = re.compile(r"[<>=|]?([biufcmM?]\d*|u?int\d+|float\d+|complex\d+|bool)(\[\d*[a-z]+\])?", re.IGNORECASE)
 
@@ -57,7 +57,7 @@ class ElementCoder(Coder):
     kinds: ClassVar[str] = "biufcmM"
     """NumPy kinds that the filter supports."""
 
-    def __init__(self, config: Mapping[str, object]) -> None:
+    def __init__(self, config: Mapping[str, JSON]) -> None:
         super().__init__(config)
         for name in (self.decoded_member, self.encoded_member):
             value = self.members.get(name)
@@ -79,7 +79,7 @@ class ElementCoder(Coder):
         value = self.members.get(self.encoded_member)
         return self.decoded if value is None else element_dtype(value)
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> dict[str, JSON]:
         """Return the configuration with both data types as type strings, as numcodecs writes it."""
         members = {
             name: value.item() if isinstance(value, np.generic) else value for name, value in self.members.items()
@@ -127,7 +127,7 @@ class Delta(ElementCoder):
 
     codec_id = "delta"
     checks: ClassVar[Mapping[str, Check]] = {"dtype": _dtype_check, "astype": optional(_dtype_check)}
-    defaults: ClassVar[Mapping[str, Any]] = {"dtype": None, "astype": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"dtype": None, "astype": None}
 
 
 class FixedScaleOffset(ElementCoder):
@@ -140,7 +140,7 @@ class FixedScaleOffset(ElementCoder):
         "dtype": optional(_dtype_check),
         "astype": optional(_dtype_check),
     }
-    defaults: ClassVar[Mapping[str, Any]] = {"scale": None, "offset": None, "dtype": None, "astype": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"scale": None, "offset": None, "dtype": None, "astype": None}
     required = ("scale", "offset")
 
 
@@ -153,7 +153,7 @@ class Quantize(ElementCoder):
         "dtype": optional(_dtype_check),
         "astype": optional(_dtype_check),
     }
-    defaults: ClassVar[Mapping[str, Any]] = {"digits": None, "dtype": None, "astype": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"digits": None, "dtype": None, "astype": None}
     required = ("digits",)
     kinds = "f"
 
@@ -163,7 +163,7 @@ class AsType(ElementCoder):
 
     codec_id = "astype"
     checks: ClassVar[Mapping[str, Check]] = {"encode_dtype": _dtype_check, "decode_dtype": optional(_dtype_check)}
-    defaults: ClassVar[Mapping[str, Any]] = {"encode_dtype": None, "decode_dtype": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"encode_dtype": None, "decode_dtype": None}
     required = ("encode_dtype",)
     decoded_member = "decode_dtype"
     encoded_member = "encode_dtype"

@@ -7,7 +7,7 @@ Other ids of imagecodecs are looked up in numcodecs' registry, where that packag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tessarr.codecs.members import Check, boolean, choice, integer, optional
 from tessarr.codecs.numcodecs import coders
 from tessarr.codecs.numcodecs.coders import Bytes, Coder
 from tessarr.errors import MetadataValidationError, Problem
-from tessarr.types import AnyArray, Buffer
+from tessarr.types import JSON, AnyArray, Buffer
 
 _LEVEL: Check = optional(integer(-(1 << 17), 22))
 _COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
@@ -28,10 +28,10 @@ class Imagecodecs(Coder):
     """Delegate an id of imagecodecs to the coder that writes the same bytes."""
 
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": None}
     _inner: Coder
 
-    def __init__(self, config: Mapping[str, object]) -> None:
+    def __init__(self, config: Mapping[str, JSON]) -> None:
         super().__init__(config)
         self._inner = self.inner()
 
@@ -70,7 +70,7 @@ class Deflate(Zlib):
 
     codec_id = "imagecodecs_deflate"
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL, "raw": boolean}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": None, "raw": False}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": None, "raw": False}
 
     def inner(self) -> Coder:
         if self.members["raw"]:
@@ -102,7 +102,7 @@ class LZMA(Imagecodecs):
 
     codec_id = "imagecodecs_lzma"
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL, "check": optional(integer(-1, 15))}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": None, "check": None}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": None, "check": None}
 
     def inner(self) -> Coder:
         check = self.members["check"]
@@ -114,7 +114,7 @@ class LZ4(Imagecodecs):
 
     codec_id = "imagecodecs_lz4"
     checks: ClassVar[Mapping[str, Check]] = {"level": _LEVEL, "hc": boolean, "header": boolean}
-    defaults: ClassVar[Mapping[str, Any]] = {"level": None, "hc": False, "header": False}
+    defaults: ClassVar[Mapping[str, JSON]] = {"level": None, "hc": False, "header": False}
 
     def inner(self) -> Coder:
         return coders.LZ4({})
@@ -145,7 +145,7 @@ class Blosc(Imagecodecs):
         "blocksize": optional(integer(0)),
         "numthreads": optional(integer(0)),
     }
-    defaults: ClassVar[Mapping[str, Any]] = dict.fromkeys(checks)
+    defaults: ClassVar[Mapping[str, JSON]] = dict.fromkeys(checks)
 
     def inner(self) -> Coder:
         members = self.members

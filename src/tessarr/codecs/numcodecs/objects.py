@@ -32,12 +32,12 @@ class ObjectCodec(ArrayToBytes):
     """Use an object filter of v2 as the array → bytes codec of a chain. Equal by configuration."""
 
     __slots__ = ("config", "name")
-    config: dict[str, Any]
+    config: dict[str, JSON]
     """The stored v2 configuration, id included."""
 
-    def __init__(self, config: Mapping[str, object]) -> None:
+    def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = dict(config)
-        self.name = self.config["id"]  # type: ignore[misc]  # one class for all ids
+        self.name = config["id"]  # type: ignore[misc]  # one class for all ids
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ObjectCodec) and self.config == other.config
@@ -88,13 +88,14 @@ class ObjectCodec(ArrayToBytes):
         if self.name == "msgpack2":
             _msgpack()
 
-        def encode() -> Any:
+        def encode() -> Buffer:
             from numcodecs import get_codec
 
-            return get_codec({**self.config, **members}).encode(values)
+            encoded: Buffer = get_codec({**self.config, **members}).encode(values)
+            return encoded
 
         try:
-            return run(self.name, encode)  # type: ignore[no-any-return]
+            return run(self.name, encode)
         except CodecError as error:
             cause = error.__cause__
             raise CodecError(f"{self.name} cannot encode a chunk: {cause}", codec=self.name) from cause
@@ -117,7 +118,7 @@ class ObjectCodec(ArrayToBytes):
 _VLEN: dict[str, VLenUTF8Codec | VLenBytesCodec] = {"vlen-utf8": VLenUTF8Codec(), "vlen-bytes": VLenBytesCodec()}
 
 
-def _decode_vlen_array(config: Mapping[str, JSON], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
+def _decode_vlen_array(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     name, view, count = "vlen-array", data.data, prod(spec.shape)
     try:
         dtype = element_dtype(config.get("dtype"))
@@ -153,7 +154,7 @@ def _decode_json(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: C
     return _from_items("json2", items, spec)
 
 
-def _decode_msgpack(config: Mapping[str, JSON], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
+def _decode_msgpack(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     msgpack = _msgpack()
     try:
         items = msgpack.unpackb(data.data, raw=config.get("raw", False), strict_map_key=False)
@@ -196,7 +197,7 @@ def _categories(config: Mapping[str, JSON]) -> tuple[list[str], AnyDType]:
         raise MetadataValidationError("invalid categorize codec", [Problem((), "value", str(error))]) from error
 
 
-def _decode_categorize(config: Mapping[str, JSON], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
+def _decode_categorize(config: Mapping[str, Any], data: npt.NDArray[np.uint8], spec: ChunkSpec) -> AnyArray:
     labels, dtype = _categories(config)
     if len(data) != prod(spec.shape) * dtype.itemsize:
         raise corrupt("categorize", f"{len(data)} bytes are not {prod(spec.shape)} elements of {dtype}")

@@ -17,7 +17,7 @@ from tessarr.codecs.members import Check, choice, integer, optional
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, as_buffer, run
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MissingDependencyError
-from tessarr.types import AnyArray, AnyDType, Buffer
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer
 
 _TYPES = ("f4", "f8", "i8", "i4", "u8", "u4", "i2", "u2", "f2")
 
@@ -34,7 +34,7 @@ class PCodec(Coder):
         "delta_encoding_order": optional(integer(0, 7)),
         "equal_pages_up_to": integer(1),
     }
-    defaults: ClassVar[Mapping[str, Any]] = {
+    defaults: ClassVar[Mapping[str, JSON]] = {
         "level": 8,
         "mode_spec": "auto",
         "delta_spec": "auto",

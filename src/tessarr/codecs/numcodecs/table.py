@@ -116,7 +116,7 @@ class ForeignCoder(Coder):
             problem = Problem((), "value", str(error))
             raise MetadataValidationError(f"invalid {codec_id} codec", [problem], codec=codec_id) from error
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> dict[str, JSON]:
         return {name: value for name, value in self._codec.get_config().items() if name != "id"}
 
     def encode(self, data: object) -> Buffer:

@@ -26,13 +26,13 @@ from tessarr.dtypes.base import DataType
 from tessarr.errors import CodecError, MetadataValidationError, Problem, TessarrError, UnknownCodecError
 from tessarr.types import JSON, AnyArray, Buffer, JSONObject
 
-Config: TypeAlias = Mapping[str, Any]
+Config: TypeAlias = Mapping[str, JSON]
 
 
 class _FromV2(Codec):
     """Base class of codecs made from a v2 configuration. Equal by configuration."""
 
-    config: dict[str, Any]
+    config: dict[str, JSON]
     """The stored v2 configuration, id included."""
 
     def __init__(self, config: Config) -> None:
@@ -177,7 +177,7 @@ def v2_filters(filters: Sequence[Config] | None, data_type: DataType) -> tuple[A
     configs = list(filters or ())
     for config in configs:
         refuse_pickle(config_id(config))
-    if configs and data_type.dtype.kind == FIXED.get(configs[0]["id"]):
+    if configs and data_type.dtype.kind == FIXED.get(config_id(configs[0])):
         return FixedObjectCodec(configs[0]), [v2_compressor(config) for config in configs[1:]]
     if not is_object(data_type):
         return None, [v2_compressor(config) for config in configs]
@@ -216,7 +216,7 @@ def config_of_v3(codec: Codec) -> dict[str, JSON] | None:
 _SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
 
 
-def v2_config(value: object) -> dict[str, Any]:
+def v2_config(value: object) -> dict[str, JSON]:
     """Complete what a user passes as a v2 filter or compressor to the configuration that numcodecs writes.
 
     `value` is a numcodecs codec, a configuration with an id, or a codec made here. A zstd ``checksum`` that is false is
@@ -228,7 +228,7 @@ def v2_config(value: object) -> dict[str, Any]:
     return config
 
 
-def _whole_config(value: object) -> dict[str, object]:
+def _whole_config(value: object) -> dict[str, JSON]:
     if isinstance(value, _FromV2 | ObjectCodec):
         return dict(value.config)
     if hasattr(value, "get_config"):
@@ -243,7 +243,7 @@ def _whole_config(value: object) -> dict[str, object]:
     raise TypeError(f"a numcodecs codec or its configuration is needed, got {type(value).__name__}: {value!r}")
 
 
-def _object_config(codec_id: str, members: Mapping[str, JSON]) -> dict[str, object]:
+def _object_config(codec_id: str, members: Mapping[str, JSON]) -> dict[str, JSON]:
     from numcodecs import get_codec
 
     try:

@@ -89,7 +89,7 @@ class NumcodecsCodec(Codec):
         return type(self)(**{**self.coder.config, **missing}) if missing else self
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.dtype):
         return value.str
     return value.item() if isinstance(value, np.generic) else value

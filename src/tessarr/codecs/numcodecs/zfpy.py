@@ -20,7 +20,7 @@ from tessarr.codecs.members import Check, integer, optional
 from tessarr.codecs.numcodecs.coders import Bytes, Coder, run
 from tessarr.codecs.raw import corrupt, flat_bytes, size_error
 from tessarr.errors import CodecError, MissingDependencyError
-from tessarr.types import AnyArray, AnyDType, Buffer
+from tessarr.types import JSON, AnyArray, AnyDType, Buffer
 
 _TYPES = ("i4", "i8", "f4", "f8")
 
@@ -42,7 +42,7 @@ class ZFPY(Coder):
         "precision": integer(-1),
         "compression_kwargs": optional(lambda _: None),
     }
-    defaults: ClassVar[Mapping[str, Any]] = {
+    defaults: ClassVar[Mapping[str, JSON]] = {
         "mode": 4,
         "compression_kwargs": None,
         "tolerance": -1,
@@ -55,7 +55,7 @@ class ZFPY(Coder):
         name = self._mode_members.get(self.members["mode"])
         return {} if name is None else {name: self.members[name]}
 
-    def canonical(self) -> dict[str, Any]:
+    def canonical(self) -> dict[str, JSON]:
         return {**self.members, "compression_kwargs": self._options()}
 
     def encode(self, data: AnyArray) -> Buffer:

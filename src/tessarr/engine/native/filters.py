@@ -66,16 +66,15 @@ def coder_step(coder: Coder, decoded: AnyDType, encoded: AnyDType) -> JSONObject
         return named("filter.packbits", {})
     if coder.codec_id in ("delta", "quantize", "astype"):
         types: JSONObject = {"decoded": _text(decoded), "encoded": _text(encoded)}
-    members = coder.canonical()
     match coder.codec_id:
         case "delta" | "astype":
             return named(f"filter.{coder.codec_id}", types)
         case "quantize":
-            return named("filter.quantize", {**types, "scale_bits": _quantum(members["digits"], decoded)})
+            return named("filter.quantize", {**types, "scale_bits": _quantum(coder.members["digits"], decoded)})
         case "bitround":
-            if decoded not in MANTISSA or members["keepbits"] > MANTISSA[decoded]:
-                raise UnsupportedError(f"bitround of {decoded} to {members['keepbits']} bits")
-            return _bitround(members["keepbits"], decoded)
+            if decoded not in MANTISSA or coder.members["keepbits"] > MANTISSA[decoded]:
+                raise UnsupportedError(f"bitround of {decoded} to {coder.members['keepbits']} bits")
+            return _bitround(coder.members["keepbits"], decoded)
     raise UnsupportedError(f"the codec {coder.codec_id!r}")
 
 

@@ -7,9 +7,12 @@ not be passed by; `unwrap` refuses it with a sentence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessarr.stores.base import Store
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store as TheirStore
 
 _STORAGE = "zarr.storage."
 
@@ -18,7 +21,7 @@ class NotServedError(Exception):
     """Why zarr-python does something itself: a sentence without a full stop."""
 
 
-def unwrap(store: Store) -> Store:
+def unwrap(store: TheirStore) -> Store:
     """The tessarr store over the place of `store`, a store of zarr-python; read-only where that is.
 
     Raises `NotServedError` for a class that is not one of the known ones.
@@ -57,7 +60,7 @@ def _object(store: Any) -> Store:
     return ObjectStore(store.store, read_only=store.read_only)
 
 
-def _fsspec(store: Store) -> Store:
+def _fsspec(store: TheirStore) -> Store:
     # The connections of its filesystem belong to zarr-python's event loop, and are used there.
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from types import EllipsisType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from tessarr.core.array_parts.views import Blocks as BlockIndex
 from tessarr.core.array_parts.views import OIndex, VIndex
 from tessarr.core.asynchronous.async_array import AsyncOIndex, AsyncVIndex
 from tessarr.errors import ArrayIndexError, BoundsCheckError, NegativeStepError, VindexInvalidSelectionError
 from tessarr.grids.base import Axis, ChunkGrid
-from tessarr.indexing.base import expand
+from tessarr.indexing.base import Request, expand
 from tessarr.indexing.plan import Part, plan
 from tessarr.indexing.request import basic, coordinate, mask, orthogonal
-from tessarr.indexing.selection import Outer, Points
+from tessarr.indexing.selection import IndexArray, Outer, Points
 
-IntSequence: TypeAlias = Any
-Selector: TypeAlias = Any
-SelectorTuple: TypeAlias = Any
-Selection: TypeAlias = Any
+IntSequence: TypeAlias = list[int] | npt.NDArray[np.intp]
 BasicSelector: TypeAlias = int | slice | EllipsisType
+Selector: TypeAlias = BasicSelector | npt.NDArray[np.intp] | npt.NDArray[np.bool_]
+SelectorTuple: TypeAlias = tuple[Selector, ...] | npt.NDArray[np.intp] | slice
 BasicSelection: TypeAlias = BasicSelector | tuple[int | slice | EllipsisType, ...]
-CoordinateSelection: TypeAlias = Any
-MaskSelection: TypeAlias = Any
-OrthogonalSelection: TypeAlias = Any
+CoordinateSelection: TypeAlias = IntSequence | tuple[IntSequence, ...]
+MaskSelection: TypeAlias = npt.NDArray[np.bool_]
+OrthogonalSelection: TypeAlias = Selector | tuple[Selector, ...]
+Selection: TypeAlias = BasicSelection | CoordinateSelection | MaskSelection | OrthogonalSelection
 Fields: TypeAlias = str | list[str] | tuple[str, ...]
 
 
@@ -89,7 +90,7 @@ class OrthogonalIndexer:
         self.is_advanced = any(not isinstance(dim, slice) for dim in self._dims)
         self.drop_axes = tuple(np.flatnonzero(self._integers).tolist()) if self.is_advanced else ()
 
-    def _request(self, items: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    def _request(self, items: tuple[object, ...], shape: tuple[int, ...]) -> Request:
         return orthogonal(items, shape)
 
     def __iter__(self) -> Iterator[ChunkProjection]:
@@ -110,7 +111,7 @@ class OrthogonalIndexer:
 class BasicIndexer(OrthogonalIndexer):
     """The chunks that integers and slices touch, in ascending C order: an iterable of `ChunkProjection`."""
 
-    def _request(self, items: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    def _request(self, items: tuple[object, ...], shape: tuple[int, ...]) -> Request:
         for item in items:
             if not isinstance(item, slice) and not is_integer(item):
                 raise ArrayIndexError(f"basic indexing takes integers and slices; got {type(item)!r}")
@@ -135,7 +136,7 @@ class CoordinateIndexer:
         self.shape: tuple[int, ...] = chosen.selection.shape
         self._parts = plan(chosen.selection, chunk_grid.axes(lengths))
 
-    def _request(self, selection: Any, shape: tuple[int, ...]) -> Any:
+    def _request(self, selection: object, shape: tuple[int, ...]) -> Request:
         return coordinate(selection, shape)
 
     def __iter__(self) -> Iterator[ChunkProjection]:
@@ -146,11 +147,11 @@ class CoordinateIndexer:
 class MaskIndexer(CoordinateIndexer):
     """The chunks that the true elements of a mask lie in."""
 
-    def _request(self, selection: Any, shape: tuple[int, ...]) -> Any:
+    def _request(self, selection: object, shape: tuple[int, ...]) -> Request:
         return mask(selection, shape)
 
 
-def _of_one_axis(dim: Any, axis: Axis) -> list[Part]:
+def _of_one_axis(dim: slice | IndexArray, axis: Axis) -> list[Part]:
     return list(plan(Outer((dim,)), (axis,)))
 
 
