@@ -196,6 +196,12 @@ class DataTypeValidationError(MetadataValidationError):
     kind = "data_type"
 
 
+class ScalarError(BaseZarrError, TypeError):
+    """A value is not one of the data type."""
+
+    kind = "scalar"
+
+
 class UnknownCodecError(BaseZarrError):
     """No codec is registered under the name."""
 

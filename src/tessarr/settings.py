@@ -16,12 +16,13 @@ it restores the earlier values. The environment is read at import and by `Config
 from __future__ import annotations
 
 import os
+import re
 from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping
 from threading import RLock
 from typing import Any
 
-from tessarr.errors import UnsupportedOperationError
+from tessarr.errors import BaseZarrError, UnsupportedOperationError
 
 DEFAULTS: dict[str, Any] = {
     "default_zarr_format": 3,  # format of new arrays and groups
@@ -84,6 +85,9 @@ WITHOUT_EFFECT: dict[str, str] = {
 }
 """Settings of zarr-python that are accepted without effect, and why."""
 
+_REMOVED = re.compile(r"v[23]_default_(compressors?|filters|serializer)$")
+"""Settings of zarr-python 3.0 that later releases refuse."""
+
 PREFIXES = ("TESSARR_", "ZARR_")
 """Prefixes of environment variables; the first one that sets a name wins."""
 
@@ -138,12 +142,18 @@ class Config:
         `values` maps names with dots to values; a dictionary is merged into its branch. In keywords two
         underscores stand for a dot (``array__order="F"``).
 
-        Raises `KeyError`, with near matches, for a top-level name that does not exist.
+        Raises `KeyError`, with near matches, for a top-level name that does not exist, and `BaseZarrError` for the default
+        codecs of zarr-python 3.0.
         """
         wanted = list(_leaves(values or {})) + [([*name.split("__")], value) for name, value in named.items()]
         with self._lock:
             tree, before = self._tree, []
             for parts, value in wanted:
+                if parts[0] == "array" and parts[1:2] and _REMOVED.match(parts[1]):
+                    raise BaseZarrError(
+                        f"the setting {'.'.join(parts)!r} has no effect",
+                        hint="zarr-python 3.1 removed it. Give filters, serializer and compressors to create_array",
+                    )
                 if _spelled(tree, parts[0]) not in tree:
                     raise KeyError(_unknown(".".join(parts), tree))
                 before.append((parts, _lookup(tree, parts)))

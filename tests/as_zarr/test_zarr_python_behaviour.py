@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,69 @@ def test_tessarr_itself_keeps_files_of_others_and_refuses_less(tmp_path: Path) -
     tessarr.create_array(tmp_path, data=np.ones(1), overwrite=True)
     assert (tmp_path / "note.txt").exists()
     assert tessarr.ones((2, 2), store={}, order="F", compressor=None).order == "F"
+
+
+def refused_requests() -> Iterator[tuple[str, type[Exception], Callable[[], object]]]:
+    group = tessarr.create_group({})
+    array = group.create_array("array", shape=(4, 4), dtype="i8")
+    yield (
+        "A parent of .* is an array - only groups may have child nodes",
+        ValueError,
+        lambda: group.create_group("array/b"),
+    )
+    yield "Incompatible dtype", TypeError, lambda: group.require_array("array", shape=(4, 4), dtype="f8", exact=True)
+    yield "Incompatible shape", TypeError, lambda: group.require_array("array", shape=(5, 4), dtype="i8")
+    yield "Consolidated metadata requested", ValueError, lambda: tessarr.open_group(group.store, use_consolidated=True)
+    yield "Attempting to set", ValueError, lambda: array.__setitem__(slice(0, 2), np.zeros((3, 5)))
+    yield "Unsupported type for store_like", TypeError, lambda: tessarr.open(store=4)  # type: ignore[arg-type]
+    yield "shape was not specified", ValueError, lambda: tessarr.create_array({}, dtype="u1")
+    yield "dtype was not specified", ValueError, lambda: tessarr.create_array({}, shape=4)
+    both: dict[str, Any] = {"data": np.ones(3), "shape": 3}
+    yield "the shape parameter was also used", ValueError, lambda: tessarr.create_array({}, **both)
+    old: dict[str, Any] = {"shape": 10, "dtype": "u1", "zarr_format": 2}
+    yield "`shard_shape=\\(5,\\)`", ValueError, lambda: tessarr.create_array({}, shards=(5,), **old)
+    yield "v3_default_filters", ValueError, lambda: config.set({"array.v3_default_filters.numeric": "x"})
+
+
+REQUESTS = [*refused_requests()]
+
+
+@pytest.mark.parametrize(("message", "error", "call"), REQUESTS, ids=[message for message, *_ in REQUESTS])
+def test_errors_have_the_phrases_that_code_matches(
+    message: str, error: type[Exception], call: Callable[[], object]
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_codecs_of_v3_do_not_compress_v2_under_the_alias(as_zarr: None) -> None:
+    old: dict[str, Any] = {
+        "shape": 10,
+        "dtype": "u1",
+        "zarr_format": 2,
+        "compressors": tessarr.codecs.GzipCodec(level=1),
+    }
+    with pytest.raises(BaseZarrError, match="Cannot use a BytesBytesCodec as a compressor for zarr v2 arrays"):
+        tessarr.create_array({}, **old)
+
+
+class Unconsolidated(tessarr.storage.MemoryStore):
+    """A store that wants no consolidated metadata."""
+
+    supports_consolidated_metadata = False  # type: ignore[assignment]
+
+
+def test_a_store_without_consolidated_metadata_says_so() -> None:
+    group = tessarr.create_group(Unconsolidated())
+    with pytest.raises(TypeError, match="doesn't support consolidated metadata"):
+        tessarr.consolidate_metadata(group.store)
+    with pytest.raises(ValueError, match="doesn't support consolidated metadata"):
+        tessarr.open_group(group.store, use_consolidated=True)
+
+
+def test_array_has_create_as_zarr_python_s_has(tmp_path: Path) -> None:
+    assert tessarr.Array.create(tmp_path / "a", shape=(4,), dtype="u1").shape == (4,)
+    assert asyncio.run(tessarr.AsyncArray.create(tmp_path / "b", shape=4, dtype="u1")).shape == (4,)
 
 
 def test_the_makers_of_zarr_core_array_are_coroutines() -> None:

@@ -461,6 +461,30 @@ CASES = [
                 lambda: tessarr.create_array_async({}, shape=8, chunks=2, shards="auto", dtype="u1"),
             ),
             (
+                "core/creation/shorthands.py:consolidate_metadata",
+                ZarrUserWarning,
+                "Consolidated metadata is currently not part in the Zarr format 3",
+                lambda: tessarr.consolidate_metadata(tessarr.create_group({}).store),
+            ),
+            (
+                "core/creation/shorthands.py:tree",
+                ZarrDeprecationWarning,
+                "zarr.tree() is deprecated",
+                lambda: tessarr.tree(tessarr.create_group({})),
+            ),
+            (
+                "core/group_parts/group_methods.py:create_dataset",
+                ZarrDeprecationWarning,
+                "Use Group.create_array instead.",
+                lambda: tessarr.create_group({}).create_dataset("a", shape=4),
+            ),
+            (
+                "core/group_parts/group_methods.py:require_dataset",
+                ZarrDeprecationWarning,
+                "Use Group.require_array instead.",
+                lambda: tessarr.create_group({}).require_dataset("a", shape=4),
+            ),
+            (
                 "codecs/numcodecs/v3.py:__init__",
                 ZarrUserWarning,
                 "Numcodecs codecs are not in the Zarr version 3 specification",

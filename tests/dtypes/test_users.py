@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -217,12 +218,59 @@ def test_parse_dtype_understands_documents_and_users() -> None:
         door.parse_dtype(3)
 
 
+def test_the_registry_of_zarr_python_lists_its_names_in_its_order_and_what_was_registered() -> None:
+    from tessarr.facade.zarr3 import dtype
+
+    listed = [*dtype.data_type_registry.contents]
+    assert listed[:3] == ["bool", "int8", "int16"]
+    assert listed[-3:] == ["struct", "numpy.datetime64", "numpy.timedelta64"]
+    assert len({*dtype.data_type_registry.contents.values()}) == len(listed) == 22
+
+    class Mine(Int8):
+        name = "example.mine"
+
+    dtype.data_type_registry.register("example.mine", Mine)
+    try:
+        assert [*dtype.data_type_registry.contents] == [*listed, "example.mine"]
+    finally:
+        registry._TABLE["data_type"].pop("example.mine")
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value"), [(Int8(), {1}), (Int8(), 1.3), (Float32(), "word"), (Complex64(), {"a": 1})]
+)
+def test_a_value_that_is_none_of_the_type_is_refused_in_zarr_python_s_words(data_type: Any, value: object) -> None:
+    with pytest.raises(
+        TypeError, match=r"Cannot convert object .* with type .* to a scalar compatible with the data type"
+    ) as found:
+        data_type.cast_scalar(value)
+    assert isinstance(found.value, ValueError)
+
+
+def test_the_json_of_a_complex_scalar_is_a_tuple() -> None:
+    for zarr_format in (2, 3):
+        assert Complex64().to_json_scalar(1 + 2j, zarr_format=zarr_format) == (1.0, 2.0)
+
+
+def test_parameters_are_refused_in_zarr_python_s_words() -> None:
+    for make, message in (
+        (lambda: NullTerminatedBytes(length=0), "length must be >= 1, got 0."),
+        (lambda: Struct(fields=()), "must have at least one field. Got ()"),
+        (
+            lambda: DateTime64(unit="x"),
+            "unit must be one of ('Y', 'M', 'W', 'D', 'h', 'm', 's', 'ms', 'us', 'μs', 'ns'",
+        ),
+        (lambda: DateTime64(unit="s", scale_factor=0), "scale_factor must be > 0, got 0."),
+        (lambda: DateTime64(unit="s", scale_factor=2**31), "scale_factor must be < 2147483648, got 2147483648."),
+    ):
+        with pytest.raises(DataTypeValidationError, match=re.escape(message)):
+            make()
+
+
 def test_the_registry_view_reads_and_registers() -> None:
     assert door.data_type_registry.get("int8") is Int8
-    listed, known = set(door.data_type_registry.contents), set(registry.names("data_type"))
-    beyond = {name for name in known if door.data_type_registry.get(name).__module__.endswith((".small", ".json"))}
-    assert {"int2", "bfloat16", "json"} <= beyond, "types that zarr-python lacks are found by name, and not listed"
-    assert listed == known - beyond
+    known = set(registry.names("data_type"))
+    assert {"int2", "bfloat16", "json", "complex_float32"} <= known == set(door.data_type_registry.contents)
     assert door.data_type_registry.match_json("int8", zarr_format=3) == Int8()
     assert door.data_type_registry.match_json("<i4", zarr_format=2) == Int32(endianness="little")
     assert door.data_type_registry.match_dtype(np.dtype("i1")) == Int8()

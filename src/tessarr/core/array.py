@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -405,6 +406,18 @@ class Array(Selecting):
     def open(cls, store: StoreLike, *, config: ArrayConfigLike | None = None) -> Array:
         """Open the array at `store`; see `tessarr.open_array`."""
         return cls(store, config=config)
+
+    @classmethod
+    def create(cls, store: StoreLike, **kwargs: object) -> Array:
+        """Create an array at `store`; see `tessarr.create`."""
+        made: Array = cls._create("create")(store=store, **kwargs)
+        return made
+
+    @staticmethod
+    def _create(name: str) -> Callable[..., Any]:
+        """Return `create` or `create_async`, of a module above this one."""
+        function: Callable[..., Any] = getattr(import_module("tessarr.core.creation.arrays"), name)
+        return function
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> Array:

@@ -12,4 +12,4 @@ __dir__ = _home.__dir__
 
 
 def __getattr__(name: str) -> object:
-    return getattr(_home, name)
+    return getattr(_home, "full_registry" if name == "data_type_registry" else name)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.dtypes.base import DataType, Scalar
-from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem
+from tessarr.errors import DataTypeValidationError, MetadataValidationError, Problem, ScalarError
 from tessarr.types import JSON, AnyDType, ZarrFormat
 
 Endianness: TypeAlias = Literal["little", "big"]
@@ -90,8 +90,12 @@ class Element(DataType):
         return self.default_fill()[()]
 
     def cast_scalar(self, data: object) -> Any:
-        """Return `cast_fill` as a NumPy scalar (or Python object)."""
-        return self.cast_fill(data)[()]
+        """Return `cast_fill` as a NumPy scalar (or Python object). Raises `ScalarError`."""
+        try:
+            return self.cast_fill(data)[()]
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"Cannot convert object {data!r} with type {type(data)} to a scalar compatible with the data type {self}."
+            raise ScalarError(message + f" {error}") from error
 
     def _named_in_v2(self) -> JSON:
         """What ``to_json`` gives for format 2: the ``dtype`` of a document, and the id of the object codec that it needs."""
@@ -300,7 +304,9 @@ def check_length(length: object, unit: int = 1) -> int:
     """Validate a length passed to a constructor. Raises `DataTypeValidationError`."""
     if isinstance(length, bool) or not isinstance(length, int | np.integer) or not 1 <= length * unit <= MAX_ITEMSIZE:
         raise DataTypeValidationError(
-            "invalid length of a fixed-length data type", expected="at least 1 and below 2 GiB", got=repr(length)
+            f"length must be >= 1, got {length!r}." if length == 0 else "invalid length of a fixed-length data type",
+            expected="at least 1 and below 2 GiB",
+            got=repr(length),
         )
     return int(length)
 

@@ -328,6 +328,10 @@ class Complex(Element):
         """Return ``[real, imaginary]``, each as for the real type of the same precision."""
         return [self.layout.dump(part, hexadecimal=zarr_format == 3) for part in self._split(fill)]
 
+    def to_json_scalar(self, data: object, *, zarr_format: ZarrFormat) -> JSON:
+        """Return `dump_fill` of any value that `cast_fill` accepts, as a tuple like zarr-python's."""
+        return tuple(self.dump_fill(self.cast_fill(data), zarr_format))  # type: ignore[arg-type, return-value]
+
 
 def _parts(value: object) -> tuple[object, object]:
     if isinstance(value, complex | np.complexfloating):

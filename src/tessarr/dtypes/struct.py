@@ -291,7 +291,7 @@ def _nbytes(member: Field) -> int:
 
 def _wrong(members: Sequence[Field]) -> Any:
     if not members:
-        yield Problem(("configuration", "fields"), "value", "at least one field is needed")
+        yield Problem(("configuration", "fields"), "value", "must have at least one field. Got ()")
     seen: set[str] = set()
     for position, member in enumerate(members):
         place = ("configuration", "fields", position)

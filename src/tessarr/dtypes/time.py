@@ -36,6 +36,8 @@ from tessarr.errors import DataTypeValidationError, Problem
 from tessarr.types import JSON, ZarrFormat
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as", "generic")
+_SPELLED = (*UNITS[:9], "\u03bcs", *UNITS[9:])
+"""The units with the other spelling of microseconds, as messages list them."""
 NAT = -(2**63)
 
 
@@ -53,10 +55,11 @@ class _Time(Ordered):
         unit = "us" if unit in ("\u03bcs", "\u00b5s") else unit
         problems = []
         if unit not in UNITS:
-            message = f"must be one of {', '.join(UNITS)}; got {unit!r}"
+            message = f"unit must be one of {_SPELLED}, got {unit!r}."
             problems.append(Problem(("configuration", "unit"), "value", message))
         if type(scale_factor) is not int or not 1 <= scale_factor < 2**31:
-            message = f"must be an integer from 1 to 2^31-1, got {scale_factor!r}"
+            bound = "< 2147483648" if type(scale_factor) is int and scale_factor > 0 else "> 0"
+            message = f"scale_factor must be {bound}, got {scale_factor!r}. It is an integer from 1 to 2^31-1"
             problems.append(Problem(("configuration", "scale_factor"), "value", message))
         elif unit == "generic" and scale_factor != 1:
             message = f"the unit 'generic' has no multiples, got {scale_factor!r}"

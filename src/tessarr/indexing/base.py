@@ -93,7 +93,7 @@ class Request:
                 value = np.broadcast_to(value, self.shape)
             except ValueError:
                 raise ValueError(
-                    f"cannot write an array of shape {np.shape(array)} to a selection of shape {self.shape}"
+                    f"Attempting to set an array of shape {np.shape(array)} in a selection of shape {self.shape}"
                 ) from None
         return self._undo(value)
 

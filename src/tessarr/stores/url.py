@@ -167,7 +167,7 @@ def _make(
     if is_store_like(store_like):
         return store_of(store_like, read_only=read_only), ""
     raise TypeError(
-        f"cannot make a store of {type(store_like).__name__}; give a path, a URL, a mapping, or a tessarr Store"
+        f"Unsupported type for store_like: {type(store_like).__name__!r}; give a path, a URL, a mapping, or a tessarr Store"
     )
 
 

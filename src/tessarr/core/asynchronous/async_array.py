@@ -74,6 +74,11 @@ class AsyncArray(_AsyncNode):
         return cls(await run_steps_async(steps))
 
     @classmethod
+    async def create(cls, store: StoreLike, **kwargs: object) -> AsyncArray:
+        """Create an array as `Array.create` does, asynchronously."""
+        return cls(await cls._array._create("create_async")(store=store, **kwargs))
+
+    @classmethod
     def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncArray:
         return cls(cls._array.from_dict(store_path, data))
 

@@ -16,6 +16,7 @@ from tessarr.codecs.parse import CodecLike, CodecsLike, codec_from
 from tessarr.codecs.sharding import ShardingCodec
 from tessarr.common import strict_json
 from tessarr.common.warn import Diagnostic, report, warn, warn_as_zarr_python
+from tessarr.core.creation.zarr_python_arguments import check_v2_compressor
 from tessarr.dtypes.base import DataType, Scalar
 from tessarr.dtypes.parse import DTypeLike, from_numpy, from_v2
 from tessarr.engine.bound import RuntimeOptions
@@ -221,8 +222,11 @@ def _older_metadata(
     from tessarr.metadata.v2 import chain_from_v2
 
     zarr_format, data_type = common["zarr_format"], common["data_type"]
-    if shards is not None or codecs is not None or transformers:
-        raise BaseZarrError(f"Zarr v{zarr_format} has no shards, codecs or storage transformers; use zarr_format=3")
+    if shards is not None:
+        message = f"Zarr format {zarr_format} arrays can only be created with `shard_shape` set to `None`."
+        raise BaseZarrError(f"{message} Got `shard_shape={shards}` instead.", hint="Use zarr_format=3 for shards")
+    if codecs is not None or transformers:
+        raise BaseZarrError(f"Zarr v{zarr_format} has no codecs or storage transformers; use zarr_format=3")
     if common["dimension_names"] and zarr_format == 2:
         common["attributes"].setdefault(DIMENSIONS, list(common["dimension_names"]))
     grid, _ = _grids(common["shape"], chunks, None, itemsize)
@@ -482,4 +486,5 @@ def _v2_compressor(compressors: CodecsLike, zarr_format: int) -> JSONObject | No
         raise BaseZarrError(
             f"Zarr v{zarr_format} has one compressor", got=f"{len(given)} compressors", hint="Use zarr_format=3"
         )
+    check_v2_compressor(given)
     return _v2_config(given[0]) if given else None

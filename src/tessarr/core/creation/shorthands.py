@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr.codecs.parse import CodecLike, CodecsLike
+from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
 from tessarr.core.array_parts.values import write_values
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io, steps_of
@@ -22,6 +23,7 @@ from tessarr.core.open import create_group, open, open_array, open_group
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.stored.metadata_io import consolidate_steps
 from tessarr.core.tree import TreeView
+from tessarr.errors import ZarrDeprecationWarning
 from tessarr.grids.guess import ChunksLike, ShardsLike
 from tessarr.keys.base import ChunkKeyEncodingLike
 from tessarr.stores.base import Store
@@ -264,6 +266,7 @@ def _load(node: Array | Group) -> object:
 
 def tree(grp: Any, expand: bool | None = None, level: int | None = None) -> TreeView:
     """Draw the hierarchy below a group."""
+    warn_as_zarr_python("zarr.tree() is deprecated, use Group.tree()", ZarrDeprecationWarning)
     if not isinstance(grp, Group):
         grp = open_group(grp, mode="r")
     group: Group = grp
@@ -296,9 +299,14 @@ def consolidate_metadata(
     v2: the key `metadata_key` at the store's root or group; v3: inside the group's ``zarr.json``.
     """
     where, here, _ = locate(store, path, None)
+    if not where.supports_consolidated_metadata:
+        raise TypeError(f"the store {where.url} doesn't support consolidated metadata")
     yield from consolidate_steps(where, here, zarr_format, metadata_key)
     opening = steps_of(open_group)
-    return (yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True))
+    group: Group = yield from opening(where, path=here, mode="r+", zarr_format=zarr_format, use_consolidated=True)
+    if group.zarr_format == 3:
+        warn_as_zarr_python("Consolidated metadata is currently not part in the Zarr format 3 specification.")
+    return group
 
 
 async def create_hierarchy_async(

@@ -6,9 +6,10 @@ tessarr understands more spellings than zarr-python. Where programs rely on zarr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tessarr.codecs.base import BytesToBytes
 from tessarr.common.warn import warn
 from tessarr.errors import BaseZarrError, ZarrDeprecationWarning, ZarrRuntimeWarning, ZarrUserWarning
 from tessarr.settings import config as settings
@@ -83,6 +84,14 @@ def check_create_array(zarr_format: int, serializer: object, dimension_names: ob
             raise BaseZarrError("Zarr format 2 arrays do not support `serializer`.")
         if dimension_names is not None:
             raise BaseZarrError("Zarr format 2 arrays do not support dimension names.")
+
+
+def check_v2_compressor(given: Sequence[object]) -> None:
+    """Raise `BaseZarrError` for a codec of v3, which tessarr translates and zarr-python does not."""
+    if are_judged() and any(isinstance(codec, BytesToBytes) for codec in given):
+        raise BaseZarrError(
+            "Cannot use a BytesBytesCodec as a compressor for zarr v2 arrays. Use a numcodecs codec directly instead."
+        )
 
 
 def order_of(zarr_format: int, order: str | None, configured: str) -> tuple[str | None, str]:

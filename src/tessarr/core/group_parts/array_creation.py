@@ -167,9 +167,9 @@ class ArrayCreation(Members):
             raise ContainsGroupError(f"path {path!r} contains a group", store=self._store.url, path=path)
         wanted = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         if found.shape != wanted:
-            raise TypeError(f"array {found.name} has shape {found.shape}, not {wanted}")
+            raise TypeError(f"Incompatible shape: array {found.name} has {found.shape}, not {wanted}")
         if dtype is not None and not _serves(found, dtype, exact):
-            raise TypeError(f"array {found.name} has dtype {found.dtype}, not {dtype}")
+            raise TypeError(f"Incompatible dtype: array {found.name} has {found.dtype}, not {dtype}")
         return found if config is None else found.with_config(config)
 
     @sans_io

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 import numpy.typing as npt
 
+from tessarr.common.warn import warn_as_zarr_python
 from tessarr.core.array import Array
 from tessarr.core.asynchronous.sans_io import Steps, async_variant, sans_io
 from tessarr.core.creation.arguments import (
@@ -23,6 +24,7 @@ from tessarr.core.info import group_info
 from tessarr.core.stored.create_nodes import create_nodes
 from tessarr.core.tree import TreeView
 from tessarr.dtypes.parse import DTypeLike
+from tessarr.errors import ZarrDeprecationWarning
 from tessarr.types import AnyArray, ShapeLike
 
 if TYPE_CHECKING:
@@ -158,6 +160,7 @@ class GroupMethods(ArrayCreation):
 
     def create_dataset(self, name: str, **kwargs: Unpack[DatasetOptions]) -> Array:
         """Create an array as `create` does, under the name of h5py and zarr-python 2."""
+        warn_as_zarr_python("Use Group.create_array instead.", ZarrDeprecationWarning)
         return self.create(name, **kwargs)
 
     def require_dataset(
@@ -169,10 +172,11 @@ class GroupMethods(ArrayCreation):
         **kwargs: Unpack[RequireDatasetOptions],
     ) -> Array:
         """Open or create an array as h5py and zarr-python 2 do: the existing array must be able to hold `dtype` safely."""
+        warn_as_zarr_python("Use Group.require_array instead.", ZarrDeprecationWarning)
         given = dtype if exact else None
         found = self.require_array(name, shape=shape, dtype=dtype if name not in self else given, exact=exact, **kwargs)
         if dtype is not None and not exact and not fits(dtype, found):
-            raise TypeError(f"array {found.name} has dtype {found.dtype}, which cannot hold {dtype}")
+            raise TypeError(f"Incompatible dtype: array {found.name} has {found.dtype}, which cannot hold {dtype}")
         return found
 
     def pop(self, name: str, *default: object) -> Any:

@@ -277,10 +277,16 @@ class Members(Node):
         """
         if use is False or (use is None and not self._store.supports_consolidated_metadata):
             return self
+        if not self._store.supports_consolidated_metadata:
+            raise ValueError(
+                f"the store {self._store.url} doesn't support consolidated metadata; open the group without"
+            )
         key = use if isinstance(use, str) else None
         found = read_consolidated(self._store, self._path, self._metadata, key, known or {})
         if found is None and use:
-            raise ValueError(f"group {self.name} of {self._store.url} has no consolidated metadata")
+            raise ValueError(
+                f"Consolidated metadata requested with use_consolidated, and group {self.name} of {self._store.url} has none"
+            )
         with STATE_LOCK:
             self._metadata, self._state = self._metadata.with_(consolidated_metadata=found), object()
         return self

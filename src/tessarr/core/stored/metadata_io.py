@@ -357,9 +357,8 @@ def _create_ancestors_steps(store: Store, path: str, zarr_format: ZarrFormat, ar
     for ancestor in ancestors(path):
         kind = around.kinds[ancestor]
         if kind == "array":
-            raise ContainsArrayError(
-                "an array cannot have members", store=store.url, path=f"/{ancestor}", got=f"a node at /{path}"
-            )
+            message = f"A parent of '/{path}' is an array - only groups may have child nodes"
+            raise ContainsArrayError(message, store=store.url, path=f"/{ancestor}")
     group = GroupMetadata(zarr_format=zarr_format)
     documents = [item for ancestor in missing for item in keyed_documents(ancestor, group.documents()).items()]
     # Concurrently for remote stores only: elsewhere a crash should leave parents without children, not the reverse.

@@ -52,8 +52,12 @@ _HOMES = {
     "time": "DateTime64 TimeDelta64",
     "variable": "VariableLengthBytes VariableLengthUTF8",
 }
-_BEYOND_ZARR_PYTHON = ("tessarr.dtypes.small", "tessarr.dtypes.json")
-"""Modules of types that zarr-python lacks; some need packages that may be missing."""
+_OF_ZARR_PYTHON = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128", "fixed_length_utf32", "string", "raw_bytes", "null_terminated_bytes",
+    "variable_length_bytes", "struct", "numpy.datetime64", "numpy.timedelta64",
+)  # fmt: skip
+"""The names that zarr-python's registry has, in its order."""
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
@@ -62,9 +66,8 @@ class DataTypeRegistry:
 
     @property
     def contents(self) -> Mapping[str, type[DataType]]:
-        """The names that zarr-python has, those that were registered, and their classes; a new dict. Imports all of them."""
-        found = {name: self.get(name) for name in registry.names("data_type")}
-        return {name: cls for name, cls in found.items() if not cls.__module__.startswith(_BEYOND_ZARR_PYTHON)}
+        """The names that are known, aliases too, and their classes; a new dict. Imports all of them."""
+        return {name: self.get(name) for name in registry.names("data_type")}
 
     def get(self, key: str) -> type[DataType]:
         """Return the class of `key`. Raises `KeyError`."""
@@ -86,7 +89,20 @@ class DataTypeRegistry:
         return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
 
 
-data_type_registry = DataTypeRegistry()
+class ZarrPythonRegistry(DataTypeRegistry):
+    """The registry as zarr-python's code finds it: its `contents` lack the names that only tessarr has."""
+
+    @property
+    def contents(self) -> Mapping[str, type[DataType]]:
+        """The names that zarr-python has, in its order, then those that were registered, and their classes; a new dict."""
+        every = {**super().contents}
+        found = {name: every.pop(name) for name in _OF_ZARR_PYTHON}
+        return found | {name: cls for name, cls in every.items() if not cls.__module__.startswith("tessarr.")}
+
+
+data_type_registry = ZarrPythonRegistry()
+full_registry = DataTypeRegistry()
+"""``tessarr.dtype.data_type_registry``, which hides nothing."""
 
 
 def parse_dtype(

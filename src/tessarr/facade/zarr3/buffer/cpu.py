@@ -129,7 +129,7 @@ class NDBuffer:
     def as_scalar(self) -> Any:
         """Return the only element. Raises `ValueError` when there are several."""
         if self._data.size != 1:
-            raise ValueError(f"an array of {self._data.size} elements is not a scalar")
+            raise ValueError(f"Buffer does not contain a single scalar value, but {self._data.size}")
         return self._data.reshape(())[()]
 
     @property
