@@ -453,8 +453,11 @@ def main() -> int:
     options = Options(shlex.split(arguments.args), arguments.timeout, until)
     for project in () if arguments.report else chosen:
         if arguments.failed:
-            found = compare(project, []).differences
-            again = [test for test, (outcome, _) in found.items() if outcome != "missing"]
+            there = {test.partition("[")[0] for test in outcomes(project, MODES[1])}
+            functions = {
+                test.partition("[")[0] for test in compare(project, []).differences
+            }  # ids change, names do not
+            again = sorted({name if name in there else name.split("::")[0] for name in functions})
             if again:
                 print(f"{project.name}: {len(again)} tests again", flush=True)
                 run(project, MODES[1], options, again)

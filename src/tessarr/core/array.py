@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -410,14 +410,11 @@ class Array(Selecting):
     @classmethod
     def create(cls, store: StoreLike, **kwargs: object) -> Array:
         """Create an array at `store`; see `tessarr.create`."""
-        made: Array = cls._create("create")(store=store, **kwargs)
+        made: Array = import_module(cls._creation).create(store=store, **kwargs)
         return made
 
-    @staticmethod
-    def _create(name: str) -> Callable[..., Any]:
-        """Return `create` or `create_async`, of a module above this one."""
-        function: Callable[..., Any] = getattr(import_module("tessarr.core.creation.arrays"), name)
-        return function
+    _creation = "tessarr.core.creation.arrays"
+    """The module of `create`, above this one."""
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> Array:

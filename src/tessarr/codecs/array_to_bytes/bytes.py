@@ -44,8 +44,12 @@ class BytesCodec(ArrayToBytes):
     """Store raw elements in C order."""
 
     name = "bytes"
-    endian: Literal["little", "big"] | None = "little"
-    """Byte order of multi-byte elements; ``None``: as the data type declares."""
+    endian: Endian | Literal["little", "big"] | None = Endian.little
+    """Byte order of multi-byte elements, an `Endian`; ``None``: as the data type declares."""
+
+    def __post_init__(self) -> None:
+        if type(self.endian) is str:
+            object.__setattr__(self, "endian", Endian(self.endian))
 
     @classmethod
     def from_json(cls, configuration: Mapping[str, JSON]) -> Self:
@@ -64,7 +68,7 @@ class BytesCodec(ArrayToBytes):
     def to_json(self) -> JSONObject:
         if self.endian is None:
             return {"name": "bytes"}
-        return {"name": "bytes", "configuration": {"endian": self.endian}}
+        return {"name": "bytes", "configuration": {"endian": str(self.endian)}}
 
     def fit(self, spec: ChunkSpec) -> Self:
         """Drop the byte order where the type has no byte order."""

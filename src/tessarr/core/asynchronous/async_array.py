@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
@@ -76,7 +77,7 @@ class AsyncArray(_AsyncNode):
     @classmethod
     async def create(cls, store: StoreLike, **kwargs: object) -> AsyncArray:
         """Create an array as `Array.create` does, asynchronously."""
-        return cls(await cls._array._create("create_async")(store=store, **kwargs))
+        return cls(await import_module(cls._array._creation).create_async(store=store, **kwargs))
 
     @classmethod
     def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncArray:
