@@ -214,7 +214,7 @@ def test_every_fallback_is_counted_with_its_reason() -> None:
         assert zarr_python.stats() == (
             1,
             0,
-            {"fields of a structured type are selected": 1, "an out= is to be filled": 1},
+            {"fields of a structured type are selected": 1, "the result goes to an out= argument": 1},
         )
         assert str(zarr_python.stats()).startswith("1 reads and 0 writes by tessarr, 2 by zarr-python")
 

@@ -1,9 +1,9 @@
 """tessarr inside zarr-python: a patch, a codec pipeline, stores, codecs and data types; see docs/zarr-python.md.
 
     with tessarr.zarr_python.patch(): …       # zarr-python's arrays are read and written by tessarr
-    python -m tessarr.zarr_python SCRIPT      # the same for a program as it is
-    tessarr.accelerate(z)                     # the tessarr array of one array of zarr-python's, without a patch
-    tessarr.zarr_python.as_store(store)       # any store of tessarr as one of zarr-python's
+    python -m tessarr.zarr_python SCRIPT      # the same for an unchanged program
+    tessarr.accelerate(z)                     # a tessarr array over one array of zarr-python, without a patch
+    tessarr.zarr_python.as_store(store)       # a store of zarr-python over any store of tessarr
     zarr.config.set({"codec_pipeline.path": "tessarr.zarr_python.pipeline.TessarrCodecPipeline"})
 
 Importing this changes nothing.
@@ -41,7 +41,7 @@ def load_ipython_extension(ipython: object) -> None:  # noqa: ARG001 - the name 
 
 
 def unload_ipython_extension(ipython: object) -> None:  # noqa: ARG001 - the name of the argument is theirs
-    """Take the patch back: ``%unload_ext tessarr.zarr_python``."""
+    """Undo the patch: ``%unload_ext tessarr.zarr_python``."""
     unpatch()
 
 

@@ -1,4 +1,4 @@
-"""Run a script or module whose zarr-python is patched; what was served is printed at the end with ``--stats``."""
+"""Run a script or module with zarr-python patched; ``--stats`` prints the counters at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USAGE = "usage: python -m tessarr.zarr_python [--strict] [--stats] (SCRIPT | -m 
 
 
 def main(arguments: list[str]) -> int | str:
-    """Run what `arguments` name."""
+    """Run the program that `arguments` name."""
     options = set()
     while arguments[:1] in (["--strict"], ["--stats"]):
         options.add(arguments[0])
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int | str:
     def prepare() -> None:
         patch(strict="--strict" in options)
         if "--stats" in options:
-            atexit.register(lambda: print(stats(), file=sys.stderr))  # noqa: T201 - that is what was asked for
+            atexit.register(lambda: print(stats(), file=sys.stderr))  # noqa: T201 - the option requests the output
 
     return run_program(arguments, USAGE, prepare)
 

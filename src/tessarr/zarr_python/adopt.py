@@ -1,4 +1,4 @@
-"""The tessarr array of an array of zarr-python."""
+"""Make a tessarr array over an array of zarr-python."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _OPTIONS = ("order", "write_empty_chunks", "read_missing_chunks")
 def accelerate(array: Any) -> Array:
     """Make a tessarr array over the place of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``; nothing is patched.
 
-    Both see what the other writes, and each keeps its own idea of the shape until it is opened again or refreshed. The store is
-    unwrapped where its class is known, and called through zarr-python's event loop otherwise; ``.store`` is the object that
-    `array` has. Memory order and runtime options are those of `array`.
+    Each of the two reads the values that the other writes, but caches the shape until it is opened again or refreshed. A store
+    of a known class is unwrapped, any other is called through zarr-python's event loop; ``.store`` is the object that `array`
+    has. Memory order and runtime options are those of `array`.
 
-    Raises `TypeError` for anything else, `NodeNotFoundError` where no metadata is stored, and what `tessarr.open_array` raises.
+    Raises `TypeError` for any other object, `NodeNotFoundError` where no metadata is stored, and the errors of
+    `tessarr.open_array`.
 
     >>> import zarr, tessarr
     >>> z = zarr.create_array({}, shape=(4,), dtype="i4", fill_value=3)

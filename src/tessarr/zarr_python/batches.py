@@ -1,7 +1,8 @@
-"""From the chunks that zarr-python names in a call of a codec pipeline back to the selection that they came from.
+"""Reconstruct the selection from the chunks that zarr-python passes to a codec pipeline.
 
-zarr-python cuts a selection into chunks before it asks its pipeline, and gives for each a place in the chunk and one in the
-result. Put together again, one call of an engine does all of them. Whatever cannot surely be put together gives ``None``.
+zarr-python divides a selection into chunks before it calls the pipeline, and passes for each the selection within the chunk
+and the position in the result. One call of an engine can serve the reconstructed selection. The result is ``None`` for every
+batch that is not certain to be the parts of one selection.
 
 Source: ``zarr.core.indexing`` and `CodecPipeline.read` of zarr-python 3.1.6 and 3.4.2.
 """
@@ -31,30 +32,33 @@ _Pick: TypeAlias = slice | npt.NDArray[np.int64]
 
 
 class Batch(NamedTuple):
-    """A selection, and where its elements lie in the result."""
+    """A selection, and the positions of its elements in the result."""
 
     selection: Selection
     shape: Shape
-    """An array that the selection fits into, which ends where a chunk that is said to be whole ends."""
+    """The shape of an array that contains the selection, and ends at the end of the chunks that are marked as complete."""
     out: slice | npt.NDArray[np.int64] | tuple[_Pick, ...]
-    """Index of the result; of the full rank, but for `dropped`."""
+    """Index of the result, at full rank without the axes `dropped`."""
     dropped: tuple[int, ...]
     """Axes that the result does not have."""
 
 
 class _Axis(NamedTuple):
     start: int
-    """Of the chunk, along this axis."""
+    """Start of the chunk along this axis."""
     local: _Pick
-    """Selected in the chunk: a slice or an index array."""
+    """Selection within the chunk: a slice or an index array."""
     out: _Pick | None
-    """Place in the result: a slice, an index array, or ``None`` where the axis is dropped."""
+    """Position in the result: a slice, an index array, or ``None`` where the axis is dropped."""
 
 
-def joined(batch: Sequence[Item], coords: list[Coords], drop_axes: tuple[int, ...], *, keeps: bool) -> Batch | None:
-    """The selection of `batch`, whose chunks lie at `coords` of a regular grid.
+def reconstruct(
+    batch: Sequence[Item], coords: list[Coords], drop_axes: tuple[int, ...], *, keeps_padding: bool
+) -> Batch | None:
+    """Reconstruct the selection of `batch`, whose chunks are at `coords` of a regular grid.
 
-    `keeps`: what chunks hold beyond the array's edge stays, as in zarr-python's shards, so that the edge makes no chunk whole.
+    `keeps_padding`: values that chunks hold beyond the array's edge are kept, as in zarr-python's shards, so that a selection
+    up to the edge does not cover the chunk.
     """
     chunk = tuple(batch[0][1].shape)
     if any(item[1].shape != chunk for item in batch):
@@ -62,7 +66,7 @@ def joined(batch: Sequence[Item], coords: list[Coords], drop_axes: tuple[int, ..
     if not isinstance(batch[0][3], tuple):
         return _points(batch, coords, chunk)
     found = _outer(batch, coords, chunk, drop_axes)
-    if found is None or not keeps:
+    if found is None or not keeps_padding:
         return found
     return found._replace(shape=tuple(-(-n // length) * length for n, length in zip(found.shape, chunk, strict=True)))
 
@@ -97,13 +101,13 @@ def _outer(batch: Sequence[Item], coords: list[Coords], chunk: Shape, drop_axes:
     axes: list[dict[int, _Axis]] = [{} for _ in chunk]
     ends: dict[int, int] = {}
     for (_, _, local, out, is_complete), where in zip(batch, coords, strict=True):
-        parts = _split(local, out, ndim, drop_axes)
+        parts = _split_axes(local, out, ndim, drop_axes)
         if parts is None:
             return None
         for d, (inside, place) in enumerate(parts):
             start = where[d] * chunk[d]
             known = axes[d].setdefault(where[d], _Axis(start, inside, place))
-            if known.local is not inside and not _same(known.local, inside):
+            if known.local is not inside and not _equal(known.local, inside):
                 return None
             if is_complete and isinstance(inside, slice) and inside.stop < chunk[d]:
                 ends[d] = start + inside.stop
@@ -111,7 +115,7 @@ def _outer(batch: Sequence[Item], coords: list[Coords], chunk: Shape, drop_axes:
         return None
     dims, outs = [], []
     for found in axes:
-        axis = _chained([found[i] for i in sorted(found)])
+        axis = _concatenate([found[i] for i in sorted(found)])
         if axis is None:
             return None
         dims.append(axis[0])
@@ -125,10 +129,10 @@ def _outer(batch: Sequence[Item], coords: list[Coords], chunk: Shape, drop_axes:
     return Batch(Outer(tuple(dims)), shape, tuple(kept), dropped)
 
 
-def _split(
+def _split_axes(
     local: object, out: object, ndim: int, drop_axes: tuple[int, ...]
 ) -> list[tuple[_Pick, _Pick | None]] | None:
-    """Per axis what is selected in the chunk and where it lies in the result."""
+    """Return, per axis, the selection within the chunk and the position in the result."""
     if not isinstance(local, tuple) or not isinstance(out, tuple) or len(local) != ndim:
         return None
     places = iter(out)
@@ -146,17 +150,17 @@ def _split(
     return parts
 
 
-def _same(a: _Pick, b: _Pick) -> bool:
+def _equal(a: _Pick, b: _Pick) -> bool:
     if isinstance(a, slice) or isinstance(b, slice):
         return bool(a.__class__ is b.__class__ and a == b)
     return np.array_equal(a, b)
 
 
-def _chained(parts: list[_Axis]) -> tuple[_Pick, _Pick | None] | None:
-    """One axis: what is selected of the array, and where it lies in the result."""
+def _concatenate(parts: list[_Axis]) -> tuple[_Pick, _Pick | None] | None:
+    """Concatenate the parts of one axis: the selection from the array, and the position in the result."""
     first = parts[0]
     if isinstance(first.local, slice) and (first.out is None or isinstance(first.out, slice)):
-        return _chained_slices(parts, first.start, first.local, first.out)
+        return _concatenate_slices(parts, first.start, first.local, first.out)
     dims, outs = [], []
     for start, local, out in parts:
         if isinstance(local, slice):
@@ -173,10 +177,10 @@ def _chained(parts: list[_Axis]) -> tuple[_Pick, _Pick | None] | None:
     return positions, slice(0, len(places)) if np.array_equal(places, np.arange(len(places))) else places
 
 
-def _chained_slices(
+def _concatenate_slices(
     parts: list[_Axis], origin: int, first: slice, first_out: slice | None
 ) -> tuple[_Pick, _Pick | None] | None:
-    """Slices of neighbouring chunks as one slice; the first chunk begins at `origin`."""
+    """Concatenate the slices of neighbouring chunks to one slice; the first chunk begins at `origin`."""
     step = first.step or 1
     begin = origin + (first.start or 0)
     expected, filled = begin, None

@@ -1,7 +1,7 @@
-"""From an array of zarr-python to a bound array of tessarr, or a sentence that says why not.
+"""Bind arrays of zarr-python, or give the reason why zarr-python serves them.
 
-A *binding* belongs to a metadata object of zarr-python and is kept as long as that lives: zarr-python makes a new one whenever
-the shape changes. Metadata, store and runtime options together decide what is bound.
+Bindings are cached per metadata object of zarr-python while that object exists; zarr-python makes a new one whenever the shape
+changes. The key of a binding is the metadata, the store and the runtime options.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ _CODECS = ("zarr.codecs.", "numcodecs.", _OURS)
 
 
 class Binding(NamedTuple):
-    """What serves an array of zarr-python."""
+    """The bound array and engine that serve an array of zarr-python, or the reason why zarr-python serves it."""
 
     bound: BoundArray | None
-    """``None``: zarr-python itself."""
+    """``None``: zarr-python serves the array."""
     engine: Engine | None
     """The `Engine` that reads `bound`."""
     writer: tuple[BoundArray, Engine] | None
-    """What is written, and its `Engine`: where zarr-python keeps what shards hold beyond the array's edge, an array that ends
-    where they do, so that none of them is ever covered by a selection that ends at the edge."""
+    """The bound array for writes, and its `Engine`. Where zarr-python keeps the values of shards beyond the array's edge, this
+    array ends at the end of the shards, so that a selection up to the edge covers no shard."""
     order: Literal["C", "F"]
-    """ "C" or "F": memory layout of what reading gives."""
+    """ "C" or "F": memory layout of the results of reads."""
     why: str
-    """Which engine and why, or why not."""
+    """The engine with the reason for it, or the reason why zarr-python serves the array."""
 
 
-class _Known(NamedTuple):
+class _CacheEntry(NamedTuple):
     config: object
     store: object
     root: object
-    """Of a local store, which can be moved."""
+    """The directory of a local store; ``move`` changes it."""
     path: str
     pipeline: type
     binding: Binding
 
 
-_bindings: dict[int, tuple[weakref.ref[TheirMetadata], list[_Known]]] = {}
-"""id of a metadata object → itself, and what was bound of it. The objects cannot be hashed."""
+_bindings: dict[int, tuple[weakref.ref[TheirMetadata], list[_CacheEntry]]] = {}
+"""The bindings by `id` of the metadata object, with a reference to it. The objects are not hashable."""
 
 
 def binding_of(array: AnyArray | AnyAsyncArray) -> Binding:
-    """The binding of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``."""
+    """Return the binding of `array`, a ``zarr.Array`` or ``zarr.AsyncArray``."""
     theirs: AnyAsyncArray = array.async_array if hasattr(array, "async_array") else array
     return binding(theirs.metadata, theirs.config, theirs.store_path, theirs.codec_pipeline)
 
 
 def binding(metadata: TheirMetadata, config: ArrayConfig, store_path: StorePath, pipeline: object) -> Binding:
-    """What serves an array with this metadata; made when first asked for."""
+    """Return the cached binding of an array with this metadata; a cache miss makes it."""
     store, path, kind = store_path.store, store_path.path, type(pipeline)
     root = getattr(store, "root", None)
     entry = _bindings.get(id(metadata))
@@ -81,16 +81,18 @@ def binding(metadata: TheirMetadata, config: ArrayConfig, store_path: StorePath,
             same_place = known.store is store and known.root is root and known.path == path
             if same_place and known.pipeline is kind and known.config == config:
                 return known.binding
-    made = _made(metadata, config, store, path, kind, keeps=bool(getattr(pipeline, "supports_partial_encode", False)))
+    made = _make_binding(
+        metadata, config, store, path, kind, keeps_padding=bool(getattr(pipeline, "supports_partial_encode", False))
+    )
     key = id(metadata)
     if entry is None:
         entry = _bindings.setdefault(key, (weakref.ref(metadata, lambda _: _bindings.pop(key, None)), []))
-    entry[1].append(_Known(config, store, root, path, kind, made))
+    entry[1].append(_CacheEntry(config, store, root, path, kind, made))
     return made
 
 
-def _made(
-    metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str, pipeline: type, *, keeps: bool
+def _make_binding(
+    metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str, pipeline: type, *, keeps_padding: bool
 ) -> Binding:
     order = metadata.order if metadata.zarr_format == 2 else config.order
     try:
@@ -102,7 +104,7 @@ def _made(
         shape = tuple(
             -(-n // axis.size(0)) * axis.size(0) if n else n for n, axis in zip(bound.shape, bound.axes, strict=True)
         )
-        if keeps and shape != bound.shape:
+        if keeps_padding and shape != bound.shape:
             whole = bind(bound.store, path, bound.metadata.with_(shape=shape), bound.options, bound.read_only)
             writer = (whole, choose(whole).engine)
     except NotServedError as reason:
@@ -111,15 +113,15 @@ def _made(
 
 
 def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore, path: str) -> BoundArray:
-    """The array with zarr-python's `metadata` at `path` of zarr-python's `store`, bound.
+    """Bind the array with zarr-python's `metadata` at `path` of zarr-python's `store`.
 
-    Raises `NotServedError` where its elements, codecs or store might not be what they are to zarr-python.
+    Raises `NotServedError` where zarr-python might use other elements, codecs or another store.
     """
     _check_codecs(metadata)
     where = unwrap(store)
     options = RuntimeOptions(bool(config.write_empty_chunks), bool(getattr(config, "read_missing_chunks", True)))
     try:
-        ours = _parsed(metadata)
+        ours = _parse_metadata(metadata)
         bound = bind(where, path, ours, options, "its store is read-only" if where.read_only else None)
     except (TessarrError, ValueError, TypeError, KeyError, ImportError) as error:
         raise NotServedError(f"tessarr cannot bind it: {error}") from error
@@ -127,11 +129,11 @@ def bound_array(metadata: TheirMetadata, config: ArrayConfig, store: TheirStore,
     return bound
 
 
-def _parsed(metadata: TheirMetadata) -> ArrayMetadata:
-    """The metadata in tessarr's words, without attributes, which may be no JSON."""
+def _parse_metadata(metadata: TheirMetadata) -> ArrayMetadata:
+    """Convert the metadata to tessarr's, without attributes, which may not be JSON."""
     from tessarr.metadata.formats import parse_node
 
-    document = json.loads(json.dumps(metadata.to_dict() | {"attributes": {}}, default=_plain))
+    document = json.loads(json.dumps(metadata.to_dict() | {"attributes": {}}, default=_to_json))
     number = metadata.zarr_format
     if number == 3:
         parsed, _ = parse_node(3, {"zarr.json": document})
@@ -142,8 +144,8 @@ def _parsed(metadata: TheirMetadata) -> ArrayMetadata:
     return parsed
 
 
-def _plain(value: object) -> object:
-    """What of zarr-python's metadata is no JSON yet."""
+def _to_json(value: object) -> object:
+    """Convert a value of zarr-python's metadata to JSON."""
     if isinstance(value, np.generic):
         return value.item()
     if hasattr(value, "get_config"):
@@ -152,20 +154,20 @@ def _plain(value: object) -> object:
 
 
 def _check_codecs(metadata: TheirMetadata) -> None:
-    """Refuse codecs of classes that are not zarr-python's, numcodecs' or ours: they may do what their names do not say."""
+    """Refuse codecs of classes that are not zarr-python's, numcodecs' or ours: their behaviour may differ from their names."""
     if metadata.zarr_format == 2:
-        waiting: list[object] = [
+        pending: list[object] = [
             *(metadata.filters or ()),
             *([] if metadata.compressor is None else [metadata.compressor]),
         ]
     else:
-        waiting = [*metadata.codecs]
-    while waiting:
-        codec = waiting.pop()
+        pending = [*metadata.codecs]
+    while pending:
+        codec = pending.pop()
         module = type(codec).__module__ + "."
         if not module.startswith(_CODECS):
             raise NotServedError(f"its codec {module}{type(codec).__qualname__} is of another package")
-        waiting += [*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())]
+        pending += [*getattr(codec, "codecs", ()), *getattr(codec, "index_codecs", ())]
 
 
 def _check_elements(metadata: TheirMetadata, bound: BoundArray) -> None:

@@ -1,4 +1,4 @@
-"""What tessarr served inside zarr-python and what it left to it, counted."""
+"""Count the selections that tessarr serves inside zarr-python, and those that fall back to zarr-python."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 
 class Stats(NamedTuple):
-    """What `stats` answers."""
+    """The counters that `stats` returns."""
 
     reads: int
     """Selections that tessarr read."""
     writes: int
     """Selections that tessarr wrote."""
     fallbacks: dict[str, int]
-    """Reason → selections that zarr-python itself read or wrote."""
+    """The selections that fell back to zarr-python, by reason."""
 
     def __str__(self) -> str:
         lines = [
@@ -48,12 +48,12 @@ class Counts:
             self._writes += 1
 
     def fall_back(self, why: str) -> None:
-        """Count a selection that was left to zarr-python."""
+        """Count a selection that fell back to zarr-python."""
         with self._lock:
             self._fallbacks[why] += 1
 
     def stats(self) -> Stats:
-        """The numbers so far."""
+        """Return the counters."""
         with self._lock:
             return Stats(self._reads, self._writes, dict(self._fallbacks))
 
@@ -62,5 +62,5 @@ COUNTS = Counts()
 
 
 def stats() -> Stats:
-    """Tell how many selections tessarr served inside zarr-python, and why it left others to it, since the patch was applied."""
+    """Return how many selections tessarr served inside zarr-python since the patch was applied, and why others fell back."""
     return COUNTS.stats()

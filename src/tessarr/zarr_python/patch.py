@@ -1,9 +1,9 @@
-"""The patch: zarr-python's selections answered by tessarr's engines, array by array, until it is taken back.
+"""Patch zarr-python: tessarr's engines serve its selections, array by array, until the patch is undone.
 
-Replaced are the selection methods of ``zarr.Array`` and the two functions that all of zarr-python's reading and writing of
-elements goes through, ``zarr.core.array._get_selection`` and ``_set_selection``. Each replacement serves what it surely can and
-calls the original for everything else, so that errors are always the original's, and so are subclasses' own methods, GPU
-buffers, fields, ``out=`` and arrays that `tessarr.zarr_python.binding` does not bind. Nothing is replaced on import.
+The patch replaces the selection methods of ``zarr.Array``, and the two functions that all of zarr-python's reads and writes of
+elements call, ``zarr.core.array._get_selection`` and ``_set_selection``. A replacement falls back to the original where its
+result might differ: for errors, methods of subclasses, GPU buffers, fields, ``out=`` and arrays that
+`tessarr.zarr_python.binding` does not bind. Importing this module replaces nothing.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _Find: TypeAlias = Callable[[BoundArray, object], Request | None]
 
 
 class PatchError(RuntimeError):
-    """The patch cannot be applied or taken back in this process as it is."""
+    """The patch cannot be applied or undone in this process."""
 
 
 class FallbackError(RuntimeError):
-    """Under ``patch(strict=True)``: zarr-python itself would have had to serve this."""
+    """Under ``patch(strict=True)``: a selection would have fallen back to zarr-python."""
 
 
 class _Replaced(NamedTuple):
@@ -54,17 +54,17 @@ class _Replaced(NamedTuple):
     ours: _Call
 
 
-_CHANGING = threading.RLock()
+_state_lock = threading.RLock()
 _replaced: list[_Replaced] = []
 _is_strict = False
 
 
 class patch:  # noqa: N801 - called like a function, used like a context manager
-    """Answer the selections of ``zarr.Array`` with tessarr's engines from now on, in this process.
+    """Serve the selections of ``zarr.Array`` by tessarr's engines from now on, in this process.
 
-    To be called by the program that runs, not by a library: it is seen by everybody. A second call has no effect. Used as a
-    context manager it is taken back at the end, unless it was there before. `strict` raises `FallbackError` wherever
-    zarr-python would have to serve an array itself. `force` also patches releases that are not among `TESTED`.
+    Call it from a program, not from a library: the patch affects the whole process. A second call has no effect. As a context
+    manager it undoes the patch at the end, unless the process was already patched. `strict` raises `FallbackError` in place of
+    falling back to zarr-python. `force` also patches releases that are not in `TESTED`.
 
     Raises `PatchError` where zarr-python is another release, or is missing.
 
@@ -78,7 +78,7 @@ class patch:  # noqa: N801 - called like a function, used like a context manager
 
     def __init__(self, *, strict: bool = False, force: bool = False) -> None:
         global _is_strict
-        with _CHANGING:
+        with _state_lock:
             self._is_first = not _replaced
             self._was_strict = _is_strict
             if self._is_first:
@@ -99,19 +99,19 @@ class patch:  # noqa: N801 - called like a function, used like a context manager
 
 
 def unpatch() -> None:
-    """Take the patch back; no effect where there is none.
+    """Undo the patch; no effect if there is none.
 
-    Raises `PatchError`, and changes nothing, where another package replaced the same functions after the patch: what it put
-    there may still call them.
+    Raises `PatchError`, and changes nothing, where another package replaced the same functions after the patch: its
+    replacements may still call ours.
     """
     global _is_strict
-    with _CHANGING:
+    with _state_lock:
         for owner, name, _, ours in _replaced:
-            there = vars(owner)[name]
-            if there is not ours:
+            present = vars(owner)[name]
+            if present is not ours:
                 raise PatchError(
-                    f"{owner.__name__}.{name} was replaced after the patch, by {there.__module__}.{there.__qualname__}: "
-                    "take that back first"
+                    f"{owner.__name__}.{name} was replaced after the patch, by {present.__module__}.{present.__qualname__}: "
+                    "undo that replacement first"
                 )
         for owner, name, original, _ in _replaced:
             setattr(owner, name, original)
@@ -120,12 +120,12 @@ def unpatch() -> None:
 
 
 def is_patched() -> bool:
-    """Whether the patch is applied in this process."""
+    """Return whether the patch is applied in this process."""
     return bool(_replaced)
 
 
 def explain(array: AnyArray | AnyAsyncArray) -> str:
-    """Say which engine serves `array` (a ``zarr.Array`` or ``zarr.AsyncArray``) under the patch, or why zarr-python does.
+    """Return which engine serves `array` (a ``zarr.Array`` or ``zarr.AsyncArray``) under the patch, or why zarr-python does.
 
     >>> import zarr, tessarr.zarr_python
     >>> tessarr.zarr_python.explain(zarr.create_array({}, shape=(4,), dtype="i4"))
@@ -147,28 +147,28 @@ def _check_version(force: bool) -> None:
     try:
         version = importlib.metadata.version("zarr")
     except importlib.metadata.PackageNotFoundError:
-        raise PatchError("zarr-python is not installed: there is nothing to patch") from None
+        raise PatchError("zarr-python is not installed, so that there is nothing to patch") from None
     import zarr
 
     if not hasattr(zarr, "__file__") or "tessarr" in repr(zarr):
-        raise PatchError("`zarr` is tessarr in this process (tessarr.as_zarr): there is nothing to patch")
+        raise PatchError("`zarr` is tessarr in this process (tessarr.as_zarr), so that there is nothing to patch")
     if version not in TESTED and not force:
         raise PatchError(
             f"the patch was tested with zarr-python {', '.join(TESTED)}, and this is {version}: patch(force=True) applies it "
-            "all the same"
+            "nevertheless"
         )
 
 
 def _apply() -> None:
     from zarr.core import array as module
 
-    _replace(module.Array, "__getitem__", _getting(selections.basic, bracket=True))
-    _replace(module.Array, "__setitem__", _setting(selections.basic))
+    _replace(module.Array, "__getitem__", _getter(selections.basic, bracket=True))
+    _replace(module.Array, "__setitem__", _setter(selections.basic))
     for name, find in _SELECTIONS.items():
-        _replace(module.Array, f"get_{name}_selection", _getting(find))
-        _replace(module.Array, f"set_{name}_selection", _setting(find))
-    _replace(module, "_get_selection", _getting_async)
-    _replace(module, "_set_selection", _setting_async)
+        _replace(module.Array, f"get_{name}_selection", _getter(find))
+        _replace(module.Array, f"set_{name}_selection", _setter(find))
+    _replace(module, "_get_selection", _async_getter)
+    _replace(module, "_set_selection", _async_setter)
 
 
 _SELECTIONS = {
@@ -189,7 +189,7 @@ def _replace(owner: type | ModuleType, name: str, make: _Make) -> None:
 
 
 def _is_default(prototype: object) -> bool:
-    """Whether arrays are to be NumPy's: no other buffers are asked for, by the argument or by zarr-python's configuration."""
+    """Return whether results are NumPy arrays: neither the argument nor zarr-python's configuration names other buffers."""
     from zarr.core.buffer import cpu
     from zarr.core.config import config
 
@@ -202,11 +202,11 @@ def _is_default(prototype: object) -> bool:
 # -- the methods of Array ------------------------------------------------------------------------------------------------
 
 
-_MISSED = object()
-"""What zarr-python has to do itself."""
+_NOT_SERVED = object()
+"""Sentinel: the selection falls back to zarr-python."""
 
 
-def _getting(find: _Find, *, bracket: bool = False) -> _Make:
+def _getter(find: _Find, *, bracket: bool = False) -> _Make:
     is_basic = find is selections.basic
 
     def served(found: Binding, selection: object) -> object:
@@ -225,21 +225,21 @@ def _getting(find: _Find, *, bracket: bool = False) -> _Make:
                 return np.array(element, bound.dtype)
         request = find(bound, selection)
         if request is None:
-            return _MISSED
+            return _NOT_SERVED
         result = serve.read(found, request)
         is_scalar = is_basic and not request.shape and not (bracket and _is_orthogonal(selection, bound.shape))
         return result[()] if is_scalar else result
 
-    def make(original: _Call, exactly: type) -> _Call:
+    def make(original: _Call, array_class: type) -> _Call:
         def get(self: AnyArray, selection: object = Ellipsis, **options: object) -> object:
-            if self.__class__ is exactly and not options and _is_default(None):
-                found = _found(self)
+            if self.__class__ is array_class and not options and _is_default(None):
+                found = _binding_of_inner(self)
                 if found.bound is not None:
                     try:
                         result = served(found, selection)
-                    except Exception:  # the original raises its own error, or knows better
-                        result = _MISSED
-                    if result is not _MISSED:
+                    except Exception:  # the original raises its own error, or succeeds
+                        result = _NOT_SERVED
+                    if result is not _NOT_SERVED:
                         COUNTS.read()
                         return result
             return original(self, selection, **options)
@@ -250,12 +250,12 @@ def _getting(find: _Find, *, bracket: bool = False) -> _Make:
 
 
 def _is_orthogonal(selection: object, shape: tuple[int, ...]) -> bool:
-    """Whether brackets mean an orthogonal selection to zarr-python, whose result is an array even if it is one element."""
+    """Return whether zarr-python takes brackets for an orthogonal selection, whose result is an array even for one element."""
     items = selection if isinstance(selection, tuple) and selection.__class__ is tuple else (selection,)
     return bool(shape) and all(isinstance(item, int | slice) for item in items)
 
 
-def _setting(find: _Find) -> _Make:
+def _setter(find: _Find) -> _Make:
     def is_served(found: Binding, selection: object, value: object) -> bool:
         bound = found.bound
         assert bound is not None
@@ -267,14 +267,14 @@ def _setting(find: _Find) -> _Make:
             serve.write(found, request, wanted)
         return wanted is not None
 
-    def make(original: _Call, exactly: type) -> _Call:
+    def make(original: _Call, array_class: type) -> _Call:
         def set_(self: AnyArray, selection: object, value: object, **options: object) -> None:
-            if self.__class__ is exactly and not options and _is_default(None):
-                found = _found(self)
+            if self.__class__ is array_class and not options and _is_default(None):
+                found = _binding_of_inner(self)
                 if found.bound is not None and found.bound.read_only is None:
                     try:
                         done = is_served(found, selection, value)
-                    except Exception:  # the original raises its own error, or knows better
+                    except Exception:  # the original raises its own error, or succeeds
                         done = False
                     if done:
                         COUNTS.write()
@@ -286,28 +286,28 @@ def _setting(find: _Find) -> _Make:
     return make
 
 
-def _found(array: AnyArray) -> Binding:
+def _binding_of_inner(array: AnyArray) -> Binding:
     inner = array._async_array
     return binding(inner.metadata, inner.config, inner.store_path, inner.codec_pipeline)
 
 
-# -- what asynchronous and all other selections go through ----------------------------------------------------------------
+# -- the functions that asynchronous and all other selections call -------------------------------------------------------
 
 
-def _getting_async(original: _Call, _: type) -> _Call:
+def _async_getter(original: _Call, _: type) -> _Call:
     async def get_selection(
         store_path: StorePath, metadata: ArrayMetadata, codec_pipeline: object, config: ArrayConfig, *rest: object,
         prototype: object = None, out: object = None, fields: object = None, **more: object
     ) -> object:  # fmt: skip
         found = binding(metadata, config, store_path, codec_pipeline)
         indexer = more["indexer"] if "indexer" in more else rest[-1]
-        why = found.why if found.bound is None else _why_not(prototype, out=out, fields=fields)
+        why = found.why if found.bound is None else _fallback_reason(prototype, out=out, fields=fields)
         request = None if why else selections.of_indexer(indexer)
         if request is not None:
             try:
                 result = await serve.read_async(found, request)
             except Exception as error:
-                why = _failed(error)
+                why = _failure_reason(error)
             else:
                 COUNTS.read()
                 is_scalar = type(indexer).__name__ == "BasicIndexer" and not request.shape
@@ -320,14 +320,14 @@ def _getting_async(original: _Call, _: type) -> _Call:
     return get_selection
 
 
-def _setting_async(original: _Call, _: type) -> _Call:
+def _async_setter(original: _Call, _: type) -> _Call:
     async def set_selection(
         store_path: StorePath, metadata: ArrayMetadata, codec_pipeline: object, config: ArrayConfig, *rest: object,
         prototype: object = None, fields: object = None, **more: object
     ) -> None:  # fmt: skip
         found = binding(metadata, config, store_path, codec_pipeline)
         named = dict(zip(("value", "indexer"), reversed(rest), strict=False)) | more
-        why = found.why if found.bound is None else found.bound.read_only or _why_not(prototype, fields=fields)
+        why = found.why if found.bound is None else found.bound.read_only or _fallback_reason(prototype, fields=fields)
         if not why:
             try:
                 if await _is_written(found, named["indexer"], named["value"]):
@@ -335,7 +335,7 @@ def _setting_async(original: _Call, _: type) -> _Call:
                     return
                 why = "a value that is neither a scalar nor of the selection's shape"
             except Exception as error:
-                why = _failed(error)
+                why = _failure_reason(error)
         _fall_back(why)
         await original(store_path, metadata, codec_pipeline, config, *rest, prototype=prototype, fields=fields, **more)
 
@@ -351,21 +351,21 @@ async def _is_written(found: Binding, indexer: object, value: object) -> bool:
     return wanted is not None
 
 
-def _why_not(prototype: object, *, out: object = None, fields: object = None) -> str:
+def _fallback_reason(prototype: object, *, out: object = None, fields: object = None) -> str:
     if not _is_default(prototype):
-        return "other buffers than NumPy's are asked for"
+        return "the prototype has other buffers than NumPy's"
     if out is not None:
-        return "an out= is to be filled"
+        return "the result goes to an out= argument"
     return "fields of a structured type are selected" if fields else ""
 
 
-def _failed(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     if _is_strict:
         raise error
-    return f"tessarr could not: {type(error).__name__}"
+    return f"tessarr raised {type(error).__name__}"
 
 
 def _fall_back(why: str) -> None:
     COUNTS.fall_back(why)
     if _is_strict:
-        raise FallbackError(f"zarr-python itself would have to serve this: {why}")
+        raise FallbackError(f"this selection would fall back to zarr-python: {why}")

@@ -1,10 +1,10 @@
-"""The codec pipeline: what zarr-python asks its pipeline for, done by tessarr's engines.
+"""The codec pipeline: tessarr's engines serve the calls of zarr-python's codec pipeline.
 
     zarr.config.set({"codec_pipeline.path": "tessarr.zarr_python.pipeline.TessarrCodecPipeline"})
 
-It is zarr-python's `BatchedCodecPipeline`, whose ways it falls back to: for stores and codecs of other packages, GPU buffers,
-chunks of irregular grids, inner chunks that another codec reads. zarr-python still plans each selection and makes a tuple per
-chunk; the patch spares that too.
+It inherits from zarr-python's `BatchedCodecPipeline`, and falls back to it: for stores and codecs of other packages, GPU
+buffers, chunks of irregular grids, inner chunks that another codec reads. zarr-python still plans each selection and makes a
+tuple per chunk; the patch avoids these costs too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tessarr.engine.bound import BoundArray, RuntimeOptions, bind
 from tessarr.engine.choose import choose
 from tessarr.stores.protocols import Remote
 from tessarr.types import AnyArray, Coords
-from tessarr.zarr_python.batches import Batch, joined
+from tessarr.zarr_python.batches import Batch, reconstruct
 from tessarr.zarr_python.binding import bound_array
 from tessarr.zarr_python.counts import COUNTS
 from tessarr.zarr_python.serve import engine_read, engine_write
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     _Write: TypeAlias = tuple[ByteSetter, ArraySpec, SelectorTuple, SelectorTuple, bool]
 
 _INLINE_NBYTES = 1 << 18
-"""Reading as little as this takes less time than handing it to a thread; zarr-python's loop may wait for it."""
+"""A read of at most this many bytes takes less time than a hand-over to a thread, and runs in zarr-python's loop."""
 _MAX_SHAPES = 8
-"""One more, and all make room."""
+"""The most entries for shapes in the cache of bound arrays; one more removes all of them."""
 
 
 class _Bound(NamedTuple):
@@ -62,15 +62,15 @@ class _Work(NamedTuple):
 
 @dataclass(frozen=True)
 class TessarrCodecPipeline(BatchedCodecPipeline):
-    """zarr-python's pipeline, with whole batches read and written by tessarr where that is possible."""
+    """zarr-python's pipeline; tessarr reads and writes whole batches where it can."""
 
     metadata: ArrayMetadata | None = field(default=None, compare=False, repr=False)
-    """Of the array; ``None`` for a pipeline that is within a codec, which only encodes and decodes."""
+    """The metadata of the array; ``None`` for a pipeline within a codec, which only encodes and decodes."""
     store: Any = field(default=None, compare=False, repr=False)
     _bounds: dict[tuple[object, ...], BoundArray | str] = field(default_factory=dict, compare=False, repr=False)
-    """(prefix, write_empty_chunks, root) → the bound array, or why there is none."""
+    """Cache of bound arrays, or the reasons why there is none, by (prefix, write_empty_chunks, root)."""
     _shapes: dict[tuple[object, ...], _Bound] = field(default_factory=dict, compare=False, repr=False)
-    """(path, write_empty_chunks, URL, shape) → bound for an array of that shape."""
+    """Cache of bound arrays of other shapes, by (path, write_empty_chunks, URL, shape)."""
 
     @classmethod
     def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: object) -> Self:
@@ -86,19 +86,19 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
                 config=_default_config(array_metadata.order),
                 prototype=cpu.buffer_prototype,
             )
-            made = cls.from_codecs([codec.evolve_from_array_spec(spec) for codec in v2])
+            pipeline = cls.from_codecs([codec.evolve_from_array_spec(spec) for codec in v2])
         else:
-            made = cls.from_codecs(array_metadata.codecs)
-        object.__setattr__(made, "metadata", array_metadata)
-        object.__setattr__(made, "store", store)
-        return made
+            pipeline = cls.from_codecs(array_metadata.codecs)
+        object.__setattr__(pipeline, "metadata", array_metadata)
+        object.__setattr__(pipeline, "store", store)
+        return pipeline
 
     def evolve_from_array_spec(self, array_spec: ArraySpec) -> Self:
-        """See zarr-python's."""
-        made = super().evolve_from_array_spec(array_spec)
-        object.__setattr__(made, "metadata", self.metadata)
-        object.__setattr__(made, "store", self.store)
-        return made
+        """See `BatchedCodecPipeline.evolve_from_array_spec`."""
+        pipeline = super().evolve_from_array_spec(array_spec)
+        object.__setattr__(pipeline, "metadata", self.metadata)
+        object.__setattr__(pipeline, "store", self.store)
+        return pipeline
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_bounds": {}, "_shapes": {}}
@@ -122,8 +122,8 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
                 array = out.as_ndarray_like()
                 assert isinstance(array, np.ndarray)
                 await _read(work, array)
-            except Exception as error:  # zarr-python raises its own error, or knows better
-                why = f"tessarr could not: {type(error).__name__}"
+            except Exception as error:  # zarr-python raises its own error, or succeeds
+                why = f"tessarr raised {type(error).__name__}"
             else:
                 COUNTS.read()
                 return tuple({"status": "present"} for _ in batch)
@@ -151,41 +151,41 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
                     COUNTS.write()
                     return
                 why = "a value that is neither a scalar nor of the selection's shape"
-            except Exception as error:  # zarr-python raises its own error, or knows better
-                why = f"tessarr could not: {type(error).__name__}"
+            except Exception as error:  # zarr-python raises its own error, or succeeds
+                why = f"tessarr raised {type(error).__name__}"
         COUNTS.fall_back(why)
         await super().write(batch, value, drop_axes)
 
     # -- binding -----------------------------------------------------------------------------------------------
 
     def _work(self, batch: Sequence[Item], memory: NDBuffer, drop_axes: tuple[int, ...]) -> tuple[_Work | None, str]:
-        """What an engine is to be asked, or why it is not."""
+        """Return the bound array and the selection for an engine, or ``None`` and the reason to fall back."""
         metadata = self.metadata
         if metadata is None or not batch:
             return None, "a pipeline within a codec"
         first = batch[0]
         paths = [item[0].path for item in batch if isinstance(item[0], StorePath) and item[0].store is self.store]
         if len(paths) < len(batch):
-            return None, "chunks that lie elsewhere than in the array's store"
+            return None, "chunks in another store than the array's"
         config = first[1].config
         array: object = memory.as_ndarray_like()
         if type(array) is not np.ndarray or first[1].prototype != cpu.buffer_prototype:
-            return None, "other buffers than NumPy's are asked for"
+            return None, "the prototype has other buffers than NumPy's"
         if getattr(config, "read_missing_chunks", True) is False:
-            return None, "missing chunks are to be named"
+            return None, "missing chunks are errors"
         try:
-            bound, coords = self._located(metadata, paths, config)
-            selected = joined(batch, coords, drop_axes, keeps=self.supports_partial_encode)
+            bound, coords = self._locate(metadata, paths, config)
+            selected = reconstruct(batch, coords, drop_axes, keeps_padding=self.supports_partial_encode)
             if selected is None:
-                return None, "a selection that cannot be put together from its chunks"
-            return _Work(self._shaped(bound, selected.shape), selected), ""
+                return None, "a selection that cannot be reconstructed from its chunks"
+            return _Work(self._with_shape(bound, selected.shape), selected), ""
         except NotServedError as reason:
             return None, str(reason)
 
-    def _located(
+    def _locate(
         self, metadata: ArrayMetadata, paths: list[str], config: ArrayConfig
     ) -> tuple[BoundArray, list[Coords]]:
-        """The bound array whose chunks have these keys, and their coords."""
+        """Return the bound array whose chunks have the keys `paths`, and the coords of these chunks."""
         ndim = len(metadata.shape)
         prefix = _prefix(paths[0], ndim, metadata)
         key = (prefix, bool(config.write_empty_chunks), getattr(self.store, "root", None))  # which `move` changes
@@ -211,14 +211,14 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
             coords.append(place)
         return bound, coords
 
-    def _shaped(self, served: BoundArray, shape: tuple[int, ...]) -> _Bound:
-        """`served` for an array of `shape`: zarr-python's pipeline outlives a change of the shape."""
+    def _with_shape(self, served: BoundArray, shape: tuple[int, ...]) -> _Bound:
+        """Return `served` for an array of `shape`: zarr-python keeps a pipeline when the shape changes."""
         key = (served.path, served.options.write_empty_chunks, served.store.url, shape)
         found = self._shapes.get(key)
         if found is None:
             options = RuntimeOptions(served.options.write_empty_chunks)
-            made = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
-            found = _Bound(made, choose(made).engine)
+            array = bind(served.store, served.path, served.metadata.with_(shape=shape), options, served.read_only)
+            found = _Bound(array, choose(array).engine)
             if len(self._shapes) >= _MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = found
@@ -226,7 +226,7 @@ class TessarrCodecPipeline(BatchedCodecPipeline):
 
 
 def _prefix(path: str, ndim: int, metadata: ArrayMetadata) -> str:
-    """What comes before the chunk's own part in the key `path`."""
+    """Return the prefix of the array in the chunk key `path`."""
     encoded = metadata.encode_chunk_key((0,) * ndim)
     parts = path.split("/")
     return "".join(f"{part}/" for part in parts[: len(parts) - encoded.count("/") - 1])
@@ -238,11 +238,11 @@ def _default_config(order: MemoryOrder) -> ArrayConfig:
     return ArrayConfig.from_dict({"order": order})
 
 
-# -- asking the engine ---------------------------------------------------------------------------------------------------
+# -- calling the engine --------------------------------------------------------------------------------------------------
 
 
 def _full(work: _Work, array: AnyArray) -> AnyArray:
-    """The part of `array` that the selection lies in, with an axis for each that was dropped; a view where it can be."""
+    """Return the part of `array` for the selection, with the dropped axes restored; a view where possible."""
     out = work.batch.out
     part = array[(*out, ...)] if isinstance(out, tuple) else array[out]  # with "...", one element is a view too
     return np.expand_dims(part, work.batch.dropped) if work.batch.dropped else part
@@ -267,7 +267,7 @@ async def _read(work: _Work, out: AnyArray) -> None:
 
 
 def _value(work: _Work, value: AnyArray) -> AnyArray | None:
-    """The values to write, at full rank; ``None`` where their shape is not the selection's."""
+    """Return the values to write, at full rank; ``None`` where their shape is not that of the selection."""
     dtype, shape = work.bound.array.dtype, work.batch.selection.shape
     if value.ndim == 0:
         return np.broadcast_to(value.astype(dtype, copy=False), shape)

@@ -1,8 +1,8 @@
-"""Which selections of zarr-python are also tessarr's, and what they are there.
+"""Convert selections of zarr-python to requests.
 
-Two ways lead to a `Request`. From what stands between the brackets: only forms that both packages surely understand alike; all
-other is ``None``, and zarr-python decides, which then also raises its own errors. From an indexer, which zarr-python has made
-already: the selection that it stands for.
+A `Request` is made of an index expression or of an indexer. Of index expressions only the forms that both packages interpret
+alike are converted; all others are ``None`` and fall back to zarr-python, which raises its own errors. An indexer is a
+selection that zarr-python has already parsed.
 
 Source: ``zarr.core.indexing`` of zarr-python 3.1.6 and 3.4.2.
 """
@@ -41,17 +41,17 @@ _INTEGERS = frozenset({int, *(np.dtype(code).type for code in "bhilqBHILQ")})
 
 
 def basic(bound: BoundArray, selection: object) -> Request | None:
-    """Integers, forward slices and Ellipsis."""
+    """Convert integers, forward slices and Ellipsis."""
     items = selection if selection.__class__ is tuple else (selection,)
     for item in items:
         kind = item.__class__
         if not (kind is slice and _is_forward(item)) and kind not in _INTEGERS and item is not Ellipsis:
             return None
-    return _tried(requests.basic, items, bound.shape)
+    return _request_or_none(requests.basic, items, bound.shape)
 
 
 def orthogonal(bound: BoundArray, selection: object) -> Request | None:
-    """One integer, forward slice, integer array or mask per axis, with at least one array."""
+    """Convert one integer, forward slice, integer array or mask per axis, with at least one array."""
     items = selection if selection.__class__ is tuple else (selection,)
     arrays = 0
     for item in items:
@@ -60,26 +60,26 @@ def orthogonal(bound: BoundArray, selection: object) -> Request | None:
             arrays += 1
         elif not (kind is slice and _is_forward(item)) and kind not in _INTEGERS and item is not Ellipsis:
             return None
-    return _tried(requests.orthogonal, items, bound.shape) if arrays else None
+    return _request_or_none(requests.orthogonal, items, bound.shape) if arrays else None
 
 
 def coordinate(bound: BoundArray, selection: object) -> Request | None:
-    """One integer array per axis, of one or more axes each."""
+    """Convert one integer array per axis, of one or more axes each."""
     items = selection if selection.__class__ is tuple else (selection,)
     for item in items:
         if not (item.__class__ is np.ndarray and item.ndim and item.dtype.kind in "iu" and item.size):
             return None
-    return _tried(requests.coordinate, items, bound.shape) if len(items) == len(bound.shape) else None
+    return _request_or_none(requests.coordinate, items, bound.shape) if len(items) == len(bound.shape) else None
 
 
 def mask(bound: BoundArray, selection: object) -> Request | None:
-    """A mask of the array's shape."""
+    """Convert a mask of the array's shape."""
     if isinstance(selection, tuple) and selection.__class__ is tuple and len(selection) == 1:
         selection = selection[0]
     if selection.__class__ is not np.ndarray or not isinstance(selection, np.ndarray):  # a subclass may index otherwise
         return None
     good = selection.dtype.kind == "b" and selection.shape == bound.shape and selection.ndim
-    return _tried(requests.mask, selection, bound.shape) if good else None
+    return _request_or_none(requests.mask, selection, bound.shape) if good else None
 
 
 def _is_forward(item: slice) -> bool:
@@ -89,8 +89,8 @@ def _is_forward(item: slice) -> bool:
     )
 
 
-def _tried(plan: Callable[[_S, tuple[int, ...]], Request], selection: _S, shape: tuple[int, ...]) -> Request | None:
-    """`plan`'s request; ``None`` where it refuses, for zarr-python to raise its own error."""
+def _request_or_none(plan: Callable[[_S, tuple[int, ...]], Request], selection: _S, shape: tuple[int, ...]) -> Request | None:
+    """Return the request of `plan`; ``None`` where it raises, so that zarr-python raises its own error."""
     try:
         return plan(selection, shape)
     except (IndexError, ValueError, TypeError):
@@ -101,7 +101,7 @@ def _tried(plan: Callable[[_S, tuple[int, ...]], Request], selection: _S, shape:
 
 
 def of_indexer(indexer: Any) -> Request | None:
-    """The request that an indexer of zarr-python stands for; ``None`` for one of a class that is not known."""
+    """Convert an indexer of zarr-python; ``None`` for an unknown class."""
     name = type(indexer).__name__
     if type(indexer).__module__ != "zarr.core.indexing":
         return None
@@ -138,13 +138,13 @@ def _slice(axis: SliceDimIndexer) -> slice:
 
 
 def _integers(axis: IntArrayDimIndexer) -> npt.NDArray[np.int64]:
-    """The positions in the order in which the user gave them; the indexer has them sorted by chunk."""
+    """Return the positions in the user's order; the indexer has them sorted by chunk."""
     positions = np.asarray(axis.dim_sel, np.int64)
     if axis.dim_out_sel is None:
         return positions
-    given = np.empty_like(positions)
-    given[axis.dim_out_sel] = positions
-    return given
+    unsorted = np.empty_like(positions)
+    unsorted[axis.dim_out_sel] = positions
+    return unsorted
 
 
 def _mask(axis: BoolArrayDimIndexer) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Reading and writing with a binding, with the results that zarr-python gives."""
+"""Read and write with a binding, with zarr-python's results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessarr.zarr_python.binding import Binding
 
 
 def read(binding: Binding, request: Request) -> AnyArray:
-    """The selected elements as a new array of ``request.shape``."""
+    """Read the selected elements into a new array of ``request.shape``."""
     bound, engine = binding.bound, binding.engine
     assert bound is not None
     assert engine is not None
@@ -38,10 +38,10 @@ async def read_async(binding: Binding, request: Request) -> AnyArray:
 
 
 def value_for(request: Request, value: object, dtype: AnyDType) -> AnyArray | None:
-    """`value` for the elements of `request`, converted as zarr-python does before it writes.
+    """Convert `value` for the elements of `request`, as zarr-python does before it writes.
 
-    ``None`` where it is neither a scalar nor an array of just this shape: what zarr-python makes of others depends on the
-    chunks. Raises what NumPy raises for values that cannot be converted.
+    Returns ``None`` for a value that is neither a scalar nor an array of exactly this shape: zarr-python's result then depends
+    on the chunks. Raises NumPy's errors for values that cannot be converted.
     """
     array: AnyArray
     if np.isscalar(value):
@@ -50,7 +50,7 @@ def value_for(request: Request, value: object, dtype: AnyDType) -> AnyArray | No
         array = value
     elif isinstance(value, list | tuple | np.generic):
         array = np.asarray(value, dtype)
-    else:  # not NumPy alone decides what it is as an array
+    else:  # the conversion of other objects may depend on more than NumPy
         return None
     if array.dtype.name != dtype.name:
         array = array.astype(dtype, order="A")
@@ -62,7 +62,7 @@ def value_for(request: Request, value: object, dtype: AnyDType) -> AnyArray | No
 
 
 def write(binding: Binding, request: Request, value: AnyArray) -> None:
-    """Store `value`, which `value_for` made."""
+    """Write `value`, which `value_for` returned."""
     assert binding.writer is not None
     bound, engine = binding.writer
     if 0 not in request.selection.shape:
@@ -81,7 +81,7 @@ async def write_async(binding: Binding, request: Request, value: AnyArray) -> No
 
 
 async def engine_read(engine: Engine, bound: BoundArray, selection: Selection, out: AnyArray) -> None:
-    """Let `engine` read without blocking the event loop."""
+    """Read by `engine` without blocking the event loop."""
     if isinstance(bound.store, Remote):
         await engine.read_async(bound, selection, out)
     else:
@@ -89,10 +89,10 @@ async def engine_read(engine: Engine, bound: BoundArray, selection: Selection, o
 
 
 async def engine_write(engine: Engine, bound: BoundArray, selection: Selection, value: AnyArray) -> None:
-    """Let `engine` write without blocking the event loop.
+    """Write by `engine` without blocking the event loop.
 
-    Not in the loop's own threads: stores that are called through zarr-python's loop may need these, and all could be waiting
-    for such a store.
+    The write does not run in the default executor of the loop: stores that are called through zarr-python's loop may need
+    its threads, and all of them could be waiting for such a store.
     """
     if isinstance(bound.store, NetworkStore):
         await engine.write_async(bound, selection, value)

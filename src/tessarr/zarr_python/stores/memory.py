@@ -1,4 +1,4 @@
-"""The dictionary of a memory store of zarr-python as a tessarr store: values are zarr-python's buffers there, bytes here."""
+"""Adapt the dictionary of a memory store of zarr-python to a tessarr store: zarr-python's buffers become bytes."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from tessarr.stores.memory.store import _NUMBERS, MemoryStore
 
 
 class _Bytes(MutableMapping[str, Any]):
-    """A dictionary of zarr-python's buffers, below a prefix, as one of bytes."""
+    """A mapping of bytes over a dictionary of zarr-python's buffers, below a prefix."""
 
     __slots__ = ("held", "prefix")
 
-    def __init__(self, held: MutableMapping[str, Any], prefix: str) -> None:
-        self.held, self.prefix = held, prefix
+    def __init__(self, buffers: MutableMapping[str, Any], prefix: str) -> None:
+        self.buffers, self.prefix = buffers, prefix
 
     def __getitem__(self, key: str) -> memoryview:
-        array = self.held[self.prefix + key].as_numpy_array()
+        array = self.buffers[self.prefix + key].as_numpy_array()
         return memoryview(array.reshape(-1).view("u1")) if array.size else memoryview(b"")
 
     def __setitem__(self, key: str, value: Any) -> None:
         from zarr.core.buffer import cpu
 
-        self.held[self.prefix + key] = cpu.Buffer.from_bytes(value)
+        self.buffers[self.prefix + key] = cpu.Buffer.from_bytes(value)
 
     def __delitem__(self, key: str) -> None:
-        del self.held[self.prefix + key]
+        del self.buffers[self.prefix + key]
 
     def __contains__(self, key: object) -> bool:
-        return f"{self.prefix}{key}" in self.held
+        return f"{self.prefix}{key}" in self.buffers
 
     def __iter__(self) -> Iterator[str]:
-        return (key[len(self.prefix) :] for key in [*self.held] if key.startswith(self.prefix))
+        return (key[len(self.prefix) :] for key in [*self.buffers] if key.startswith(self.prefix))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
 class BufferStore(MemoryStore):
-    """The store over `held`, the dictionary of a memory store of zarr-python, below the path `prefix`.
+    """The store over `buffers`, the dictionary of a memory store of zarr-python, below the path `prefix`.
 
-    What is set is stored as zarr-python's buffers, so that both sides see each other's values. Locks and versions belong to the
-    dictionary, whichever store asks.
+    Values are stored as zarr-python's buffers, so that both packages read each other's values. All stores over one dictionary
+    share its locks and versions.
     """
 
-    def __init__(self, held: MutableMapping[str, Any], *, prefix: str = "", read_only: bool = False) -> None:
-        super().__init__(_Bytes(held, f"{prefix}/" if prefix else ""), read_only=read_only)
+    def __init__(self, buffers: MutableMapping[str, Any], *, prefix: str = "", read_only: bool = False) -> None:
+        super().__init__(_Bytes(buffers, f"{prefix}/" if prefix else ""), read_only=read_only)
 
     @property
     def _identity(self) -> int:
         bytes_of: Any = self._map
-        return hash((id(bytes_of.held), bytes_of.prefix))
+        return hash((id(bytes_of.buffers), bytes_of.prefix))
 
     def _version(self, key: str) -> Version | None:
-        """See `MemoryStore._version`: the buffer is another one after every change."""
+        """See `MemoryStore._version`: every change replaces the buffer object."""
         bytes_of: Any = self._map
-        value = bytes_of.held.get(bytes_of.prefix + key)
+        value = bytes_of.buffers.get(bytes_of.prefix + key)
         if value is None:
             self._versions.pop(key, None)
             return None

@@ -1,6 +1,6 @@
-"""Any store of tessarr as a store of zarr-python: SQLite, LMDB, reference files, caches, places with locks.
+"""Adapt any store of tessarr to zarr-python's contract: SQLite, LMDB, reference files, caches, stores with locks.
 
-The synchronous methods (`get_sync`, `set_sync`, `delete_sync`) spare zarr-python its event loop where it asks for them.
+zarr-python calls the synchronous methods (`get_sync`, `set_sync`, `delete_sync`) without its event loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tessarr.types import ByteRange
 
 
 class TessarrStore(Store):
-    """The store `store` of tessarr in zarr-python's shape; made by `tessarr.zarr_python.as_store`."""
+    """A store of zarr-python over `store`, a store of tessarr; made by `tessarr.zarr_python.as_store`."""
 
     def __init__(self, store: OurStore) -> None:
         super().__init__(read_only=store.read_only)
@@ -24,7 +24,7 @@ class TessarrStore(Store):
         self._is_open = True
 
     def with_read_only(self, read_only: bool = False) -> Self:
-        """The same place, read-only or writable."""
+        """Return a store of the same place, read-only or writable."""
         return type(self)(self.tessarr_store.with_read_only(read_only))
 
     def __eq__(self, other: object) -> bool:
@@ -60,24 +60,24 @@ class TessarrStore(Store):
         return self.tessarr_store.supports_consolidated_metadata
 
     def close(self) -> None:
-        """Publish what is pending and close the store."""
+        """Publish pending changes and close the store."""
         self.tessarr_store.close()
         super().close()
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def get(self, key: str, prototype: Any = None, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """The value of `key`, or the part of it in `byte_range`; ``None`` when there is none."""
+        """Read the value of `key`, or the range `byte_range` of it; ``None`` if the key is missing."""
         return _buffer(await self.tessarr_store.get_async(key, _part(byte_range)), prototype)
 
     def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """`get`, without an event loop."""
+        """Call `get` without an event loop."""
         return _buffer(self.tessarr_store.get(key, _part(byte_range)), prototype)
 
     async def get_partial_values(
         self, prototype: object, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Buffer | None]:
-        """Parts of several values, in the order asked; ``None`` for each that is missing."""
+        """Read ranges of several values, in the order of the requests; ``None`` for each missing key."""
         wanted = [(key, _part(part)) for key, part in key_ranges]
         return [_buffer(value, prototype) for value in await self.tessarr_store.get_partial_values_async(wanted)]
 
@@ -86,7 +86,7 @@ class TessarrStore(Store):
         return await self.tessarr_store.exists_async(key)
 
     async def getsize(self, key: str) -> int:
-        """Bytes of the value of `key`. Raises `FileNotFoundError` when there is none."""
+        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` if the key is missing."""
         nbytes = await self.tessarr_store.getsize_async(key)
         if nbytes is None:
             raise FileNotFoundError(key)
@@ -100,22 +100,22 @@ class TessarrStore(Store):
         await self.tessarr_store.set_async(key, _bytes(value))
 
     def set_sync(self, key: str, value: Buffer) -> None:
-        """`set`, without an event loop."""
+        """Call `set` without an event loop."""
         self._check_writable()
         self.tessarr_store.set(key, _bytes(value))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        """Set the value of `key` if it has none; of several writers one wins."""
+        """Set the value of `key` if the key is missing; of several writers one succeeds."""
         self._check_writable()
         await self.tessarr_store.set_if_not_exists_async(key, _bytes(value))
 
     async def delete(self, key: str) -> None:
-        """Remove `key`; nothing happens when there is none."""
+        """Remove `key`; no effect if the key is missing."""
         self._check_writable()
         await self.tessarr_store.delete_async(key)
 
     def delete_sync(self, key: str) -> None:
-        """`delete`, without an event loop."""
+        """Call `delete` without an event loop."""
         self._check_writable()
         self.tessarr_store.delete(key)
 
@@ -127,18 +127,18 @@ class TessarrStore(Store):
     # -- listing -----------------------------------------------------------------------------------------------
 
     async def list(self) -> AsyncIterator[str]:
-        """Every key."""
+        """Yield every key."""
         for key in await self.tessarr_store.list_prefix_async(""):
             yield key
 
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """The keys that begin with `prefix`, whether or not it ends with ``/``."""
+        """Yield the keys that begin with `prefix`, which need not end with ``/``."""
         for key in await self.tessarr_store.list_prefix_async(prefix[: prefix.rfind("/") + 1]):
             if key.startswith(prefix):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """The names right below `prefix`, without it."""
+        """Yield the names directly below `prefix`, without the prefix."""
         folder = _folder(prefix)
         listing = await self.tessarr_store.list_dir_async(folder)
         for name in (*listing.keys, *listing.prefixes):
@@ -148,8 +148,8 @@ class TessarrStore(Store):
 def as_store(place: Any, *, mode: str | None = None) -> TessarrStore:
     """Make a store of zarr-python of `place`: a store of tessarr, or a path or URL that `tessarr.open` takes.
 
-    `mode` is that of `tessarr.open`: ``"r"`` makes it read-only. Under the patch and with the codec pipeline its chunks are
-    read and written without a detour through zarr-python.
+    `mode` is that of `tessarr.open`: ``"r"`` makes it read-only. With the patch or the codec pipeline, tessarr reads and
+    writes its chunks directly.
 
     >>> import zarr, tessarr.zarr_python
     >>> from tessarr.stores.memory.store import MemoryStore
@@ -157,7 +157,7 @@ def as_store(place: Any, *, mode: str | None = None) -> TessarrStore:
     >>> z[:]
     array([1, 1, 1], dtype=int32)
 
-    Raises what `tessarr.open` raises for a place that it cannot open.
+    Raises the errors of `tessarr.open` for a place that it cannot open.
     """
     from tessarr.core.locate import locate
 

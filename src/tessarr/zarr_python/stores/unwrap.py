@@ -1,7 +1,7 @@
-"""From a store of zarr-python to the tessarr store of the same place, without zarr-python's event loop where that can be.
+"""Unwrap stores of zarr-python: make a tessarr store of the same place, where possible without zarr-python's event loop.
 
-Only classes that are known exactly are unwrapped. A subclass or a wrapper may see or change values on their way, and that must
-not be passed by; `unwrap` refuses it with a sentence.
+Only stores of exactly the known classes are unwrapped. A subclass or a wrapper may observe or transform values, which
+unwrapping would bypass; `unwrap` refuses it with the reason.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _STORAGE = "zarr.storage."
 
 
 class NotServedError(Exception):
-    """Why zarr-python does something itself: a sentence without a full stop."""
+    """The reason why zarr-python serves an array: a sentence without a full stop."""
 
 
 def unwrap(store: TheirStore) -> Store:
-    """The tessarr store over the place of `store`, a store of zarr-python; read-only where that is.
+    """Make the tessarr store of the place of `store`, a store of zarr-python; read-only if `store` is.
 
-    Raises `NotServedError` for a class that is not one of the known ones.
+    Raises `NotServedError` for an unknown class.
     """
     kind = type(store)
     inner = getattr(store, "tessarr_store", None)
@@ -61,7 +61,7 @@ def _object(store: Any) -> Store:
 
 
 def _fsspec(store: TheirStore) -> Store:
-    # The connections of its filesystem belong to zarr-python's event loop, and are used there.
+    # The connections of the filesystem belong to zarr-python's event loop, so that it must make the calls.
     from tessarr.stores.virtual.zarr_python import ZarrPythonStore
 
     return ZarrPythonStore(store)
@@ -75,4 +75,4 @@ _KNOWN: dict[str, Callable[[Any], Store]] = {
     _STORAGE + "_obstore.ObjectStore": _object,
     _STORAGE + "_fsspec.FsspecStore": _fsspec,
 }
-"""Module and name of a class → how its place is opened."""
+"""The functions that unwrap, by module and name of the class."""

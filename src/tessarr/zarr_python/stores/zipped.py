@@ -1,7 +1,7 @@
-"""An open zip store of zarr-python as a tessarr store.
+"""Adapt an open zip store of zarr-python to a tessarr store.
 
-The archive is read and written by zarr-python's own object and under its lock: two writers of one archive would ruin it, and
-what it has written is in its directory only once it is closed.
+zarr-python's object reads and writes the archive, under its lock: two writers would corrupt the archive, and the central
+directory of new values is written only on close.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tessarr.types import Buffer, ByteRange
 
 
 class OpenZip(Store):
-    """The archive that `store`, a ``zarr.storage.ZipStore``, has open, or opens now."""
+    """A store over the archive of `store`, a ``zarr.storage.ZipStore``, which is opened if it is not open."""
 
     def __init__(self, store: Any) -> None:
         self._zip = store
@@ -29,7 +29,7 @@ class OpenZip(Store):
 
     @property
     def url(self) -> str:
-        """zarr-python's name for it: ``zip://`` and the path."""
+        """zarr-python's URL of the archive: ``zip://`` and the path."""
         return str(self._zip)
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
@@ -53,7 +53,7 @@ class OpenZip(Store):
                 return None
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """See `Store.set`. As in zarr-python, a value that was there stays in the archive, hidden by the new one."""
+        """See `Store.set`. As in zarr-python, the old value stays in the archive, hidden by the new one."""
         from zarr.core.buffer import default_buffer_prototype
 
         self._check_writable(key)
@@ -66,7 +66,7 @@ class OpenZip(Store):
         return None
 
     def lock(self, key: str) -> LockContext:
-        """See `Store.lock`: threads of this process."""
+        """See `Store.lock`: excludes threads of this process."""
         self._check_writable(key)
         return KEYED_LOCKS.hold((id(self._zip), key))
 
