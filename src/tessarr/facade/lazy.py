@@ -1,4 +1,4 @@
-"""Give a package its submodules as attributes, each imported at its first use."""
+"""Import the submodules of a package lazily, as attributes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def submodules(package: str, names: str, homes: dict[str, str] | None = None) -> Callable[[str], object]:
-    """Make a module's ``__getattr__``: `names` are its submodules, `homes` maps other names to the modules that have them."""
+    """Make a module's ``__getattr__``: `names` are its submodules, `homes` maps other names to the modules that define them."""
     known = frozenset(names.split())
 
     def getattribute(name: str) -> object:

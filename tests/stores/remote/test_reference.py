@@ -157,7 +157,7 @@ def test_a_missing_or_short_file_is_an_error_and_no_missing_chunk(tmp_path: Path
     )
     with pytest.raises(StoreError, match="missing"):
         store.get("a/0")
-    with pytest.raises(StoreError, match="shorter"):
+    with pytest.raises(StoreError, match="too short"):
         store.get("a/1")
     with pytest.raises(StoreError, match="malformed"):
         store.get("a/2")

@@ -23,7 +23,7 @@ from tessarr.types import Buffer, ByteRange
 T = TypeVar("T")
 _lock = threading.Lock()
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""Process id → event loop: threads do not survive a fork, so that a forked process starts another one."""
+"""Event loops by process id: threads do not survive a fork, so that a forked child starts a new loop."""
 
 
 def synchronous_store(store: Store) -> Store:
@@ -40,7 +40,7 @@ class CoroutineStore(ZarrPythonStore):
         self.requests_at_once = 16
 
     @property
-    def _is_of_one_machine(self) -> bool:
+    def _is_local(self) -> bool:
         return False
 
     @property
@@ -66,7 +66,7 @@ class CoroutineStore(ZarrPythonStore):
 
     async def _read(self, key: str, part: ByteRange | None) -> Buffer | None:
         if part is not None and part.stop is not None and part.stop <= part.start:
-            return b"" if await self._has(key) else None
+            return b"" if await self._exists(key) else None
         try:
             found = await self.store.get(key, buffer_prototype, _request(part))
         except (FileNotFoundError, KeyError):
@@ -92,10 +92,10 @@ class CoroutineStore(ZarrPythonStore):
     def __reduce__(self) -> tuple[object, ...]:
         store = self.store.__reduce_ex__(2)
         state = {name: value for name, value in (store[2] or {}).items() if name != "_tessarr_caller"}
-        return _rebuilt, (store[0], store[1], state, self.read_only)
+        return _rebuild, (store[0], store[1], state, self.read_only)
 
 
-def _rebuilt(make: Any, arguments: tuple[Any, ...], state: Mapping[str, object], read_only: bool) -> CoroutineStore:
+def _rebuild(make: Any, arguments: tuple[Any, ...], state: Mapping[str, object], read_only: bool) -> CoroutineStore:
     store = make(*arguments)
     store.__dict__.update(state)
     if hasattr(type(store), "__tessarr_place__"):

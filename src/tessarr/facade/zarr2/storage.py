@@ -50,13 +50,13 @@ def init_group(store: Store, overwrite: bool = False, path: str | None = None, *
 
 
 def contains_array(store: StoreLike, path: str | None = None) -> bool:
-    """Whether an array is at `path`."""
+    """Return whether an array is at `path`."""
     where, here, _ = locate(store, path, None)
     return isinstance(metadata_io.read_node(where, here), ArrayMetadata)
 
 
 def contains_group(store: StoreLike, path: str | None = None, explicit_only: bool = True) -> bool:  # noqa: ARG001 - theirs
-    """Whether a group is at `path`."""
+    """Return whether a group is at `path`."""
     where, here, _ = locate(store, path, None)
     return isinstance(metadata_io.read_node(where, here), GroupMetadata)
 
@@ -90,7 +90,7 @@ def getsize(store: Any, path: str | None = None) -> int:
 
 
 def migrate_1to2(store: StoreLike) -> None:
-    """Turn the v1 array in a store into a v2 array, in place: documents are rewritten, chunks stay unchanged."""
+    """Migrate the v1 array in a store to v2, in place: rewrite the documents, leave the chunks unchanged."""
     from tessarr.core.open import open_array
     from tessarr.metadata.v1 import ARRAY_KEY, ATTRIBUTES_KEY
 
@@ -106,8 +106,8 @@ def FSStore(  # noqa: N802 - the name in zarr-python 2
     """Return the store at a URL, called as zarr-python 2's ``FSStore``; `storage_options` are fsspec's.
 
     ``mode="r"`` makes it read-only; no mode deletes anything. New v2 arrays take `dimension_separator`. ``check``,
-    ``create`` and ``auto_mkdir`` change nothing; ``normalize_keys``, ``key_separator``, ``exceptions`` and
-    ``missing_exceptions`` are refused unless they say what is the case anyway.
+    ``create`` and ``auto_mkdir`` have no effect; ``normalize_keys``, ``key_separator``, ``exceptions`` and
+    ``missing_exceptions`` are refused unless they have their default values.
     """
     for name in ("check", "create", "auto_mkdir"):
         storage_options.pop(name, None)

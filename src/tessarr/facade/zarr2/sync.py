@@ -1,4 +1,4 @@
-"""zarr-python 2's ``zarr.sync``: locks that code may ask for by name (tessarr locks by itself)."""
+"""zarr-python 2's ``zarr.sync``: locks for code that names them (tessarr locks by itself)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 class ThreadSynchronizer:
     """A lock per key for the threads of one process.
 
-    tessarr locks partial writes by itself, for threads and processes; this class is for code that asks for it by name.
+    tessarr locks partial writes by itself, for threads and processes; this class is for code that names it.
     """
 
     def __getitem__(self, item: str) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.convenience``: opening, saving, loading and copying."""
+"""zarr-python's ``zarr.convenience``: open, save, load and copy."""
 
 from tessarr.core.copy import copy, copy_all, copy_store
 from tessarr.core.creation.shorthands import consolidate_metadata, load, save, save_array, save_group, tree

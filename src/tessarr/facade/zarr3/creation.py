@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.creation``: makers of arrays."""
+"""zarr-python's ``zarr.creation``: create arrays."""
 
 from tessarr.core.creation.arrays import create
 from tessarr.core.creation.shorthands import (

@@ -1,9 +1,9 @@
-"""The data types by name, for users; zarr-python's names where it has them.
+"""The data types by name, for users; under zarr-python's names where it has the type.
 
 >>> parse_dtype("float32"), Int32(endianness="big").dtype.str
 (Float32(), '>i4')
 
-Each class is imported when it is first asked for.
+Each class is imported at its first use.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DataTypeRegistry:
 
     @property
     def contents(self) -> Mapping[str, type[DataType]]:
-        """The names that are known, aliases too, and their classes; a new dict. Imports all of them."""
+        """A new dict of all names, aliases included, to classes. Imports all of them."""
         return {name: self.get(name) for name in registry.names("data_type")}
 
     def get(self, key: str) -> type[DataType]:
@@ -77,24 +77,24 @@ class DataTypeRegistry:
         return found
 
     def register(self, key: str, cls: type[DataType]) -> None:
-        """Make `cls` what `key` means; replaces an earlier one."""
+        """Register `cls` under `key`; replaces an earlier class."""
         registry.register("data_type", key, cls)
 
     def match_dtype(self, dtype: DTypeLike) -> DataType:
-        """Return the type for a NumPy dtype. Raises `DataTypeValidationError`."""
+        """Return the data type of a NumPy dtype. Raises `DataTypeValidationError`."""
         return parse_dtype(dtype)
 
     def match_json(self, data: JSON, *, zarr_format: ZarrFormat) -> DataType:
-        """Return the type that a document of `zarr_format` names. Raises `DataTypeValidationError`."""
+        """Return the data type for its JSON in a document of `zarr_format`. Raises `DataTypeValidationError`."""
         return parse_dtype(data, zarr_format=zarr_format) if zarr_format < 3 else from_v3(data)
 
 
 class ZarrPythonRegistry(DataTypeRegistry):
-    """The registry as zarr-python's code finds it: its `contents` lack the names that only tessarr has."""
+    """The registry for code of zarr-python: its `contents` lack the names that only tessarr has."""
 
     @property
     def contents(self) -> Mapping[str, type[DataType]]:
-        """The names that zarr-python has, in its order, then those that were registered, and their classes; a new dict."""
+        """A new dict of names to classes: zarr-python's names, in its order, then registered ones."""
         every = {**super().contents}
         found = {name: every.pop(name) for name in _OF_ZARR_PYTHON}
         return found | {name: cls for name, cls in every.items() if not cls.__module__.startswith("tessarr.")}
@@ -102,19 +102,18 @@ class ZarrPythonRegistry(DataTypeRegistry):
 
 data_type_registry = ZarrPythonRegistry()
 full_registry = DataTypeRegistry()
-"""``tessarr.dtype.data_type_registry``, which hides nothing."""
+"""``tessarr.dtype.data_type_registry``, which has all names."""
 
 
 def parse_dtype(
     dtype_spec: DTypeLike | JSON, *, zarr_format: ZarrFormat = 3, object_codec: str | None = None
 ) -> DataType:
-    """Return the `DataType` for whatever describes one: a `DataType`, a v3 name or object, or anything that NumPy
-    takes.
+    """Parse a data type: a `DataType`, a v3 name or object, or anything that NumPy accepts as dtype.
 
-    zarr-python's v2 object ``{"name": "|O", "object_codec_id": "vlen-utf8"}`` is understood too, and with
-    `zarr_format` 2 the v2 list of a structured dtype. `object_codec` tells what ``object`` holds.
+    zarr-python's v2 object ``{"name": "|O", "object_codec_id": "vlen-utf8"}`` is accepted too, and with `zarr_format` 2
+    the v2 list of a structured dtype. `object_codec` is the codec of the elements of dtype ``object``.
 
-    Raises `DataTypeValidationError` when there is no such type.
+    Raises `DataTypeValidationError` for an unknown data type.
     """
     if zarr_format < 3 and isinstance(dtype_spec, Mapping) and "object_codec_id" in dtype_spec:
         spec: Mapping[str, JSON] = dict(dtype_spec)  # type: ignore[arg-type]
@@ -130,7 +129,7 @@ def parse_dtype(
 def parse_data_type(
     dtype_spec: DTypeLike | JSON, *, zarr_format: ZarrFormat, object_codec: str | None = None
 ) -> DataType:
-    """`parse_dtype`, under the name that zarr-python has for it."""
+    """Call `parse_dtype`; zarr-python has both names."""
     return parse_dtype(dtype_spec, zarr_format=zarr_format, object_codec=object_codec)
 
 

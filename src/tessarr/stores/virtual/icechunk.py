@@ -1,7 +1,7 @@
 """Icechunk repositories: versioned Zarr. The icechunk package reads and writes them; this file opens them by URL.
 
-``s3://bucket/repo|icechunk:@branch.main/group`` is a branch (``main`` where nothing is said), ``@tag.v1`` a tag,
-``@SNAPSHOT`` a snapshot. A branch that is opened for writing is a session: what is written is seen by others after
+``s3://bucket/repo|icechunk:@branch.main/group`` is a branch (the default is ``main``), ``@tag.v1`` a tag, ``@SNAPSHOT`` a
+snapshot. A branch that is opened for writing is a session: its changes are visible to others after
 ``store.session.commit("why")``, where ``store`` is `ZarrPythonStore.store`.
 
 Source: https://icechunk.io, and ZEP 8 (draft) for the URLs.
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def open_repository(
     root: str, path: str, *, storage_options: Mapping[str, Any] | None = None, read_only: bool = False
 ) -> tuple[Store, str]:
-    """The store of the branch, tag or snapshot that `path` names in the repository at `root`, and the rest of `path`.
+    """Open the branch, tag or snapshot that `path` names in the repository at `root`; return its store and the rest of `path`.
 
-    `storage_options` are those of icechunk's storage for the scheme (``s3_storage``, ``gcs_storage``, …); without
-    credentials among them the environment is asked.
+    `storage_options` are those of icechunk's storage for the scheme (``s3_storage``, ``gcs_storage``, …). Without
+    credentials in them, icechunk reads credentials from the environment.
     """
     import importlib
 
@@ -44,15 +44,13 @@ def open_repository(
         else:
             session = repository.readonly_session(**version)
     except icechunk.IcechunkError as error:
-        raise StoreError(
-            "the icechunk repository does not open", store=scrub_url(root), got=scrub(str(error))
-        ) from None
+        raise StoreError("icechunk cannot open the repository", store=scrub_url(root), got=scrub(str(error))) from None
     named = "/".join(f"@{kind}.{name}".replace("@snapshot_id.", "@") for kind, name in version.items())
     return ZarrPythonStore(session.store, read_only=read_only, url=f"{scrub_url(root)}|icechunk:{named}"), rest
 
 
 def _version(path: str) -> tuple[dict[str, str], str]:
-    """Which version of the repository, and the path in it."""
+    """Split `path` into the version of the repository and the path in it."""
     if not path.startswith("@"):
         return {"branch": "main"}, path.strip("/")
     name, _, rest = path[1:].partition("/")
@@ -82,7 +80,7 @@ def _storage(icechunk: Any, root: str, options: dict[str, object]) -> object:
     if scheme in ("gs", "gcs"):
         return icechunk.gcs_storage(bucket=parts.netloc, prefix=where or None, **options)
     raise UnsupportedOperationError(
-        "no icechunk storage is known for this URL",
+        "icechunk has no storage for this URL",
         store=scrub_url(root),
         expected="file:, s3: or gs:",
         got=parts.scheme,

@@ -1,15 +1,15 @@
-"""`N5Store`: an N5 container, as a store of Zarr v3.
+"""`N5Store`: a store of Zarr v3 over an N5 container.
 
-Documents are translated on their way (`tessarr.metadata.n5`); blocks pass unchanged, and are read and written by the codec
-``n5_default``. Every directory is a group, with ``attributes.json`` or without.
+Documents are converted (`tessarr.metadata.n5`); blocks stay unchanged, and are read and written by the codec
+``n5_default``. Every directory is a group, with or without ``attributes.json``.
 
 >>> from tessarr.stores.memory.store import MemoryStore
 >>> inner = MemoryStore({"attributes.json": b'{"n5": "4.0.0", "title": "cells"}'})
 >>> bytes(N5Store(inner).get("zarr.json"))
 b'{"zarr_format":3,"node_type":"group","attributes":{"title":"cells"}}'
 
-Java's N5 locks by ``fcntl``, tessarr by ``flock``: on Linux they do not see each other, so do not write one dataset with both
-at once. Blocks in N5's modes for elements of varying size and for objects are errors.
+Java's N5 locks by ``fcntl``, tessarr by ``flock``: on Linux these do not exclude each other, so do not write one dataset with
+both concurrently. Blocks in N5's modes for elements of varying size and for objects are errors.
 
 Source: N5 4.0; zarr-extensions, "n5_default" ("N5 Default Store", "Implicit Group Store").
 """
@@ -31,16 +31,16 @@ from tessarr.stores.protocols import fallback
 from tessarr.stores.wrappers.base import WrapperStore
 from tessarr.types import Buffer, ByteRange
 
-_OURS = "zarr.json"
-_NEVER = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"))
+_ZARR_DOCUMENT = "zarr.json"
+_FOREIGN_DOCUMENTS = frozenset((".zarray", ".zgroup", ".zattrs", ".zmetadata", "meta", "attrs"))
 """Documents of other formats, which an N5 container does not have."""
 
 
 class N5Store(WrapperStore):
     """The N5 container in `store` (a path, a URL, a mapping, a store).
 
-    `axis_order` is ``"C"`` (slowest axis first, as zarr-python 2 has it) or ``"F"`` (N5's own, as Java and TensorStore).
-    Arrays are created by `tessarr.create_n5`: others are refused before anything is written.
+    `axis_order` is ``"C"`` (slowest axis first, as in zarr-python 2) or ``"F"`` (N5's order, as in Java and TensorStore).
+    Arrays are created by `tessarr.create_n5`; creating any other array is an error before anything is written.
     """
 
     def __init__(self, store: object, *, axis_order: AxisOrder = "C", read_only: bool = False) -> None:
@@ -58,12 +58,12 @@ class N5Store(WrapperStore):
 
     @property
     def supports_consolidated_metadata(self) -> bool:
-        """``False``: N5 has none."""
+        """``False``: N5 has no consolidated metadata."""
         return False
 
     @property
     def url(self) -> str:
-        """The URL of the container, with the adapter behind it."""
+        """The URL of the container, followed by the adapter."""
         return f"{self.store.url}|n5:"
 
     def __eq__(self, other: object) -> bool:
@@ -80,11 +80,11 @@ class N5Store(WrapperStore):
             return None
         found = strict_json.loads(data, key=prefix + n5.DOCUMENT, allow_nan=True)
         if not isinstance(found, dict):
-            raise MetadataValidationError(f"{prefix}{n5.DOCUMENT} is no JSON object", key=prefix + n5.DOCUMENT)
+            raise MetadataValidationError(f"{prefix}{n5.DOCUMENT} is not a JSON object", key=prefix + n5.DOCUMENT)
         return found
 
     def _document(self, prefix: str) -> bytes | None:
-        """The v3 document of the directory `prefix`; ``None`` when there is no node."""
+        """Return the v3 document of the directory `prefix`; ``None``: there is no node."""
         attributes = self._attributes(prefix)
         if attributes is None:
             listing = self.store.list_dir(prefix)
@@ -97,20 +97,20 @@ class N5Store(WrapperStore):
             raise error.at(store=self.url, key=prefix + n5.DOCUMENT) from None
 
     def _is_within_dataset(self, prefix: str) -> bool:
-        """Whether `prefix` is a directory of blocks."""
+        """Return whether `prefix` is a directory of blocks."""
         segments = prefix.rstrip("/").split("/")[:-1] if prefix else []
         above = ["", *("/".join(segments[: end + 1]) for end in range(len(segments)))] if prefix else []
         return any(n5.is_dataset(self._attributes(prefix_of(path)) or {}) for path in above)
 
-    def _holds(self, key: str) -> str | None:
-        """The prefix of the node whose document `key` is; ``None`` for a key of something else."""
+    def _node_prefix(self, key: str) -> str | None:
+        """Return the prefix of the node whose document is at `key`; ``None`` for a key of a block."""
         prefix, name = key[: key.rfind("/") + 1], key.rpartition("/")[2]
-        return prefix if name == _OURS else None
+        return prefix if name == _ZARR_DOCUMENT else None
 
     def get(self, key: str, byte_range: ByteRange | None = None) -> Buffer | None:
-        prefix = self._holds(key)
+        prefix = self._node_prefix(key)
         if prefix is None:
-            hidden = key.rpartition("/")[2] in _NEVER or key.endswith(n5.DOCUMENT)
+            hidden = key.rpartition("/")[2] in _FOREIGN_DOCUMENTS or key.endswith(n5.DOCUMENT)
             return None if hidden else self.store.get(key, byte_range)
         document = self._document(prefix)
         if document is None or byte_range is None:
@@ -118,7 +118,7 @@ class N5Store(WrapperStore):
         return document[slice(*byte_range.bounds(len(document)))]
 
     def fetch(self, requests: Sequence[Fetch]) -> list[list[Buffer] | None]:
-        """See `Store.fetch`: blocks are asked for together."""
+        """See `Store.fetch`: one `fetch` of the wrapped store requests all blocks."""
         blocks = [number for number, request in enumerate(requests) if not self._is_document(request.key)]
         answers: list[list[Buffer] | None] = [None] * len(requests)
         for number, answer in zip(blocks, self.store.fetch([requests[number] for number in blocks]), strict=True):
@@ -130,31 +130,31 @@ class N5Store(WrapperStore):
 
     def _is_document(self, key: str) -> bool:
         name = key.rpartition("/")[2]
-        return name in (_OURS, n5.DOCUMENT) or name in _NEVER
+        return name in (_ZARR_DOCUMENT, n5.DOCUMENT) or name in _FOREIGN_DOCUMENTS
 
     def _to_n5(self, prefix: str, value: Buffer, old: Buffer | None) -> bytes:
-        before = {} if old is None else strict_json.loads(old, key=prefix + n5.DOCUMENT, allow_nan=True)
-        document = strict_json.loads(value, key=prefix + _OURS)
+        old_attributes = {} if old is None else strict_json.loads(old, key=prefix + n5.DOCUMENT, allow_nan=True)
+        document = strict_json.loads(value, key=prefix + _ZARR_DOCUMENT)
         if not isinstance(document, dict):
             raise MetadataValidationError(
-                "a document is a JSON object", key=prefix + _OURS, got=type(document).__name__
+                "a document is a JSON object", key=prefix + _ZARR_DOCUMENT, got=type(document).__name__
             )
-        made = n5.to_n5(document, self.axis_order, before)
-        return _dump({"n5": n5.VERSION, **made} if prefix == "" and "n5" not in made else made)
+        converted = n5.to_n5(document, self.axis_order, old_attributes)
+        return _dump({"n5": n5.VERSION, **converted} if prefix == "" and "n5" not in converted else converted)
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """See `Store.set`. Raises `MetadataValidationError` for a document that N5 has no words for."""
+        """See `Store.set`. Raises `MetadataValidationError` for a document that N5 cannot represent."""
         self._check_writable(key)
-        prefix = self._holds(key)
+        prefix = self._node_prefix(key)
         if prefix is None:
             return self.store._set_if_match(key, value, if_match)
-        made = self._to_n5(prefix, value, self.store.get(prefix + n5.DOCUMENT))
-        return self.store._set_if_match(prefix + n5.DOCUMENT, made, if_match)
+        converted = self._to_n5(prefix, value, self.store.get(prefix + n5.DOCUMENT))
+        return self.store._set_if_match(prefix + n5.DOCUMENT, converted, if_match)
 
     def update(self, key: str, change: Callable[[Buffer | None], Buffer | None]) -> None:
         """See `Store.update`: under the lock of the wrapped store."""
         self._check_writable(key)
-        prefix = self._holds(key)
+        prefix = self._node_prefix(key)
         if prefix is None:
             self.store.update(key, change)
             return
@@ -169,33 +169,35 @@ class N5Store(WrapperStore):
 
     def delete(self, key: str) -> None:
         self._check_writable(key)
-        prefix = self._holds(key)
+        prefix = self._node_prefix(key)
         self.store.delete(key if prefix is None else prefix + n5.DOCUMENT)
 
     def exists(self, key: str) -> bool:
         return self.get(key) is not None if self._is_document(key) else self.store.exists(key)
 
     def lock(self, key: str) -> Any:
-        prefix = self._holds(key)
+        prefix = self._node_prefix(key)
         return self.store.lock(key if prefix is None else prefix + n5.DOCUMENT)
 
     # -- listing ---------------------------------------------------------------------------------------------------
 
-    def _own(self, key: str) -> str:
-        return key[: -len(n5.DOCUMENT)] + _OURS if key == n5.DOCUMENT or key.endswith("/" + n5.DOCUMENT) else key
+    def _zarr_key(self, key: str) -> str:
+        return (
+            key[: -len(n5.DOCUMENT)] + _ZARR_DOCUMENT if key == n5.DOCUMENT or key.endswith("/" + n5.DOCUMENT) else key
+        )
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        return map(self._own, self.store.list_prefix(prefix))
+        return map(self._zarr_key, self.store.list_prefix(prefix))
 
     def list_dir(self, prefix: str) -> Listing:
         listing = self.store.list_dir(prefix)
-        return Listing(sorted(map(self._own, listing.keys)), listing.prefixes)
+        return Listing(sorted(map(self._zarr_key, listing.keys)), listing.prefixes)
 
-    # -- what the container has not --------------------------------------------------------------------------------
+    # -- abilities that a container does not have ------------------------------------------------------------------
 
     @fallback
     def version(self, key: str) -> None:
-        """``None``: a document changes with others, and with what lies in its directory."""
+        """Return ``None``: the document of a node depends on other documents, and on the files in its directory."""
 
     @fallback
     def delete_if(self, key: str, version: Version | None) -> None:
@@ -203,7 +205,7 @@ class N5Store(WrapperStore):
 
 
 class N5FSStore(N5Store):
-    """`N5Store` under zarr-python 2's name for containers that fsspec opens."""
+    """zarr-python 2's name of `N5Store` for containers that fsspec opens."""
 
 
 def _dump(document: object) -> bytes:

@@ -80,18 +80,18 @@ def parse(url: str) -> Pipeline:
     for part in rest:
         scheme, _, path = part.partition(":")
         if scheme == "..":
-            root, steps = _leave(root, steps, path)
+            root, steps = _remove_last(root, steps, path)
         elif not scheme or not scheme.replace("-", "").isalnum():
             raise StoreError(
                 "malformed adapter in a URL pipeline", expected="a word and a path, as in zip:path", got=part
             )
         else:
-            steps.append(Step(scheme.lower(), _normal(path)))
+            steps.append(Step(scheme.lower(), _normalize(path)))
     return Pipeline(root, tuple(steps))
 
 
 def format_of(url: str) -> ZarrFormat | None:
-    """Return the Zarr format at the end of `url`; ``None``: any format, or `url` is no pipeline.
+    """Return the Zarr format at the end of `url`; ``None``: any format, or `url` is not a pipeline.
 
     >>> format_of("s3://bucket/a.zip|zip:x|zarr2:"), format_of("s3://bucket/a|zarr:"), format_of("a|b")
     (2, None, None)
@@ -100,14 +100,14 @@ def format_of(url: str) -> ZarrFormat | None:
     return _FORMATS.get(steps[-1].scheme) if steps else None
 
 
-def _leave(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:
+def _remove_last(root: str, steps: list[Step], path: str) -> tuple[str, list[Step]]:
     """Remove the last adapter, and resolve `path` relative to the input of that adapter."""
     if not steps:
         raise StoreError("'..:' has no adapter before it", got=scrub_url(f"{root}|..:{path}"))
-    kept = steps[:-1]
-    if kept:
-        last = kept[-1]
-        return root, [*kept[:-1], last._replace(path=_relative(last.path, path))]
+    segments = steps[:-1]
+    if segments:
+        last = segments[-1]
+        return root, [*segments[:-1], last._replace(path=_relative(last.path, path))]
     return _relative_url(root, path), []
 
 
@@ -124,10 +124,10 @@ def join(base: str, relative: str) -> str:
     path, _, rest = relative.partition("|")
     if whole.steps:
         last = whole.steps[-1]
-        made = whole._replace(steps=(*whole.steps[:-1], last._replace(path=_relative(last.path, path))))
+        resolved = whole._replace(steps=(*whole.steps[:-1], last._replace(path=_relative(last.path, path))))
     else:
-        made = Pipeline(_relative_url(whole.root, path), ())
-    return _with_slashes(parse(f"{made}|{rest}" if rest else str(made)))
+        resolved = Pipeline(_relative_url(whole.root, path), ())
+    return _with_slashes(parse(f"{resolved}|{rest}" if rest else str(resolved)))
 
 
 def _with_slashes(pipeline: Pipeline) -> str:
@@ -141,8 +141,8 @@ def _with_slashes(pipeline: Pipeline) -> str:
 def _relative(base: str, path: str) -> str:
     """Resolve `path` against the directory of `base`; a path that begins with a slash against the root."""
     if path.startswith("/"):
-        return _normal(path)
-    return _normal(posixpath.join(base if base.endswith("/") else posixpath.dirname(base), path))
+        return _normalize(path)
+    return _normalize(posixpath.join(base if base.endswith("/") else posixpath.dirname(base), path))
 
 
 def _relative_url(root: str, path: str) -> str:
@@ -154,17 +154,17 @@ def _relative_url(root: str, path: str) -> str:
     )
 
 
-def _normal(path: str) -> str:
+def _normalize(path: str) -> str:
     """Normalise `path`: resolve ``.``, ``..`` and doubled slashes, keep a trailing slash. Raises if ``..`` leaves the root."""
-    kept: list[str] = []
+    segments: list[str] = []
     for segment in path.split("/"):
         if segment == "..":
-            if not kept:
+            if not segments:
                 raise StoreError("the path leads out of its root", got=path)
-            kept.pop()
+            segments.pop()
         elif segment not in ("", "."):
-            kept.append(segment)
-    return "/".join(kept) + ("/" if kept and path.endswith("/") else "")
+            segments.append(segment)
+    return "/".join(segments) + ("/" if segments and path.endswith("/") else "")
 
 
 # -- opening -------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def open_pipeline(url: str, *, storage_options: Mapping[str, object] | None = No
 
 
 def open_url(url: str, options: Mapping[str, JSON], read_only: bool) -> Store:
-    """Open the store that the pipeline `url` leads to, at the path that it names."""
+    """Open the store of the pipeline `url`, at the path in the URL."""
     from tessarr.stores.wrappers.prefix import PrefixStore
 
     store, path, _ = open_pipeline(url, storage_options=options, read_only=read_only)

@@ -9,8 +9,8 @@ A JSON file maps keys to values, whole files or parts of files::
 A Parquet reference is a directory: ``.zmetadata`` with all documents and a ``record_size``, and for each array
 ``refs.0.parq``, ``refs.1.parq`` … with a row (path, offset, size, raw) for each chunk in C order, read when needed.
 
-The store is read-only. Chunks are fetched in waves from the stores that their URLs open, parts of one file together.
-``templates`` (with arguments) and ``gen`` are expanded; expressions in them are integer arithmetic, never code.
+The store is read-only. Chunks are fetched from the stores of their URLs, by one `fetch` per store. ``templates`` (with
+arguments) and ``gen`` are expanded; expressions in them are integer arithmetic, never code.
 
 Limits: Parquet needs pyarrow. Source: https://fsspec.github.io/kerchunk/spec.html (version 1).
 """
@@ -38,7 +38,7 @@ _List: TypeAlias = list
 
 
 class Reference(NamedTuple):
-    """Bytes `offset` to ``offset + nbytes`` of the file at `url`; all of it when `nbytes` is ``None``."""
+    """Bytes `offset` to ``offset + nbytes`` of the file at `url`; the whole file if `nbytes` is ``None``."""
 
     url: str
     offset: int = 0
@@ -46,17 +46,17 @@ class Reference(NamedTuple):
 
 
 class References(Protocol):
-    """Where the bytes of each key are."""
+    """A map from keys to values or references."""
 
     def find(self, key: str) -> bytes | Reference | None:
-        """The value itself, where it is, or ``None``."""
+        """Return the value of `key`, or a reference to it; ``None`` if the key is missing."""
 
     def keys(self) -> Iterable[str]:
-        """Every key."""
+        """Return every key."""
 
 
 class JSONReferences:
-    """References out of a JSON document, in version 0 (a plain map) or 1.
+    """The references in a JSON document of version 0 (a plain map) or 1.
 
     >>> refs = {"a/0": ["{{u(c='x')}}", 1, 2]}
     >>> JSONReferences({"version": 1, "templates": {"u": "s3://b/{{c}}.nc"}, "refs": refs}).find("a/0")
@@ -90,25 +90,25 @@ class JSONReferences:
 
 
 class ParquetReferences:
-    """References in a directory of Parquet files, in `store`."""
+    """The references in a directory of Parquet files, in `store`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         document = store.get(".zmetadata")
         if document is None:
-            raise StoreError("there are no Parquet references here", store=store.url, expected="a key .zmetadata")
+            raise StoreError("the directory has no Parquet references", store=store.url, expected="a key .zmetadata")
         parsed = json.loads(bytes(byte_view(document)))
         self._documents: dict[str, Any] = parsed["metadata"]
         self._record_size = int(parsed["record_size"])
         self._records: dict[tuple[str, int], dict[str, _List[Any]]] = {}
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, JSON]:
-        return {**self.__dict__, "_records": {}, "_guard": None}
+        return {**self.__dict__, "_records": {}, "_lock": None}
 
     def __setstate__(self, state: Mapping[str, JSON]) -> None:
         self.__dict__.update(state)
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
 
     def find(self, key: str) -> bytes | Reference | None:
         if key in self._documents:
@@ -132,7 +132,7 @@ class ParquetReferences:
         return Reference(path, offset, nbytes) if nbytes else Reference(path)
 
     def _split(self, key: str, field: str, name: str) -> tuple[str, int] | None:
-        """The array of a chunk key, and the chunk's number in C order."""
+        """Return the array of a chunk key, and the number of the chunk in C order."""
         while field and f"{field}/.zarray" not in self._documents:  # separator "/": deeper keys
             field, _, part = field.rpartition("/")
             name = f"{part}/{name}"
@@ -140,7 +140,7 @@ class ParquetReferences:
         if document is None:
             return None
         array = json.loads(document) if isinstance(document, str) else document
-        counts = _counts(array)
+        counts = _chunk_counts(array)
         separator = array.get("dimension_separator") or "."
         parts = name.split(separator)
         if not all(part.isdecimal() for part in parts):
@@ -156,7 +156,7 @@ class ParquetReferences:
         return field, number
 
     def _record(self, field: str, record: int) -> dict[str, _List[Any]]:
-        with self._guard:
+        with self._lock:
             found = self._records.get((field, record))
             if found is None:
                 key = f"{field}/refs.{record}.parq"
@@ -167,7 +167,7 @@ class ParquetReferences:
             return found
 
     def keys(self) -> Iterable[str]:
-        """See `References.keys`. Chunks that no row stands for are left out."""
+        """See `References.keys`. Chunks without a reference are left out."""
         import itertools
 
         yield from self._documents
@@ -177,16 +177,16 @@ class ParquetReferences:
                 continue
             array = json.loads(document) if isinstance(document, str) else document
             separator = array.get("dimension_separator") or "."
-            for coords in itertools.product(*map(range, _counts(array))):
+            for coords in itertools.product(*map(range, _chunk_counts(array))):
                 chunk = f"{field}/{separator.join(map(str, coords or (0,)))}"
                 if self.find(chunk) is not None:
                     yield chunk
 
 
 class ReferenceStore(FetchingStore):
-    """The hierarchy that `references` describe. `url` is where they were found.
+    """A store of the values in `references`, which were read from `url`.
 
-    `storage_options` are for the stores of the files they point to: those of one scheme (``{"s3": {…}}``), or the same
+    `storage_options` are for the stores of the referenced files: options per scheme (``{"s3": {…}}``), or the same options
     for all. Relative URLs are relative to `base`.
     """
 
@@ -212,25 +212,25 @@ class ReferenceStore(FetchingStore):
 
     @classmethod
     def open(cls, place: str, *, storage_options: Mapping[str, Any] | None = None) -> Self:
-        """The store of a JSON file, or of a directory of Parquet files, at the path or URL `place`.
+        """Open a JSON file, or a directory of Parquet files, at the path or URL `place`.
 
-        ``storage_options={"references": {…}}`` are for opening `place` itself.
+        ``storage_options={"references": {…}}`` are the options for opening `place`.
         """
         from tessarr.stores.url import is_url, store_from
 
         options = dict(storage_options or {})
-        own = options.pop("references", None)
+        place_options = options.pop("references", None)
         place = place if is_url(place) else os.path.abspath(place).replace(os.sep, "/")
         directory, _, name = place.rstrip("/").rpartition("/")
         url = f"reference:{scrub_url(place) if is_url(place) else place}"
         settings: dict[str, Any] = {"url": url, "base": directory, "storage_options": options}
         if name.endswith((".json", ".jsn")):
-            store, path = store_from(directory or "/", read_only=True, storage_options=own)
+            store, path = store_from(directory or "/", read_only=True, storage_options=place_options)
             data = store.get(f"{path}/{name}".lstrip("/"))
             if data is None:
-                raise StoreError("there is no such file of references", store=scrub_url(place))
+                raise StoreError("the file of references does not exist", store=scrub_url(place))
             return cls(json.loads(bytes(byte_view(data))), **settings)
-        store, path = store_from(place, read_only=True, storage_options=own)
+        store, path = store_from(place, read_only=True, storage_options=place_options)
         if path:
             from tessarr.stores.wrappers.prefix import PrefixStore
 
@@ -269,30 +269,30 @@ class ReferenceStore(FetchingStore):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """One wave for each store that the references point into, all at once."""
-        results, waves = self._plan(requests)
+        """Call `fetch` of each referenced store, concurrently."""
+        results, batches = self._plan(requests)
         fetches = [
-            functools.partial(self._store(root).fetch, [wanted for _, wanted in wave]) for root, wave in waves.items()
+            functools.partial(self._store(root).fetch, [fetch for _, fetch in batch]) for root, batch in batches.items()
         ]
-        for wave, answers in zip(waves.values(), run_concurrently(fetches), strict=True):
-            self._fill(results, wave, answers)
+        for batch, responses in zip(batches.values(), run_concurrently(fetches), strict=True):
+            self._fill(results, batch, responses)
         return results
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        results, waves = await in_caller_thread(self._plan, requests)
-        answers = await gather_or_cancel(
-            [self._store(root).fetch_async([wanted for _, wanted in wave]) for root, wave in waves.items()]
+        results, batches = await in_caller_thread(self._plan, requests)
+        found = await gather_or_cancel(
+            [self._store(root).fetch_async([fetch for _, fetch in batch]) for root, batch in batches.items()]
         )
-        for wave, answer in zip(waves.values(), answers, strict=True):
-            self._fill(results, wave, answer)
+        for batch, responses in zip(batches.values(), found, strict=True):
+            self._fill(results, batch, responses)
         return results
 
     def _plan(
         self, requests: Sequence[Fetch]
     ) -> tuple[_List[_List[Buffer] | None], dict[str, _List[tuple[int, Fetch]]]]:
-        """What is known already, and per store which request is to be filled from which fetch."""
+        """Return the results that are in the references, and for each store the number of each request with its fetch."""
         results: _List[_List[Buffer] | None] = []
-        waves: dict[str, _List[tuple[int, Fetch]]] = {}
+        batches: dict[str, _List[tuple[int, Fetch]]] = {}
         for number, (key, ranges) in enumerate(requests):
             check_key(key)
             found = self.references.find(key)
@@ -300,31 +300,29 @@ class ReferenceStore(FetchingStore):
             if isinstance(found, bytes):
                 results[number] = [cut(found, part) for part in (ranges if ranges is not None else (None,))]
             elif found is not None:
-                root, name = self._place(found.url)
-                waves.setdefault(root, []).append((number, Fetch(name, _within(found, ranges))))
-        return results, waves
+                root, name = self._locate(found.url)
+                batches.setdefault(root, []).append((number, Fetch(name, _ranges_in_file(found, ranges))))
+        return results, batches
 
     def _fill(
         self,
         results: _List[_List[Buffer] | None],
-        wave: Sequence[tuple[int, Fetch]],
-        answers: Sequence[_List[Buffer] | None],
+        batch: Sequence[tuple[int, Fetch]],
+        responses: Sequence[_List[Buffer] | None],
     ) -> None:
-        for (number, wanted), answer in zip(wave, answers, strict=True):
-            if answer is None:
+        for (number, request), response in zip(batch, responses, strict=True):
+            if response is None:
                 raise StoreError(
-                    "a file that the references point to is missing", store=self.url, got=wanted.key,
+                    "a referenced file is missing", store=self.url, got=request.key,
                     hint="It was moved or deleted after the references were made",
                 )  # fmt: skip
-            for part, body in zip(wanted.ranges or (), answer, strict=False):
+            for part, body in zip(request.ranges or (), response, strict=False):
                 if part.stop is not None and byte_view(body).nbytes != part.stop - part.start:
-                    raise StoreError(
-                        "a file is shorter than the references say", store=self.url, got=wanted.key, expected=part
-                    )
-            results[number] = answer
+                    raise StoreError("a referenced file is too short", store=self.url, got=request.key, expected=part)
+            results[number] = response
 
-    def _place(self, url: str) -> tuple[str, str]:
-        """The root that one store is opened for, and the key in it."""
+    def _locate(self, url: str) -> tuple[str, str]:
+        """Split `url` into the root, for which one store is opened, and the key in that store."""
         from tessarr.stores.url import is_url
 
         if not is_url(url):
@@ -335,7 +333,7 @@ class ReferenceStore(FetchingStore):
         if "://" not in url:
             return "/", url.partition(":")[2].lstrip("/") if is_url(url) else url.lstrip("/")
         scheme, _, rest = url.partition("://")
-        # An endpoint's address is followed by the bucket (Azure: account and container), which belong to the root.
+        # The root of a URL with an endpoint includes the bucket (Azure: account and container).
         depth = {"s3": 2, "gs": 2, "az": 3}[scheme.partition("+")[0]] if "+" in scheme else 1
         segments = rest.split("/", depth)
         host, name = "/".join(segments[:depth]), "/".join(segments[depth:])
@@ -365,7 +363,7 @@ class ReferenceStore(FetchingStore):
             return None if found is None else len(found)
         if found.nbytes is not None:
             return found.nbytes
-        root, name = self._place(found.url)
+        root, name = self._locate(found.url)
         return self._store(root).getsize(name)
 
     def list(self, prefix: str = "") -> Iterator[str]:
@@ -373,8 +371,8 @@ class ReferenceStore(FetchingStore):
         return iter([key for key in [*self.references.keys()] if key.startswith(prefix)])
 
 
-def _within(found: Reference, ranges: tuple[ByteRange, ...] | None) -> tuple[ByteRange, ...] | None:
-    """`ranges` of the value as ranges of the file."""
+def _ranges_in_file(found: Reference, ranges: tuple[ByteRange, ...] | None) -> tuple[ByteRange, ...] | None:
+    """Convert `ranges` of the value to ranges of the file."""
     if found.nbytes is None:
         return ranges
     start, nbytes = found.offset, found.nbytes
@@ -388,11 +386,11 @@ def _inline(text: str, key: str) -> bytes:
     try:
         return base64.b64decode(text[7:], validate=True) if is_base64 else text.encode()
     except ValueError as error:
-        what = "a value is not base64" if is_base64 else "a value is text that has no UTF-8"
+        what = "a value is not base64" if is_base64 else "a value cannot be encoded as UTF-8"
         raise StoreError(what, key=key, got=str(error)) from error
 
 
-def _counts(array: Mapping[str, Any]) -> _List[int]:
+def _chunk_counts(array: Mapping[str, Any]) -> _List[int]:
     return [-(-size // chunk) for size, chunk in zip(array["shape"], array["chunks"], strict=True)]
 
 

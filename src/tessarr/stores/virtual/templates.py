@@ -1,7 +1,7 @@
-"""The small template language of reference files: ``{{name}}``, ``{{name(argument='text')}}``, integer arithmetic.
+"""Expand the template language of reference files: ``{{name}}``, ``{{name(argument='text')}}``, integer arithmetic.
 
-kerchunk lets Jinja expand them; here nothing is executed: an expression is parsed, and anything but names, numbers and
-``+ - * // %`` is refused.
+kerchunk expands templates with Jinja, which can execute code. Here an expression is parsed, and refused unless it has only
+names, numbers and ``+ - * // %``.
 
 >>> fill("{{u}}/{{i * 10 + 1}}", {"u": "s3://b", "i": 4})
 's3://b/41'
@@ -21,7 +21,7 @@ from typing import Any
 from tessarr.errors import StoreError, TessarrError
 from tessarr.types import JSON
 
-_PLACE = re.compile(r"\{\{(.*?)\}\}")
+_EXPRESSION = re.compile(r"\{\{(.*?)\}\}")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -29,24 +29,24 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_MOST = 10_000_000
-"""Generated references; more is a mistake or an attack."""
+_MAX_REFERENCES = 10_000_000
+"""The most references that a document may generate; more is an error, because it is a mistake or an attack."""
 
 
 def expand_references(document: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The map of keys to references in `document`, of version 0 or 1, with nothing left to expand.
+    """Expand all templates of `document`, of version 0 or 1; return the map of keys to references.
 
     Raises `StoreError` for a document that is not a map of references.
     """
     try:
-        return _expanded(document)
+        return _expand_all(document)
     except TessarrError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise StoreError("a malformed document of references", got=f"{type(error).__name__}: {error}") from error
 
 
-def _expanded(document: Mapping[str, Any]) -> dict[str, Any]:
+def _expand_all(document: Mapping[str, Any]) -> dict[str, Any]:
     if "refs" not in document:
         return {key: value for key, value in document.items() if key != "version"}
     if document.get("version", 1) != 1:
@@ -54,7 +54,7 @@ def _expanded(document: Mapping[str, Any]) -> dict[str, Any]:
     names: dict[str, Any] = dict(document.get("templates") or {})
     refs = {key: _expand(value, names) for key, value in document["refs"].items()}
     for rule in document.get("gen") or ():
-        refs.update(_generate(rule, names, _MOST - len(refs)))
+        refs.update(_generate(rule, names, _MAX_REFERENCES - len(refs)))
     return refs
 
 
@@ -67,7 +67,7 @@ def _expand(value: object, names: Mapping[str, object]) -> object:
 
 
 def _generate(rule: Mapping[str, Any], names: Mapping[str, Any], most: int) -> dict[str, Any]:
-    """The references of one ``gen`` rule: its dimensions' product."""
+    """Generate the references of one ``gen`` rule: one for each element of the product of its dimensions."""
     dimensions: list[list[int]] = []
     count = 1
     for given in rule["dimensions"].values():
@@ -77,28 +77,31 @@ def _generate(rule: Mapping[str, Any], names: Mapping[str, Any], most: int) -> d
             numbers = given
         count *= len(numbers)
         if count > most:
-            raise StoreError("the references generate too many keys", expected=f"at most {_MOST}", got=count)
+            raise StoreError("the references generate too many keys", expected=f"at most {_MAX_REFERENCES}", got=count)
         dimensions.append([*map(int, numbers)])
-    made = {}
+    references = {}
     for values in itertools.product(*dimensions):
-        known = {**names, **dict(zip(rule["dimensions"], values, strict=True))}
-        reference: list[Any] = [fill(rule["url"], known)]
+        values_by_name = {**names, **dict(zip(rule["dimensions"], values, strict=True))}
+        reference: list[Any] = [fill(rule["url"], values_by_name)]
         if "offset" in rule:
-            reference += [int(fill(str(rule["offset"]), known)), int(fill(str(rule["length"]), known))]
-        made[fill(rule["key"], known)] = reference
-    return made
+            reference += [
+                int(fill(str(rule["offset"]), values_by_name)),
+                int(fill(str(rule["length"]), values_by_name)),
+            ]
+        references[fill(rule["key"], values_by_name)] = reference
+    return references
 
 
 def fill(text: str, names: Mapping[str, object]) -> str:
-    """`text` with every ``{{expression}}`` replaced."""
-    return _PLACE.sub(lambda found: str(_value_of(found[1].strip(), names)), text)
+    """Replace every ``{{expression}}`` in `text` by its value."""
+    return _EXPRESSION.sub(lambda found: str(_value_of(found[1].strip(), names)), text)
 
 
 def _value_of(expression: str, names: Mapping[str, Any]) -> object:
     try:
         tree = ast.parse(expression, mode="eval").body
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise StoreError("a template cannot be read", got=expression) from error
+        raise StoreError("a template cannot be parsed", got=expression) from error
     return _evaluate(tree, names, expression)
 
 

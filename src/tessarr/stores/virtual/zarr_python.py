@@ -1,12 +1,12 @@
-"""Any store of zarr-python 3 (Icechunk's, obspec wrappers, one's own) as a tessarr store.
+"""Adapt any store of zarr-python 3 (Icechunk's, obspec wrappers, user-defined ones) to a tessarr store.
 
-Such stores are asynchronous only, and some belong to the event loop in which they first ran. So all their coroutines run
-in zarr-python's own background loop, whichever loop, or none, the caller is in; asynchronous callers await the outcome
-without blocking theirs. A wave of requests is one hand-over.
+Such stores have only coroutines, and some are bound to the event loop in which they first ran. So all coroutines run in
+zarr-python's background loop, whatever loop the caller has; asynchronous callers await the result without blocking their
+loop. A `fetch` of many requests is one hand-over to that loop.
 
-Limits: there are no conditional writes, so that updates exclude one another only within this process. A pickle holds no
-credentials where the store is zarr-python's over obstore or fsspec; of any other store it is that store's own pickle, with
-what is in that. zarr-python is not a dependency: who has such a store has it.
+Limits: there are no conditional writes, so that updates exclude one another only within this process. The pickle of a store
+over obstore or fsspec has no credentials; the pickle of any other store contains that store's pickle. zarr-python is not a
+dependency, because a user of such a store has it.
 
 Source: `zarr.abc.store.Store` of zarr-python 3.0 to 3.4.
 """
@@ -27,31 +27,33 @@ from tessarr.types import JSON, Buffer, ByteRange
 
 T = TypeVar("T")
 _List: TypeAlias = list
-_AT_ONCE = 64
+_MAX_CONCURRENT = 64
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"})
 """Requests of one wave that run side by side; the store below may have its own limit."""
-_NO_KEY = "invalid zarr key format"
+_INVALID_KEY = "invalid zarr key format"
 """What Icechunk says of keys that Zarr v3 does not have; nothing is stored there."""
 _MISSING = (FileNotFoundError, KeyError, NotADirectoryError, IsADirectoryError)
-_OF_ONE_MACHINE = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
+_LOCAL_CLASSES = ("LocalStore", "MemoryStore", "ZipStore", "ManagedMemoryStore")
 
 
 class ZarrPythonStore(Store):
-    """The zarr-python store `store`. `url` names the place; without it that is a directory's own URL, or a name that this
-    process knows as long as the store lives."""
+    """A store over `store`, a store of zarr-python.
+
+    `url` names the place; ``None``: the URL of a directory, or a name that is valid in this process while the store exists.
+    """
 
     def __init__(self, store: Any, *, read_only: bool = False, url: str | None = None) -> None:
         self.store = store
         self._url = url
         self.read_only = read_only or bool(store.read_only)
-        if not self._is_of_one_machine:
+        if not self._is_local:
             self.requests_at_once = 16
         self._can_set, self._can_delete = bool(store.supports_writes), bool(store.supports_deletes)
         self._can_list = bool(store.supports_listing)
 
     @property
     def supports_consolidated_metadata(self) -> bool:
-        """What the zarr-python store says."""
+        """Whether the zarr-python store supports consolidated metadata."""
         return bool(getattr(self.store, "supports_consolidated_metadata", True))
 
     @property
@@ -66,19 +68,19 @@ class ZarrPythonStore(Store):
         return registered(self, f"object+zarr-python://{type(self.store).__name__}-{id(self.store):x}")
 
     def __getstate__(self) -> dict[str, JSON]:
-        return {**self.__dict__, "store": _without_credentials(self.store)}
+        return {**self.__dict__, "store": _picklable(self.store)}
 
     def __setstate__(self, state: Mapping[str, JSON]) -> None:
         self.__dict__.update(state)
-        if isinstance(self.store, _Made):
-            self.store = self.store.again()
+        if isinstance(self.store, _PickledStore):
+            self.store = self.store.restore()
 
     __copy__ = shared_copy
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ZarrPythonStore) or other.read_only != self.read_only:
             return False
-        # zarr-python's stores in memory compare by content, which changes; the others by place.
+        # zarr-python compares stores in memory by content, which changes; the others by place.
         in_memory = "Memory" in type(self.store).__name__
         return other.store is self.store or (not in_memory and bool(other.store == self.store))
 
@@ -91,7 +93,7 @@ class ZarrPythonStore(Store):
     # -- zarr-python's loop ------------------------------------------------------------------------------------
 
     def _run(self, key: str, call: Coroutine[object, object, T]) -> T:
-        """The outcome of `call`, in zarr-python's loop; its errors as `StoreError`."""
+        """Run `call` in zarr-python's loop; convert its errors to `StoreError`."""
         from zarr.core.sync import sync
 
         return sync(self._guarded(key, call))
@@ -121,14 +123,14 @@ class ZarrPythonStore(Store):
         prototype = default_buffer_prototype()
         try:
             if part is not None and part.stop is not None and part.stop <= part.start:
-                return b"" if await self._has(key) else None
+                return b"" if await self._exists(key) else None
             found = await self.store.get(key, prototype, byte_request(part))
         except _MISSING:
             return None
         except Exception as error:
-            if _NO_KEY in str(error):
+            if _INVALID_KEY in str(error):
                 return None
-            # Stores differ in what they make of a range that reaches past the end.
+            # Some stores raise for a range that extends beyond the end.
             clamped = None if part is None else await self._clamped(key, part)
             if clamped is None or clamped == part:
                 raise
@@ -141,7 +143,7 @@ class ZarrPythonStore(Store):
         return ByteRange(*part.bounds(await self.store.getsize(key)))
 
     async def _fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
         async def one(key: str, part: ByteRange | None) -> Buffer | None:
             async with limit:
@@ -157,7 +159,7 @@ class ZarrPythonStore(Store):
         return found
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """All requests side by side."""
+        """See `Store.fetch`: the requests are in flight concurrently."""
         for request in requests:
             check_key(request.key)
         return self._run("", self._fetch(requests))
@@ -187,11 +189,11 @@ class ZarrPythonStore(Store):
 
     def exists(self, key: str) -> bool:
         check_key(key)
-        return bool(self._run(key, self._has(key)))
+        return bool(self._run(key, self._exists(key)))
 
     async def exists_async(self, key: str) -> bool:
         check_key(key)
-        return bool(await self._run_async(key, self._has(key)))
+        return bool(await self._run_async(key, self._exists(key)))
 
     def getsize(self, key: str) -> int | None:
         check_key(key)
@@ -201,17 +203,17 @@ class ZarrPythonStore(Store):
         check_key(key)
         return await self._run_async(key, self._getsize(key))
 
-    async def _has(self, key: str) -> bool:
+    async def _exists(self, key: str) -> bool:
         try:
             return bool(await self.store.exists(key))
         except Exception as error:
-            if _NO_KEY in str(error):
+            if _INVALID_KEY in str(error):
                 return False
             raise
 
     async def _getsize(self, key: str) -> int | None:
         try:
-            return int(await self.store.getsize(key)) if await self._has(key) else None
+            return int(await self.store.getsize(key)) if await self._exists(key) else None
         except _MISSING:
             return None
 
@@ -236,19 +238,19 @@ class ZarrPythonStore(Store):
         await self.store.set(key, default_buffer_prototype().buffer.from_bytes(bytes(byte_view(value))))
 
     @property
-    def _is_of_one_machine(self) -> bool:
-        """Whether the values are in files or in the memory of this process."""
+    def _is_local(self) -> bool:
+        """Whether the values are in local files or in the memory of this process."""
         kind = type(self.store)
-        return kind.__module__.startswith("zarr.storage.") and kind.__name__ in _OF_ONE_MACHINE
+        return kind.__module__.startswith("zarr.storage.") and kind.__name__ in _LOCAL_CLASSES
 
     @property
     def _locks_reach_all_writers(self) -> bool:
-        # What others write to an Icechunk repository is in their sessions, and in conflict with this one when it is committed.
-        return self._is_of_one_machine or type(self.store).__module__.startswith("icechunk.")
+        # Other writers of an Icechunk repository have separate sessions; conflicts are detected at commit.
+        return self._is_local or type(self.store).__module__.startswith("icechunk.")
 
     @only_if("_locks_reach_all_writers")
     def lock(self, key: str) -> LockContext:
-        """See `Store.lock`: of a directory the lock file of our `LocalStore`, elsewhere threads of this process."""
+        """See `Store.lock`: for a directory, the lock file of our `LocalStore`; else excludes threads of this process."""
         self._check_writable(key)
         if type(self.store).__name__ == "LocalStore":
             from tessarr.stores.local.store import LocalStore
@@ -272,13 +274,13 @@ class ZarrPythonStore(Store):
 
     async def _delete(self, keys: _List[str]) -> None:
         self._check_writable(keys[0] if keys else "")
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
         async def one(key: str) -> None:
             check_key(key)
             async with limit:
-                # A key that is the name of others is a directory to some stores, and deleting it takes them along.
-                if await self._has(key):
+                # Some stores take a prefix of other keys for a directory, and delete all keys below it.
+                if await self._exists(key):
                     await self.store.delete(key)
 
         await asyncio.gather(*map(one, keys))
@@ -310,7 +312,7 @@ class ZarrPythonStore(Store):
     async def _is_key(self, key: str) -> bool:
         try:
             return bool(await self.store.exists(key))
-        except NotImplementedError:  # VirtualiZarr's store: what stands beside documents are nodes
+        except NotImplementedError:  # VirtualiZarr's store: names beside documents are nodes
             return key.rpartition("/")[2] in _DOCUMENTS
 
     async def _list_dir(self, prefix: str) -> Listing:
@@ -319,14 +321,14 @@ class ZarrPythonStore(Store):
             names = sorted({name.strip("/") async for name in self.store.list_dir(prefix.rstrip("/"))} - {""})
         except _MISSING:
             names = []
-        # zarr-python does not say which names are keys.
+        # zarr-python's listing does not distinguish keys from prefixes.
         are_keys = await asyncio.gather(*(self._is_key(prefix + name) for name in names))
         keys = [prefix + name for name, is_key in zip(names, are_keys, strict=True) if is_key]
         return Listing(keys, [f"{prefix}{name}/" for name, is_key in zip(names, are_keys, strict=True) if not is_key])
 
 
 def byte_request(part: ByteRange | None) -> object:
-    """`part` in zarr-python's words."""
+    """Convert `part` to zarr-python's byte request."""
     from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
     if part is None:
@@ -339,15 +341,15 @@ def byte_request(part: ByteRange | None) -> object:
 # -- pickles -------------------------------------------------------------------------------------------------------
 
 
-class _Made(NamedTuple):
-    """How a store of zarr-python is made again: what it is over without the credentials, and what else it was made with."""
+class _PickledStore(NamedTuple):
+    """The pickle of a store of zarr-python: the object that it wraps without credentials, and its other arguments."""
 
     kind: type[Any]
     url: str
     inner: Any
     options: dict[str, Any]
 
-    def again(self) -> Any:
+    def restore(self) -> Any:
         from tessarr.stores.remote.credentials import Recipe, build, restore_secrets
 
         if isinstance(self.inner, Recipe):
@@ -356,22 +358,22 @@ class _Made(NamedTuple):
         return self.kind(filesystem(**restore_secrets(self.url, arguments)), **self.options)
 
 
-def _without_credentials(store: Any) -> object:
-    """What is pickled in place of `store`."""
+def _picklable(store: Any) -> object:
+    """Return the object that is pickled in place of `store`."""
     from tessarr.stores.remote.credentials import recipe_of, strip_secrets, url_of
 
     kind = f"{type(store).__module__}.{type(store).__qualname__}"
     if kind == "zarr.storage._obstore.ObjectStore":
         try:
             recipe = recipe_of(store.store)
-        except UnsupportedOperationError:  # in memory or on disk, with nothing to hide; or not to be pickled at all
+        except UnsupportedOperationError:  # in memory or on disk, without credentials; or it cannot be pickled
             return store
-        return _Made(type(store), url_of(store.store), recipe, {"read_only": store.read_only})
+        return _PickledStore(type(store), url_of(store.store), recipe, {"read_only": store.read_only})
     if kind == "zarr.storage._fsspec.FsspecStore":
         from tessarr.stores.remote.fsspec import named_arguments
 
         protocol = store.fs.protocol if isinstance(store.fs.protocol, str) else store.fs.protocol[0]
         url = f"{protocol}://{store.path.lstrip('/')}"
         options = {"path": store.path, "read_only": store.read_only, "allowed_exceptions": store.allowed_exceptions}
-        return _Made(type(store), url, (type(store.fs), strip_secrets(url, named_arguments(store.fs))), options)
+        return _PickledStore(type(store), url, (type(store.fs), strip_secrets(url, named_arguments(store.fs))), options)
     return store

@@ -1,7 +1,7 @@
-"""The archive behind a `ZipStore` and its views: the present file, its directory, and what is not yet published.
+"""The archive of a `ZipStore` and its views: the published file, its directory, and the staged file.
 
-A file in the making lies beside the archive under a hidden name (for a file object: in a temporary file). It begins as a
-copy of the archive's values, new ones are appended, and publishing writes a directory behind them and renames the file.
+Writes go to a staged file, beside the archive under a hidden name (for a file object: a temporary file). It begins as a
+copy of the archive's values; new values are appended. Publishing appends the directory and renames the file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Archive:
     """One open archive. Safe to use from several threads."""
 
     is_dirty: bool
-    """Whether there are writes that are not published yet."""
+    """Whether there are unpublished writes."""
 
     def __init__(self, path: str | os.PathLike[str] | BinaryIO, mode: str, compression: int, zip64: bool) -> None:
         self.path = os.path.abspath(os.fspath(path)) if isinstance(path, str | os.PathLike) else None
@@ -40,7 +40,7 @@ class Archive:
         self._object: Any = None if self.path is not None else path
         self._compression, self._zip64 = compression, zip64
         self._exclusive = mode == "x"
-        self._change = threading.RLock()
+        self._mutex = threading.RLock()
         self._process = os.getpid()
         self._token = os.urandom(8).hex()
         self._closed = False
@@ -56,13 +56,13 @@ class Archive:
         self._end = 0
         if mode == "x" and self.path is not None and os.path.lexists(self.path):
             raise FileExistsError(f"{self.path!r} exists")
-        if mode == "r" or (mode == "a" and self._is_there()):
+        if mode == "r" or (mode == "a" and self._exists()):
             self._load()
         self.is_dirty = mode in ("w", "x")
 
     # -- the present file ---------------------------------------------------------------------------------------
 
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         if self.path is not None:
             return os.path.exists(self.path)
         return bool(self._object.seek(0, os.SEEK_END))
@@ -77,7 +77,7 @@ class Archive:
             else:
                 with open(self.path, "rb") as file:
                     self._entries, self._end, self._comment = zipformat.parse(file)
-                    # Its own descriptor of the same file, whatever the path leads to by now.
+                    # A duplicate descriptor of the same file: the path may already name another.
                     self._file = zipformat.DescriptorFile(os.dup(file.fileno()))
                     self._identity = os.fstat(file.fileno())
         except FileNotFoundError:
@@ -96,20 +96,20 @@ class Archive:
 
     def keys(self) -> list[str]:
         """List every key, sorted."""
-        with self._change:
+        with self._mutex:
             entries = self.entries()
             if self._sorted is None:
                 self._sorted = sorted(entries)
             return self._sorted
 
     def version(self, key: str) -> str | None:
-        """New for every entry of this archive object."""
+        """Return the version of the entry of `key`; it is unique to this archive object."""
         info = self.entries().get(key)
         return None if info is None else f"{self._token}:{info.header_offset:x}:{info.CRC:x}:{info.file_size:x}"
 
-    def _place(self, key: str) -> tuple[zipformat.File, zipfile.ZipInfo, int] | None:
-        """The file, entry and data offset of `key`, which belong together."""
-        with self._change:
+    def _locate(self, key: str) -> tuple[zipformat.File, zipfile.ZipInfo, int] | None:
+        """Return the file, entry and data offset of `key`, all of one moment."""
+        with self._mutex:
             info = self._entries.get(key)
             if info is None:
                 self.entries()  # raises for a closed store, whose directory is empty
@@ -123,10 +123,10 @@ class Archive:
     def read(self, key: str) -> bytes | None:
         """Read the value of `key`."""
         try:
-            place = self._place(key)
-            if place is None:
+            located = self._locate(key)
+            if located is None:
                 return None
-            file, info, offset = place
+            file, info, offset = located
             raw = file.read_at(offset, info.compress_size)
             if (info.compress_type, info.file_size, info.CRC) == (zipfile.ZIP_STORED, len(raw), zlib.crc32(raw)):
                 return raw
@@ -140,10 +140,10 @@ class Archive:
     def read_ranges(self, key: str, ranges: Sequence[ByteRange]) -> list[Buffer] | None:
         """Read parts of the value of `key`."""
         try:
-            place = self._place(key)
-            if place is None:
+            located = self._locate(key)
+            if located is None:
                 return None
-            file, info, offset = place
+            file, info, offset = located
             parts: list[Buffer] = []
             if info.compress_type != zipfile.ZIP_STORED:
                 value = flat(zipformat.expand(file.read_at(offset, info.compress_size), info))
@@ -164,14 +164,16 @@ class Archive:
         except OSError as error:
             raise StoreError("could not read the archive", store=self.url, key=key, got=str(error)) from error
 
-    # -- the file in the making ---------------------------------------------------------------------------------
+    # -- the staged file ----------------------------------------------------------------------------------------
 
     def write(
-        self, items: Mapping[str, Buffer], *, if_match: Version | None | Any_ = ANY, instead_of: str | None = None
+        self, items: Mapping[str, Buffer], *, if_match: Version | None | Any_ = ANY, replaced_prefix: str | None = None
     ) -> str | None:
-        """Sets `items`; with `instead_of` they replace all keys of that prefix. With
-        `if_match` returns the new version."""
-        with self._change:
+        """Set `items`; with `replaced_prefix`, they replace all keys under that prefix.
+
+        Returns the new version if `if_match` is passed.
+        """
+        with self._mutex:
             self.entries()
             for key in items if if_match is not ANY else ():
                 if self.version(key) != if_match:
@@ -181,12 +183,12 @@ class Archive:
             new: dict[str, zipfile.ZipInfo] = {}
             last = None
             try:
-                file = self._open()
+                file = self._open_staged()
                 end = self._end
                 for last, value in items.items():
                     new[last], end = zipformat.append(file, end, last, byte_view(value), self._compression)
             except (OSError, zipfile.LargeZipFile) as error:
-                # What was appended is behind the end of the data and in no directory: the next write goes over it.
+                # The appended bytes are beyond the end of the data and in no directory: the next write overwrites them.
                 if isinstance(error, StoreError):
                     raise
                 raise StoreError("could not write to the archive", store=self.url, key=last, got=str(error)) from error
@@ -194,8 +196,10 @@ class Archive:
                 raise StoreError(
                     "the archive becomes too large", store=self.url, key=last, hint="Open it with allowZip64=True"
                 )
-            if instead_of is not None:
-                self._entries = {key: info for key, info in self._entries.items() if not key.startswith(instead_of)}
+            if replaced_prefix is not None:
+                self._entries = {
+                    key: info for key, info in self._entries.items() if not key.startswith(replaced_prefix)
+                }
                 self._sorted = None
             if not new.keys() <= self._entries.keys():
                 self._sorted = None
@@ -203,14 +207,14 @@ class Archive:
             self._end, self.is_dirty = end, True
             return None if last is None or if_match is ANY else self.version(last)
 
-    def _open(self) -> zipformat.File:
-        """The file in the making; begun as a copy of the archive when there is none."""
+    def _open_staged(self) -> zipformat.File:
+        """Return the staged file; if there is none, make one as a copy of the archive."""
         if self._writing:
             assert self._file is not None
             return self._file
         if os.getpid() != self._process:
             raise StoreError("a zip store cannot be written in a forked process", store=self.url)
-        self._take_lock()
+        self._acquire_lock()
         try:
             if self.path is None:
                 staged: zipformat.File = zipformat.ObjectFile(tempfile.TemporaryFile(), owned=True)  # noqa: SIM115 - it lives on
@@ -228,8 +232,8 @@ class Archive:
         self._file, self._writing = staged, True
         return staged
 
-    def _take_lock(self) -> None:
-        """Becomes the archive's one writer, and sees what an earlier one has published since."""
+    def _acquire_lock(self) -> None:
+        """Acquire the lock of the archive, and load changes that an earlier writer published."""
         if self.path is None:
             return
         folder, name = os.path.split(self.path)
@@ -251,11 +255,11 @@ class Archive:
 
     def flush(self) -> None:
         """Publish the new file: rename it to the archive."""
-        with self._change:
+        with self._mutex:
             if self._closed or not self.is_dirty or os.getpid() != self._process:
                 return
             try:
-                file = self._open()
+                file = self._open_staged()
                 tail = zipformat.directory(self._entries.values(), self._end, self._comment)
                 file.write_at(self._end, tail)
                 file.truncate(self._end + len(tail))
@@ -265,10 +269,10 @@ class Archive:
                 if isinstance(error, StoreError):
                     raise
                 raise StoreError(
-                    "could not publish the archive; the one that was there is unchanged",
+                    "could not publish the archive; the old one is unchanged",
                     store=self.url,
                     got=str(error),
-                    hint="Mend what is wrong and call flush or close again",
+                    hint="Remove the cause and call flush or close again",
                 ) from error
             self._writing = self.is_dirty = self._exclusive = False
             self._discard()
@@ -285,7 +289,7 @@ class Archive:
             raise StoreError("another program created the archive meanwhile", store=self.url)
         if os.path.exists(self.path):
             shutil.copymode(self.path, self._staged)
-        if os.name == "nt":  # which renames no open file
+        if os.name == "nt":  # Windows cannot rename an open file
             self._file = None
             del file
         filelock.retry_denied(self._staged, self.path)
@@ -294,7 +298,7 @@ class Archive:
             self._file = zipformat.DescriptorFile(os.open(self.path, os.O_RDONLY | _BINARY))
 
     def _discard(self) -> None:
-        """Release the lock, and remove the hidden file unless it has become the archive."""
+        """Release the lock, and remove the staged file unless it was published."""
         if self._staged:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._staged)
@@ -305,7 +309,7 @@ class Archive:
 
     def close(self) -> None:
         """Publish and close. When publishing fails the store stays open, so that the caller can retry."""
-        with self._change:
+        with self._mutex:
             self.flush()
             self._closed = True
             self._file = None

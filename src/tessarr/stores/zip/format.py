@@ -30,9 +30,9 @@ _MANY = 0xFFFF
 _BIG = 0xFFFFFFFF
 _UTF8, _ENCRYPTED = 0x800, 0x1
 _DATE_1980_01_01 = 0x21
-"""Entries carry no time, so that the same values make the same archive."""
+"""The time of every entry, so that equal values give equal archives."""
 _DEFLATE_RATIO = 1032
-"""No deflate stream expands more (zlib's documentation)."""
+"""The largest expansion of a deflate stream (zlib's documentation)."""
 _COPY_NBYTES = 8 << 20
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
 
@@ -63,9 +63,9 @@ def copy(source: File, target: File, nbytes: int) -> None:
 
 
 class DescriptorFile:
-    """A `File` on a descriptor of the operating system, closed with the last reference to it.
+    """A `File` on a descriptor of the operating system, closed with the last reference to this object.
 
-    Not earlier: another thread may be reading, and a closed descriptor's number soon belongs to another file.
+    Not earlier, because another thread may be reading, and the number of a closed descriptor is reused for another file.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -133,7 +133,7 @@ class ObjectFile:
             self.file.truncate(nbytes)
 
     def sync(self) -> None:
-        """See `File.sync`: as far as the object goes."""
+        """See `File.sync`: flushes the object."""
         with self._lock:
             self.file.flush()
 
@@ -142,27 +142,27 @@ class ObjectFile:
 
 
 def parse(file: BinaryIO) -> tuple[dict[str, zipfile.ZipInfo], int, bytes]:
-    """The entries that are store keys; where their data ends and the directory begins; the archive's comment.
+    """Parse the directory; return the entries by store key, the offset of the directory, and the archive's comment.
 
-    Of several entries of one name the last counts, as everywhere. Directories, and names that are no keys (absolute
+    Of several entries of one name the last is valid, as in all readers. Directories, and names that are not keys (absolute
     ones, ``..``), are left out.
     """
     with zipfile.ZipFile(file) as archive:
         entries = {}
         for info in archive.infolist():
             name = _name(info)
-            if is_plain_key(name) or _is_odd_key(name):
+            if is_plain_key(name) or _is_unusual_key(name):
                 entries[name] = info
         return entries, archive.start_dir, archive.comment
 
 
-def _is_odd_key(name: str) -> bool:
+def _is_unusual_key(name: str) -> bool:
     segments = name.split("/")
     return not {"", ".", ".."}.intersection(segments) and "\0" not in name and is_unicode(name)
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """The entry's name: Info-ZIP's Unicode field where it is for this name, else as marked, else UTF-8 if it is that."""
+    """Decode the name: Info-ZIP's Unicode field if its checksum matches, else UTF-8 if it is valid, else as flagged."""
     raw = _raw_name(info)
     extra = info.extra
     while len(extra) >= 4:
@@ -181,8 +181,8 @@ def _raw_name(info: zipfile.ZipInfo) -> bytes:
 
 
 def data_offset(file: File, info: zipfile.ZipInfo) -> int:
-    """Where the entry's bytes begin. Raises `StoreError` for an entry that is not where the directory says."""
-    # A directory in the wrong place makes the offset negative.
+    """Return the offset of the entry's data. Raises `StoreError` for an entry that is not where the directory says."""
+    # A misplaced directory makes the offset negative.
     header = file.read_at(info.header_offset, _LOCAL.size) if info.header_offset >= 0 else b""
     if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
         raise StoreError("a zip entry is not where the directory says", got=f"offset {info.header_offset}")
@@ -198,7 +198,7 @@ def data_offset(file: File, info: zipfile.ZipInfo) -> int:
 
 
 def expand(raw: bytes, info: zipfile.ZipInfo) -> bytes:
-    """The value in an entry's bytes, checked against its size and CRC-32. Allocates no more than that size."""
+    """Decompress an entry, and check the value's size and CRC-32. Allocates no more than that size."""
     if info.compress_type == zipfile.ZIP_STORED:
         value = raw
     elif info.compress_type == zipfile.ZIP_DEFLATED:
@@ -242,7 +242,7 @@ def compress(value: bytes | memoryview, method: int) -> bytes | memoryview:
 
 
 def append(file: File, end: int, key: str, value: bytes | memoryview, method: int) -> tuple[zipfile.ZipInfo, int]:
-    """Writes an entry at `end`; returns it and where it ends. Until it is in the directory it is nothing."""
+    """Write an entry at `end`; return it and its end. The entry is visible only when a directory contains it."""
     raw = compress(value, method)
     name = key.encode()
     info = zipfile.ZipInfo(key)
@@ -265,12 +265,12 @@ def append(file: File, end: int, key: str, value: bytes | memoryview, method: in
 
 
 def directory(infos: Iterable[zipfile.ZipInfo], start: int, comment: bytes = b"") -> bytes:
-    """The directory of `infos` and the records after it, for a file in which it begins at `start`."""
+    """Format the directory of `infos` and the records after it, for a file in which it begins at `start`."""
     records = []
     for info in infos:
         name = _raw_name(info)
         big = [size for size in (info.file_size, info.compress_size, info.header_offset) if size >= _BIG]
-        extra = _without_zip64(info.extra)
+        extra = _remove_zip64(info.extra)
         if big:
             extra = struct.pack(f"<2H{len(big)}Q", 1, 8 * len(big), *big) + extra
         year, month, day, hour, minute, second = info.date_time
@@ -293,11 +293,11 @@ def directory(infos: Iterable[zipfile.ZipInfo], start: int, comment: bytes = b""
     return body + end + comment
 
 
-def _without_zip64(extra: bytes) -> bytes:
-    kept = b""
+def _remove_zip64(extra: bytes) -> bytes:
+    result = b""
     while len(extra) >= 4:
         kind, nbytes = struct.unpack_from("<2H", extra)
         if kind != 1:
-            kept += extra[: 4 + nbytes]
+            result += extra[: 4 + nbytes]
         extra = extra[4 + nbytes :]
-    return kept
+    return result

@@ -1,9 +1,9 @@
-"""Values in a zip archive that lies in another store, read by byte ranges, without downloading the archive.
+"""Read values of a zip archive in another store by byte ranges, without downloading the archive.
 
-Opening costs two requests side by side (the size, and the last 64 KiB with the directory; a third one for a directory
-that is larger). A whole value costs one request: header and data from the entry's beginning to the next entry's. Parts
-of a stored entry cost one wave as well: the local header of the entry says where its data begins, and is requested along
-with the parts, and the parts with 64 bytes more than needed, so that they contain what was meant wherever it begins.
+Opening sends two requests concurrently (the size, and the last 64 KiB with the directory), and a third one for a larger
+directory. A whole value costs one request: header and data, up to the next entry. Ranges of a stored entry cost one round
+trip too: the local header, which has the offset of the data, is requested along with the ranges, each of which is extended
+by 64 bytes so that it contains the needed bytes whatever the size of the header.
 
 Read-only. The archive must not change while it is open. Source: PKWARE APPNOTE 6.3.10, sections 4.3.7 and 4.3.12.
 """
@@ -31,18 +31,18 @@ from tessarr.types import Buffer, ByteRange
 _List: TypeAlias = list
 _TAIL = 64 * 1024
 _SLACK = 64
-"""Bytes. Info-ZIP writes 28 of extra fields into an entry's header, Python at most 20, most writers none."""
+"""Bytes. Info-ZIP writes 28 bytes of extra fields into the header of an entry, Python at most 20, most writers 0."""
 _LOCAL = struct.Struct("<4s5H3L2H")
 
 
 class _Entry(NamedTuple):
     info: zipfile.ZipInfo
     stop: int
-    """Where the next entry, or the directory, begins."""
+    """Offset of the next entry, or of the directory."""
 
 
 class _Plan(NamedTuple):
-    """What is asked of the archive for one request, and how to read the answer."""
+    """The ranges of the archive for one request, and how to read the response."""
 
     key: str
     entry: _Entry | None
@@ -61,7 +61,7 @@ class RemoteZipStore(FetchingStore):
         if isinstance(store, Remote):
             self.requests_at_once = store.requests_at_once
         self._loaded: tuple[dict[str, _Entry], _List[str]] | None = None
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -90,8 +90,8 @@ class RemoteZipStore(FetchingStore):
     # -- the directory -----------------------------------------------------------------------------------------
 
     def _directory(self) -> tuple[dict[str, _Entry], _List[str]]:
-        """The entries, and their names sorted."""
-        with self._guard:
+        """Return the entries, and their sorted names."""
+        with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()
             return self._loaded
@@ -102,12 +102,14 @@ class RemoteZipStore(FetchingStore):
         calls: _List[Any] = [lambda: self.store.getsize(self.key), lambda: self.store.get(self.key, ByteRange(-_TAIL))]
         size, tail = cast("tuple[int | None, Buffer | None]", tuple(run_concurrently(calls)))
         if size is None or tail is None:
-            raise StoreError("there is no such archive", store=self.store.url, key=self.key)
+            raise StoreError("the archive does not exist", store=self.store.url, key=self.key)
         file = io.BufferedReader(_Tail(self.store, self.key, size, bytes(byte_view(tail))), _TAIL)
         try:
             infos, start_dir, _ = parse(cast("Any", file))
         except zipfile.BadZipFile as error:
-            raise StoreError("this is no zip archive", store=self.store.url, key=self.key, got=str(error)) from error
+            raise StoreError(
+                "the value is not a zip archive", store=self.store.url, key=self.key, got=str(error)
+            ) from error
         starts = sorted({*(info.header_offset for info in infos.values()), start_dir})
         entries = {
             name: _Entry(info, starts[bisect_left(starts, info.header_offset) + 1])
@@ -119,13 +121,13 @@ class RemoteZipStore(FetchingStore):
     # -- reading -----------------------------------------------------------------------------------------------
 
     def fetch(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
-        """All requests in one wave of the store below."""
+        """See `Store.fetch`: all requests are one `get_ranges` of the archive."""
         for request in requests:
             check_key(request.key)
         entries, _ = self._directory()
         plans = [_plan(request, entries.get(request.key)) for request in requests]
         spans = tuple(span for plan in plans for span in plan.spans)
-        return self._finish(plans, self.store.get_ranges(self.key, spans) if spans else [])
+        return self._responses(plans, self.store.get_ranges(self.key, spans) if spans else [])
 
     async def fetch_async(self, requests: Sequence[Fetch]) -> _List[_List[Buffer] | None]:
         import asyncio
@@ -136,9 +138,9 @@ class RemoteZipStore(FetchingStore):
         plans = [_plan(request, entries.get(request.key)) for request in requests]
         spans = tuple(span for plan in plans for span in plan.spans)
         bodies = await self.store.get_ranges_async(self.key, spans) if spans else []
-        return self._finish(plans, bodies)
+        return self._responses(plans, bodies)
 
-    def _finish(self, plans: Sequence[_Plan], bodies: _List[Buffer] | None) -> _List[_List[Buffer] | None]:
+    def _responses(self, plans: Sequence[_Plan], bodies: _List[Buffer] | None) -> _List[_List[Buffer] | None]:
         if bodies is None:
             raise StoreError("the archive is gone", store=self.store.url, key=self.key)
         at = iter([byte_view(body) for body in bodies])
@@ -162,12 +164,12 @@ class RemoteZipStore(FetchingStore):
                 raise StoreError("a zip entry reaches into the next one", expected=f"{info.compress_size} bytes")
             value = expand(bytes(raw), info)
             return [value] if plan.ranges is None else [value[slice(*part.bounds(len(value)))] for part in plan.ranges]
-        extra = offset - _fixed(info)
+        extra = offset - _header_nbytes(info)
         if extra > _SLACK:
             start = info.header_offset + offset
             wanted = [part.bounds(info.file_size) for part in plan.ranges or ()]
-            again = self.store.get_ranges(self.key, [ByteRange(start + low, start + high) for low, high in wanted])
-            return [] if again is None else again
+            found = self.store.get_ranges(self.key, [ByteRange(start + low, start + high) for low, high in wanted])
+            return [] if found is None else found
         return [
             part[extra : extra + high - low]
             for part, (low, high) in zip(
@@ -196,7 +198,7 @@ class RemoteZipStore(FetchingStore):
 
 
 class _Tail(io.RawIOBase):
-    """The archive as a file whose end is here already, and whose beginning is asked for when it is needed."""
+    """The archive as a file; its tail is in memory, and the bytes before it are requested when they are read."""
 
     def __init__(self, store: Store, key: str, size: int, tail: bytes) -> None:
         self._store, self._key, self._size, self._tail = store, key, size, tail
@@ -219,7 +221,7 @@ class _Tail(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         here = self._size - len(self._tail)
         if self._at < here:
-            # All that is missing: the directory is read from its beginning.
+            # All missing bytes in one request: the directory is read from its start.
             missing = self._store.get(self._key, ByteRange(self._at, here))
             if missing is None:
                 raise StoreError("the archive is gone", store=self._store.url, key=self._key)
@@ -242,19 +244,19 @@ def _plan(request: Fetch, entry: _Entry | None) -> _Plan:
         return _Plan(key, entry, ranges, ())
     if wanted is None or info.compress_type != zipfile.ZIP_STORED:
         return _Plan(key, entry, ranges, (ByteRange(start, entry.stop),))
-    data = start + _fixed(info)
+    data = start + _header_nbytes(info)
     spans = [ByteRange(data + low, min(data + high + _SLACK, entry.stop)) for low, high in wanted]
     return _Plan(key, entry, ranges, (ByteRange(start, data), *spans))
 
 
-def _fixed(info: zipfile.ZipInfo) -> int:
-    """Bytes of an entry's header without its extra fields."""
+def _header_nbytes(info: zipfile.ZipInfo) -> int:
+    """Return the size of an entry's header without its extra fields, in bytes."""
     name = info.orig_filename.encode("utf-8" if info.flag_bits & 0x800 else "cp437")
     return _LOCAL.size + len(name)
 
 
 def _data_offset(header: memoryview, info: zipfile.ZipInfo) -> int:
-    """Where in `header` (the entry from its beginning) the data begins."""
+    """Return the offset of the data in `header`, the bytes of the entry from its start."""
     if header.nbytes < _LOCAL.size or bytes(header[:4]) != b"PK\x03\x04":
         raise StoreError("a zip entry is not where the directory says", got=f"offset {info.header_offset}")
     if info.flag_bits & 1:

@@ -1,19 +1,19 @@
-"""Values in a zip archive: one file that is a whole store.
+"""A store in one zip archive.
 
-- Reading is for any zip file: stored, deflated and bzip2 entries, Zip64, directory entries, UTF-8 names marked or not.
-  A part of a stored entry is read from its place; a compressed entry is expanded whole. CRC-32 is checked whenever a
-  whole value is read.
-- Writing goes to a hidden file beside the archive, which replaces it on `flush` and `close`: a crash leaves the archive
-  as it was. With mode ``a`` the archive is copied first, when the first value is set. So only one store at a time may
-  write an archive: a second one is refused (`StoreError`).
-- A value that is set again takes the old one's place in the directory; the old bytes stay in the file as waste.
-- An archive cannot delete: `delete` of a key that is there raises `UnsupportedOperationError`. `replace_prefix` can
-  replace nodes, as setting can replace values.
-- What was written is published at the latest when the store is garbage-collected or the interpreter ends; better:
+- Reads any zip file: stored, deflated and bzip2 entries, Zip64, directory entries, UTF-8 names with or without the flag.
+  A range of a stored entry is read alone; a compressed entry is decompressed whole. CRC-32 is checked whenever a whole
+  value is read.
+- Writes go to a staged file beside the archive, which replaces it on `flush` and `close`: a crash leaves the archive
+  unchanged. With mode ``a``, the first write copies the archive. Only one store at a time may write an archive: opening a
+  second one for writing raises `StoreError`.
+- A value that is set again replaces the old one in the directory; the old bytes remain in the file, unused.
+- An archive cannot delete: `delete` of an existing key raises `UnsupportedOperationError`. `replace_prefix` can
+  replace nodes, as `set` can replace values.
+- Writes are published at the latest when the store is garbage-collected or the interpreter exits; better:
   ``with ZipStore(…) as store``.
 
-Differences: zarr-python appends duplicates of names, changes the archive in place, and pickles writable stores, which
-then overwrite each other; here a writable store is not pickled.
+Differences: zarr-python appends entries of duplicate names, changes the archive in place, and pickles writable stores, which
+then overwrite each other; here a writable store cannot be pickled.
 
 Source: OGC 21-050r1, "Zip Store" (a zipped directory store).
 
@@ -49,11 +49,11 @@ _List = list
 class ZipStore(ConditionalStore):
     """A zip archive at a path, or in a seekable binary file object.
 
-    `mode`: ``r`` reads, ``a`` reads and writes, ``w`` truncates, ``x`` creates what must not exist. `read_only` is what
-    `mode` says unless given. `compression` (``zipfile.ZIP_STORED``, ``ZIP_DEFLATED`` or ``ZIP_BZIP2``) is for new values,
-    which codecs have usually compressed already. ``allowZip64=False`` refuses archives that would need it.
+    `mode`: ``r`` reads, ``a`` reads and writes, ``w`` truncates, ``x`` creates a new file. The default of `read_only` follows
+    from `mode`. `compression` (``zipfile.ZIP_STORED``, ``ZIP_DEFLATED`` or ``ZIP_BZIP2``) is for new values, which codecs
+    have usually compressed already. ``allowZip64=False`` refuses archives that need Zip64.
 
-    Raises `FileNotFoundError`, `FileExistsError`, and `StoreError` for what is no zip file.
+    Raises `FileNotFoundError`, `FileExistsError`, and `StoreError` for a file that is not a zip file.
     """
 
     adapter = "zip"
@@ -74,18 +74,18 @@ class ZipStore(ConditionalStore):
             raise ValueError(f"compression must be ZIP_STORED, ZIP_DEFLATED or ZIP_BZIP2; got {compression!r}")
         self.read_only = mode == "r" if read_only is None else read_only or mode == "r"
         self._archive = Archive(path, mode, compression, allowZip64)
-        # Views (`with_read_only`) share the token; when the last one is gone, what was written is published.
+        # Views (`with_read_only`) share the token; deleting the last reference publishes the writes.
         self._token = _Token()
         weakref.finalize(self._token, self._archive.close)
 
     @property
     def url(self) -> str:
-        """The archive's ``file:`` URL; of a file object a name for messages."""
+        """The ``file:`` URL of the archive; for a file object, a name for messages."""
         return self._archive.url
 
     @property
     def path(self) -> str | None:
-        """The archive's path, absolute; ``None`` for a file object."""
+        """The absolute path of the archive; ``None`` for a file object."""
         return self._archive.path
 
     def __eq__(self, other: object) -> bool:
@@ -111,7 +111,7 @@ class ZipStore(ConditionalStore):
         return ZipStore, (self.path,)
 
     def flush(self) -> None:
-        """Publish written values, so that the archive is complete. The next write copies the archive again."""
+        """Publish written values to the archive. The next write copies the archive again."""
         self._archive.flush()
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class ZipStore(ConditionalStore):
         return self.getsize(key) is not None
 
     def getsize(self, key: str) -> int | None:
-        """See `Store.getsize`: known from the directory."""
+        """See `Store.getsize`: reads the directory."""
         check_key(key)
         info = self._archive.entries().get(key)
         return None if info is None else info.file_size
@@ -149,30 +149,30 @@ class ZipStore(ConditionalStore):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def set(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
-        """See `Store.set`. The value is in the archive when it is flushed or closed."""
+        """See `Store.set`. `flush` and `close` publish the value."""
         self._check_writable(key)
         check_key(key)
         return self._archive.write({key: value}, if_match=if_match)
 
     def replace_prefix(self, prefix: str, items: Mapping[str, Buffer]) -> None:
-        """See `Store.replace_prefix`: all in one change of the directory."""
+        """See `Store.replace_prefix`: one change of the directory."""
         self._check_writable(prefix)
         check_prefix(prefix)
         for key in items:
             check_key(key)
             if not key.startswith(prefix):
                 raise KeyValidationError("the key is outside the prefix", key=key, expected=f"a key under {prefix!r}")
-        self._archive.write(items, instead_of=prefix)
+        self._archive.write(items, replaced_prefix=prefix)
 
     def lock(self, key: str) -> LockContext:
-        """See `Store.lock`: threads of this process; no other process writes the archive."""
+        """See `Store.lock`: excludes threads of this process; no other process writes the archive."""
         self._check_writable(key)
         check_key(key)
         return KEYED_LOCKS.hold((id(self._archive), key))
 
     @fallback
     def delete(self, key: str) -> None:
-        """A missing key is no error; raises `UnsupportedOperationError` for one that is there."""
+        """Do nothing for a missing key; raise `UnsupportedOperationError` for an existing one."""
         self._check_writable(key)
         if self.exists(key):
             raise UnsupportedOperationError(
@@ -190,11 +190,11 @@ class ZipStore(ConditionalStore):
         """See `Store.list`; sorted."""
         check_prefix(prefix)
         keys = self._archive.keys()
-        # "0" follows "/" in Unicode: all keys with the prefix sort between the two.
+        # The successor of "/" in Unicode is "0": all keys with the prefix sort between the two.
         return iter(keys[bisect_left(keys, prefix) : bisect_left(keys, prefix[:-1] + "0")] if prefix else keys)
 
     def list_dir(self, prefix: str) -> Listing:
-        """See `Store.list_dir`: skips over what is below each child."""
+        """See `Store.list_dir`: skips the keys below each child."""
         check_prefix(prefix)
         keys = self._archive.keys()
         found = Listing([], [])
@@ -211,6 +211,6 @@ class ZipStore(ConditionalStore):
 
 
 class _Token:
-    """What the views of one archive hold together."""
+    """A reference that all views of one archive share."""
 
     __slots__ = ("__weakref__",)

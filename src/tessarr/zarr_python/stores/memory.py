@@ -12,7 +12,7 @@ from tessarr.stores.memory.store import _NUMBERS, MemoryStore
 class _Bytes(MutableMapping[str, Any]):
     """A mapping of bytes over a dictionary of zarr-python's buffers, below a prefix."""
 
-    __slots__ = ("held", "prefix")
+    __slots__ = ("buffers", "prefix")
 
     def __init__(self, buffers: MutableMapping[str, Any], prefix: str) -> None:
         self.buffers, self.prefix = buffers, prefix

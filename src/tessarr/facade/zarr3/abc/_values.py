@@ -106,7 +106,7 @@ SupportsSyncStore = SupportsDeleteSync
 
 @runtime_checkable
 class ByteGetter(Protocol):
-    """One value that can be read."""
+    """A stored value that can be read."""
 
     async def get(self, prototype: Any, byte_range: ByteRange | None = None) -> Any:
         """Read the value, or a range of bytes; ``None`` when there is no value."""
@@ -115,7 +115,7 @@ class ByteGetter(Protocol):
 
 @runtime_checkable
 class ByteSetter(ByteGetter, Protocol):
-    """One value that can be read, replaced and removed."""
+    """A stored value that can be read, replaced and removed."""
 
     async def set(self, value: Any) -> None:
         """Replace the value."""
@@ -132,7 +132,7 @@ class ByteSetter(ByteGetter, Protocol):
 
 @runtime_checkable
 class SyncByteGetter(Protocol):
-    """One value that can be read without an event loop."""
+    """A stored value that can be read without an event loop."""
 
     def get_sync(self, prototype: object = None, byte_range: ByteRange | None = None) -> object:
         """Read the value, or a range of bytes; ``None`` when there is no value."""
@@ -141,7 +141,7 @@ class SyncByteGetter(Protocol):
 
 @runtime_checkable
 class SyncByteSetter(SyncByteGetter, Protocol):
-    """One value that can be read, replaced and removed without an event loop."""
+    """A stored value that can be read, replaced and removed without an event loop."""
 
     def set_sync(self, value: object) -> None:
         """Replace the value."""
@@ -153,7 +153,7 @@ class SyncByteSetter(SyncByteGetter, Protocol):
 
 
 async def set_or_delete(byte_setter: ByteSetter, value: object) -> None:
-    """Replace one value, or remove it when `value` is ``None``."""
+    """Replace a stored value, or remove it when `value` is ``None``."""
     change: Awaitable[None] = byte_setter.delete() if value is None else byte_setter.set(value)
     await change
 

@@ -38,7 +38,7 @@ CodecInput: TypeAlias = NDBuffer | Buffer
 CodecOutput: TypeAlias = NDBuffer | Buffer
 
 
-class _OfKind(ABCMeta):
+class _KindMeta(ABCMeta):
     """Metaclass that makes every codec of a kind a subclass of the kind's class, whichever contract it implements."""
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -53,7 +53,7 @@ def _name(self: Codec) -> str:
     return str(self.to_dict()["name"])
 
 
-class _ByZarrPython(Codec, metaclass=_OfKind):
+class _ByZarrPython(Codec, metaclass=_KindMeta):
     """Implement tessarr's contract by calling zarr-python's."""
 
     is_fixed_size: bool = False
@@ -100,13 +100,13 @@ class _ByZarrPython(Codec, metaclass=_OfKind):
         raise NotImplementedError
 
     def _run(self, which: str, value: object, spec: ArraySpec) -> Any:
-        now = getattr(self, f"_{which}_sync", None)
-        if now is not None:
-            return now(value, spec)
-        later = getattr(self, f"_{which}_single", None)
-        if later is None:
+        sync_method = getattr(self, f"_{which}_sync", None)
+        if sync_method is not None:
+            return sync_method(value, spec)
+        coroutine_method = getattr(self, f"_{which}_single", None)
+        if coroutine_method is None:
             raise TypeError(f"{type(self).__name__} has no method {which}, _{which}_sync or _{which}_single")
-        return _outcome(later(value, spec))
+        return _run_coroutine(coroutine_method(value, spec))
 
     def _size(self, nbytes: int | None, spec: ArraySpec) -> int | None:
         try:
@@ -124,12 +124,12 @@ class ArrayArrayCodec(_ByZarrPython, ArrayToArray):
         return chunk_spec(self.resolve_metadata(array_spec(spec)))
 
     def encode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        made: AnyArray = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
-        return made
+        result: AnyArray = self._run("encode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+        return result
 
     def decode(self, chunk: AnyArray, spec: ChunkSpec) -> AnyArray:
-        made: AnyArray = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
-        return made
+        result: AnyArray = self._run("decode", NDBuffer(chunk), array_spec(spec)).as_numpy_array()
+        return result
 
 
 class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
@@ -144,12 +144,12 @@ class ArrayBytesCodec(_ByZarrPython, ArrayToBytes):
         return _bytes_of(self, self._run("encode", NDBuffer(chunk), array_spec(spec)))
 
     def decode(self, data: PlainBuffer, spec: ChunkSpec) -> AnyArray:
-        made = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
-        if made.shape != spec.shape:
+        result = self._run("decode", Buffer.from_bytes(data), array_spec(spec)).as_numpy_array()
+        if result.shape != spec.shape:
             raise CodecError(
-                "a decoded chunk has the wrong shape", codec=self.name, expected=spec.shape, got=made.shape
+                "a decoded chunk has the wrong shape", codec=self.name, expected=spec.shape, got=result.shape
             )
-        return np.asarray(made)
+        return np.asarray(result)
 
 
 class BytesBytesCodec(_ByZarrPython, BytesToBytes):
@@ -158,22 +158,22 @@ class BytesBytesCodec(_ByZarrPython, BytesToBytes):
     kind_base = BytesToBytes
 
     def encoded_size(self, nbytes: int) -> int | None:
-        return self._size(nbytes, _row_of_bytes(nbytes))
+        return self._size(nbytes, _bytes_spec(nbytes))
 
     def encode(self, data: PlainBuffer) -> PlainBuffer:
         given = Buffer.from_bytes(data)
-        return _bytes_of(self, self._run("encode", given, _row_of_bytes(len(given))))
+        return _bytes_of(self, self._run("encode", given, _bytes_spec(len(given))))
 
     def decode(self, data: PlainBuffer, nbytes: int | None) -> PlainBuffer:
-        made = _bytes_of(self, self._run("decode", Buffer.from_bytes(data), _row_of_bytes(nbytes or 0)))
-        if nbytes is not None and made.nbytes != nbytes:
-            expected, got = f"{nbytes} bytes", f"{made.nbytes} bytes"
+        result = _bytes_of(self, self._run("decode", Buffer.from_bytes(data), _bytes_spec(nbytes or 0)))
+        if nbytes is not None and result.nbytes != nbytes:
+            expected, got = f"{nbytes} bytes", f"{result.nbytes} bytes"
             raise CodecError("decoded data has the wrong size", codec=self.name, expected=expected, got=got)
-        return made
+        return result
 
 
-def _outcome(coroutine: Coroutine[object, object, object]) -> object:
-    """The result of a codec's coroutine, in a loop that is its own: codecs also work within loops that run."""
+def _run_coroutine(coroutine: Coroutine[object, object, object]) -> object:
+    """Run the coroutine of a codec in a new event loop, in a thread if a loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -182,15 +182,15 @@ def _outcome(coroutine: Coroutine[object, object, object]) -> object:
         return pool.submit(asyncio.run, coroutine).result()
 
 
-def _bytes_of(codec: Codec, made: Any) -> memoryview:
-    if made is None:
+def _bytes_of(codec: Codec, result: Any) -> memoryview:
+    if result is None:
         raise CodecError(
             "the codec encoded a chunk to None", codec=codec.name, hint="tessarr supports no codec that drops chunks"
         )
-    return memoryview(made.as_numpy_array()).cast("B")
+    return memoryview(result.as_numpy_array()).cast("B")
 
 
-def _row_of_bytes(nbytes: int) -> ArraySpec:
+def _bytes_spec(nbytes: int) -> ArraySpec:
     element = UInt8()
     return array_spec(ChunkSpec((nbytes,), element, element.default_fill()))
 
@@ -199,7 +199,7 @@ class ArrayBytesCodecPartialDecodeMixin:
     """Mark a codec that can decode a part of a chunk. tessarr decodes whole chunks."""
 
     async def decode_partial(self, batch_info: object) -> object:
-        """Never called."""
+        """Raise `NotImplementedError`; tessarr never calls this method."""
         raise NotImplementedError
 
 
@@ -207,7 +207,7 @@ class ArrayBytesCodecPartialEncodeMixin:
     """Mark a codec that can replace a part of a chunk. tessarr encodes whole chunks."""
 
     async def encode_partial(self, batch_info: object) -> None:
-        """Never called."""
+        """Raise `NotImplementedError`; tessarr never calls this method."""
         raise NotImplementedError
 
 
@@ -225,7 +225,7 @@ class SupportsSyncCodec(Protocol):
 
 
 class GetResult(TypedDict):
-    """Outcome of a read."""
+    """The result of reading a chunk."""
 
     status: Literal["present", "missing"]
 

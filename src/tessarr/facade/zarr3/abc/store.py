@@ -40,10 +40,10 @@ class Store(ABC):
     _read_only: bool = False
     _is_open: bool = False
     _path_class: Any = StorePath
-    """`zarr.storage.StorePath`, once that class is imported."""
+    """`zarr.storage.StorePath`, if that class is imported."""
 
     def __init__(self, *, read_only: bool = False) -> None:
-        """Set whether writes raise `ReadOnlyError`."""
+        """Set up the store; if `read_only`, writes raise `ReadOnlyError`."""
         self._is_open = False
         self._read_only = read_only
 
@@ -74,7 +74,7 @@ class Store(ABC):
         return store
 
     def with_read_only(self, read_only: bool = False) -> Store:
-        """The same place, read-only or writable. Raises `NotImplementedError` where a class has none."""
+        """Return a store of the same place, read-only or writable. Raises `NotImplementedError` unless a class overrides it."""
         raise NotImplementedError(f"with_read_only is not implemented for the {type(self).__name__} store type.")
 
     def __enter__(self) -> Self:
@@ -93,7 +93,7 @@ class Store(ABC):
             await self._open()
 
     async def is_empty(self, prefix: str) -> bool:
-        """Whether there is no key under `prefix`."""
+        """Return whether there is no key under `prefix`."""
         if not self.supports_listing:
             raise NotImplementedError
         prefix = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
@@ -119,14 +119,14 @@ class Store(ABC):
 
     @abstractmethod
     def __eq__(self, value: object) -> bool:
-        """Whether both stores are over the same place."""
+        """Return whether both stores are over the same place."""
 
     def __hash__(self) -> int:
         return id(self)
 
     @abstractmethod
     async def get(self, key: str, prototype: Any, byte_range: ByteRequest | None = None) -> Any:
-        """Read the value of `key`, or its bytes in `byte_range`, as a ``prototype.buffer``; ``None`` when there is none."""
+        """Read the value of `key`, or its bytes in `byte_range`, as a ``prototype.buffer``; ``None`` if the key is missing."""
 
     @abstractmethod
     async def get_partial_values(
@@ -136,7 +136,7 @@ class Store(ABC):
 
     @abstractmethod
     async def exists(self, key: str) -> bool:
-        """Whether `key` has a value."""
+        """Return whether `key` has a value."""
 
     @property
     @abstractmethod
@@ -233,7 +233,7 @@ class Store(ABC):
         return json.loads(self._get_bytes_sync(key, prototype=prototype, byte_range=byte_range))
 
     async def getsize(self, key: str) -> int:
-        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` when there is none."""
+        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` if the key is missing."""
         value = await self.get(key, default_buffer_prototype())
         if value is None:
             raise FileNotFoundError(key)

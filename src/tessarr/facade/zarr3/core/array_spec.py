@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.core.array_spec``: what its codecs know of a chunk."""
+"""zarr-python's ``zarr.core.array_spec``: the description of a chunk for its codecs."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def codecs_from_list(
 ) -> tuple[tuple[ArrayToArray, ...], ArrayToBytes, tuple[BytesToBytes, ...]]:
     """Sort `codecs` by kind: array to array, array to bytes (exactly one), bytes to bytes.
 
-    Raises `ValueError` when their order is not that of a chain, `TypeError` for what is no codec.
+    Raises `ValueError` when their order is not that of a chain, `TypeError` for an object that is not a codec.
     """
     before: list[ArrayToArray] = []
     serializer: ArrayToBytes | None = None
@@ -53,7 +53,7 @@ def codecs_from_list(
             after.append(codec)
         elif isinstance(codec, ArrayToArray | ArrayToBytes | BytesToBytes):
             raise ValueError(
-                f"{codec.name!r} stands in the wrong place; codecs go from array to array, then one from array to bytes, then "
+                f"{codec.name!r} is in the wrong position; codecs go from array to array, then one from array to bytes, then "
                 "from bytes to bytes"
             )
         else:

@@ -4,7 +4,7 @@ from tessarr.settings import Config, config
 
 
 class BadConfigError(ValueError):
-    """A setting has a value that it cannot have."""
+    """A setting has an invalid value."""
 
 
 __all__ = ["BadConfigError", "Config", "config"]

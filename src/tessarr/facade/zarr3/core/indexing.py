@@ -33,17 +33,17 @@ Fields: TypeAlias = str | list[str] | tuple[str, ...]
 
 
 def is_integer(x: object) -> bool:
-    """Whether `x` is an integer of Python or NumPy, and no boolean."""
+    """Return whether `x` is an integer of Python or NumPy; a boolean is not."""
     return isinstance(x, int | np.integer) and not isinstance(x, bool)
 
 
 def is_bool(x: object) -> bool:
-    """Whether `x` is a boolean, of Python or NumPy."""
+    """Return whether `x` is a boolean, of Python or NumPy."""
     return isinstance(x, bool | np.bool_)
 
 
 def is_slice(x: object) -> bool:
-    """Whether `x` is a slice."""
+    """Return whether `x` is a slice."""
     return isinstance(x, slice)
 
 
@@ -53,7 +53,7 @@ def ensure_tuple(v: object) -> tuple[object, ...]:
 
 
 class ChunkProjection(NamedTuple):
-    """What a selection takes of one chunk, and where in the result that goes."""
+    """The selection within one chunk, and its position in the result."""
 
     chunk_coords: tuple[int, ...]
     chunk_selection: object
@@ -119,9 +119,9 @@ class BasicIndexer(OrthogonalIndexer):
 
 
 class CoordinateIndexer:
-    """The chunks that the points of a coordinate selection lie in, in ascending C order: an iterable of `ChunkProjection`.
+    """The chunks of the points of a coordinate selection, in ascending C order: an iterable of `ChunkProjection`.
 
-    The result is flat: `shape` is ``(points,)``, `sel_shape` is what the user gets.
+    The result is flat: `shape` is ``(points,)``, `sel_shape` is the shape for the user.
     """
 
     drop_axes: tuple[int, ...] = ()
@@ -145,7 +145,7 @@ class CoordinateIndexer:
 
 
 class MaskIndexer(CoordinateIndexer):
-    """The chunks that the true elements of a mask lie in."""
+    """The chunks of the true elements of a mask."""
 
     def _request(self, selection: object, shape: tuple[int, ...]) -> Request:
         return mask(selection, shape)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SyncError(Exception):
-    """`sync` was called in the event loop that would have to run the coroutine: a deadlock."""
+    """`sync` was called in the event loop that must run the coroutine, which would be a deadlock."""
 
 
 @overload

@@ -1,4 +1,4 @@
-"""zarr-python's ``zarr.metadata.migrate_v3``: metadata of v2 in the words of v3."""
+"""zarr-python's ``zarr.metadata.migrate_v3``: convert metadata of v2 to v3."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tessarr.model.conversion.upgrade import array_to_v3
 
 
 def _convert_array_metadata(metadata_v2: ArrayV2Metadata) -> ArrayV3Metadata:
-    """Say in v3's words what `metadata_v2` says, for the same chunks; attributes stay as they are.
+    """Convert `metadata_v2` to v3, for the same chunks; attributes stay unchanged.
 
-    Raises `MetadataValidationError` where v3 has no words for it.
+    Raises `MetadataValidationError` for metadata that v3 cannot represent.
     """
     converted = shown(array_to_v3(model_of(metadata_v2), keep_array_dimensions=True).metadata)
     assert isinstance(converted, ArrayV3Metadata)

@@ -12,7 +12,7 @@ from tessarr.facade.zarr3.storage._memory import GpuMemoryStore, ManagedMemorySt
 from tessarr.facade.zarr3.storage._wrapper import WrapperStore
 from tessarr.facade.zarr3.storage._zip import ZipStore
 
-_LATE = {"FsspecStore": "_fsspec", "ObjectStore": "_obstore"}
+_LAZY = {"FsspecStore": "_fsspec", "ObjectStore": "_obstore"}
 
 __all__ = [
     "FsspecStore",
@@ -30,6 +30,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

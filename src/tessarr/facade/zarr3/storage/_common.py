@@ -67,11 +67,11 @@ class StorePath:
         await self.store.delete_dir(self.path)
 
     async def exists(self) -> bool:
-        """Whether there is a value at the path."""
+        """Return whether there is a value at the path."""
         return bool(await self.store.exists(self.path))
 
     async def is_empty(self) -> bool:
-        """Whether there is no key below the path."""
+        """Return whether there is no key below the path."""
         return bool(await self.store.is_empty(self.path))
 
     def __truediv__(self, other: str) -> Self:
@@ -94,7 +94,7 @@ class StorePath:
 
 
 def _dereference_path(root: str, path: str) -> str:
-    """The path `path` below `root`."""
+    """Join `path` to `root`."""
     return join(root.rstrip("/"), path).rstrip("/")
 
 
@@ -128,7 +128,7 @@ async def make_store_path(
 
 
 async def contains_array(store_path: StoreLike, zarr_format: Literal[2, 3]) -> bool:
-    """Whether an array of `zarr_format` is at a place."""
+    """Return whether an array of `zarr_format` is at a place."""
     store, path = store_from(store_path)
     return await store.exists_async(join(path, "zarr.json" if zarr_format == 3 else ".zarray")) and _contains_array(
         store, path
@@ -136,7 +136,7 @@ async def contains_array(store_path: StoreLike, zarr_format: Literal[2, 3]) -> b
 
 
 async def contains_group(store_path: StoreLike, zarr_format: Literal[2, 3]) -> bool:
-    """Whether a group of `zarr_format` is at a place."""
+    """Return whether a group of `zarr_format` is at a place."""
     store, path = store_from(store_path)
     return await store.exists_async(join(path, "zarr.json" if zarr_format == 3 else ".zgroup")) and _contains_group(
         store, path

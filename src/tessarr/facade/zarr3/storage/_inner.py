@@ -1,4 +1,4 @@
-"""Give tessarr's stores zarr-python's interface: coroutines over buffers that call a synchronous store."""
+"""Adapt tessarr's stores to zarr-python's interface: coroutines over buffers that call a synchronous store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tessarr.facade.zarr3.abc.store import ByteRequest, Store
 from tessarr.facade.zarr3.buffer import default_buffer_prototype
 from tessarr.stores.base import Store as OurStore
 
-_WORK = (
+_IO_METHODS = (
     "get", "get_partial_values", "exists", "set", "set_if_not_exists", "delete", "list", "list_prefix", "list_dir",
     "delete_dir", "getsize", "getsize_prefix",
 )  # fmt: skip
@@ -27,11 +27,11 @@ class InnerStore(Store):
             _KINDS[cls.__name__] = cls
 
     def __init__(self, inner: OurStore) -> None:
-        """Wrap `inner`, which does the I/O; nodes in `inner` show this object as their store."""
+        """Wrap `inner`, which does the I/O. `Array.store` of nodes in `inner` is this object."""
         super().__init__(read_only=inner.read_only)
-        self._hold(inner)
+        self._set_inner(inner)
 
-    def _hold(self, inner: OurStore) -> None:
+    def _set_inner(self, inner: OurStore) -> None:
         self._inner_store = inner
         inner.given = self
         self._is_open = False  # as zarr-python: `open` opens, and so does the first use
@@ -47,16 +47,16 @@ class InnerStore(Store):
             return super().__tessarr_place__()
         return self._inner, ""
 
-    def _around(self, inner: OurStore) -> Self:
-        made = copy.copy(self)
-        made.__dict__.pop("_tessarr", None)
-        made._read_only = inner.read_only
-        made._hold(inner)
-        return made
+    def _copy_around(self, inner: OurStore) -> Self:
+        result = copy.copy(self)
+        result.__dict__.pop("_tessarr", None)
+        result._read_only = inner.read_only
+        result._set_inner(inner)
+        return result
 
     def with_read_only(self, read_only: bool = False) -> Store:
         """Return a store over the same place, read-only or writable."""
-        return self._around(self._inner.with_read_only(read_only))
+        return self._copy_around(self._inner.with_read_only(read_only))
 
     @property
     def read_only(self) -> bool:
@@ -102,11 +102,11 @@ class InnerStore(Store):
     # -- reading -----------------------------------------------------------------------------------------------
 
     async def get(self, key: str, prototype: Any = None, byte_range: ByteRequest | None = None) -> Any:
-        """Read the value of `key`, or its bytes in `byte_range`, as a buffer; ``None`` when there is none."""
+        """Read the value of `key`, or its bytes in `byte_range`, as a buffer; ``None`` if the key is missing."""
         return _buffer(await self._inner.get_async(key, byte_range), prototype)
 
     def get_sync(self, key: str, *, prototype: object = None, byte_range: ByteRequest | None = None) -> object:
-        """Read as `get` does, without an event loop."""
+        """Call `get` without an event loop."""
         return _buffer(self._inner.get(key, byte_range), prototype)
 
     async def get_partial_values(
@@ -116,11 +116,11 @@ class InnerStore(Store):
         return [_buffer(value, prototype) for value in await self._inner.get_partial_values_async([*key_ranges])]
 
     async def exists(self, key: str) -> bool:
-        """Whether `key` has a value."""
+        """Return whether `key` has a value."""
         return await self._inner.exists_async(key)
 
     async def getsize(self, key: str) -> int:
-        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` when there is none."""
+        """Return the size of the value of `key` in bytes. Raises `FileNotFoundError` if the key is missing."""
         size = await self._inner.getsize_async(key)
         if size is None:
             raise FileNotFoundError(key)
@@ -133,29 +133,29 @@ class InnerStore(Store):
     # -- writing -----------------------------------------------------------------------------------------------
 
     async def set(self, key: str, value: Any, byte_range: tuple[int, int] | None = None) -> None:
-        """Replace the value of `key`. Raises `NotImplementedError` for a part of one."""
+        """Replace the value of `key`. Raises `NotImplementedError` for a range of it."""
         if byte_range is not None:
             raise NotImplementedError("a part of a value cannot be set")
         self._check_writable()
         await self._inner.set_async(key, _bytes(value))
 
     def set_sync(self, key: str, value: object) -> None:
-        """Write as `set` does, without an event loop."""
+        """Call `set` without an event loop."""
         self._check_writable()
         self._inner.set(key, _bytes(value))
 
     async def set_if_not_exists(self, key: str, value: object) -> None:
-        """Set the value of `key` if `key` has none; of several concurrent writers one wins."""
+        """Set the value of `key` if the key is missing; of several concurrent writers one succeeds."""
         self._check_writable()
         await self._inner.set_if_not_exists_async(key, _bytes(value))
 
     async def delete(self, key: str) -> None:
-        """Remove `key`; no error when there is none."""
+        """Remove `key`; no effect if the key is missing."""
         self._check_writable()
         await self._inner.delete_async(key)
 
     def delete_sync(self, key: str) -> None:
-        """Remove as `delete` does, without an event loop."""
+        """Call `delete` without an event loop."""
         self._check_writable()
         self._inner.delete(key)
 
@@ -193,17 +193,17 @@ class InnerStore(Store):
 
 
 _KINDS: dict[str, type[InnerStore]] = {}
-"""Name of a class of tessarr's stores → the class of `zarr.storage` around it."""
-_ORIGINALS = {name: getattr(InnerStore, name) for name in _WORK}
+"""The classes of `zarr.storage`, by the name of the class of tessarr's stores that they wrap."""
+_ORIGINALS = {name: getattr(InnerStore, name) for name in _IO_METHODS}
 
 
 def shaped(store: OurStore) -> Store:
     """Wrap `store` in the class of `zarr.storage` of the same name, if that class was imported, else in `InnerStore`."""
     kind = _KINDS.get(type(store).__name__, InnerStore)
-    made = kind.__new__(kind)
-    made._read_only = store.read_only
-    made._hold(store)
-    return made
+    result = kind.__new__(kind)
+    result._read_only = store.read_only
+    result._set_inner(store)
+    return result
 
 
 def _buffer(value: Any, prototype: Any) -> object:

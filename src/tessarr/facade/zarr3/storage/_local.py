@@ -59,7 +59,7 @@ class LocalStore(InnerStore):
         if os.path.exists(dest_root):
             raise FileExistsError(f"Destination root {dest_root} already exists.")
         self.root.rename(dest_root)
-        self._hold(ours.LocalStore(dest_root, read_only=self.read_only))
+        self._set_inner(ours.LocalStore(dest_root, read_only=self.read_only))
 
     def __str__(self) -> str:
         return f"file://{self.root.as_posix()}"

@@ -16,26 +16,26 @@ class _AsBytes(MutableMapping[str, Any]):
 
     def __init__(self, buffers: MutableMapping[str, object]) -> None:
         self.buffers = buffers
-        self._known: dict[str, tuple[Any, bytes]] = {}
-        """Key → (buffer, bytes), cached, because `MemoryStore` detects a changed value by the identity of the object."""
+        self._cached: dict[str, tuple[Any, bytes]] = {}
+        """Cache of (buffer, bytes) by key: `MemoryStore` detects a changed value by the identity of the bytes object."""
 
     def __getitem__(self, key: str) -> Any:
         value = self.buffers[key]
         if not hasattr(value, "to_bytes"):
             return value
-        known = self._known.get(key)
-        if known is None or known[0] is not value:
-            known = self._known[key] = value, value.to_bytes()
-        return known[1]
+        cached = self._cached.get(key)
+        if cached is None or cached[0] is not value:
+            cached = self._cached[key] = value, value.to_bytes()
+        return cached[1]
 
     def __setitem__(self, key: str, value: Any) -> None:
         data = bytes(value)
         buffer = Buffer.from_bytes(data)
-        self._known[key] = buffer, data
+        self._cached[key] = buffer, data
         self.buffers[key] = buffer
 
     def __delitem__(self, key: str) -> None:
-        self._known.pop(key, None)
+        self._cached.pop(key, None)
         del self.buffers[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -65,7 +65,7 @@ class MemoryStore(InnerStore):
 
     @property
     def _store_dict(self) -> MutableMapping[str, object]:
-        """Key → buffer: the dictionary given by the user, or a view of tessarr's dictionary of bytes."""
+        """The user's dictionary of buffers, or a view of tessarr's dictionary of bytes."""
         inner: Any = self._inner
         return inner._map.buffers if isinstance(inner._map, _AsBytes) else _AsBuffers(inner._map)
 
@@ -82,7 +82,7 @@ class MemoryStore(InnerStore):
 
 
 class ManagedMemoryStore(InnerStore):
-    """Memory under a name in this process; `tessarr.storage.ManagedMemoryStore` holds the values."""
+    """Named memory in this process; `tessarr.storage.ManagedMemoryStore` holds the values."""
 
     def __init__(self, name: str | None = None, *, path: str = "", read_only: bool = False) -> None:
         """Open the memory called `name`: all stores of one name share their values."""

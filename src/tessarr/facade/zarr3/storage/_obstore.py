@@ -9,16 +9,16 @@ from tessarr.facade.zarr3.storage._inner import InnerStore
 
 
 class ObjectStore(InnerStore):
-    """A store of obstore; see `tessarr.storage.ObjectStore`, which does the work."""
+    """A store of obstore; `tessarr.storage.ObjectStore` does the I/O."""
 
     def __init__(self, store: Any, *, read_only: bool = False) -> None:
-        """`store` is one of obstore's."""
+        """Wrap `store`, a store of obstore."""
         super().__init__(ours.ObjectStore(store, read_only=read_only))
         self._given = store
 
     @property
     def store(self) -> Any:
-        """obstore's store."""
+        """The store of obstore."""
         return self.__dict__.get("_given", getattr(self._inner, "_client", None))
 
 

@@ -11,14 +11,14 @@ from tessarr.types import ByteRange
 
 
 def _normalize_byte_range_index(data: Buffer, byte_range: ByteRequest | None) -> tuple[int, int]:
-    """The first byte of a range in `data`, and the one after its last."""
+    """Return the start and stop of a range within `data`."""
     if byte_range is not None and not isinstance(byte_range, ByteRange):
         raise ValueError(f"Unexpected byte_range, got {byte_range}.")
     return (byte_range or ByteRange(0)).bounds(len(data))
 
 
 def _join_paths(paths: Iterable[str]) -> str:
-    """One path of several, without the empty ones."""
+    """Join `paths`, without the empty ones."""
     return join(*paths)
 
 

@@ -15,7 +15,7 @@ from tessarr.stores.base import Store as OurStore
 
 
 class ZipStore(InnerStore):
-    """A zip archive, opened at its first use; `tessarr.storage.ZipStore` does the I/O."""
+    """A zip archive, opened at the first use; `tessarr.storage.ZipStore` does the I/O."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ZipStore(InnerStore):
             if mode == "r" and not self.path.exists():
                 raise FileNotFoundError(2, "No such file or directory", str(self.path))
             try:
-                self._hold(ours.ZipStore(self.path, read_only=self._read_only, **self._options))
+                self._set_inner(ours.ZipStore(self.path, read_only=self._read_only, **self._options))
             except StoreError as error:
                 if mode in ("r", "a") and self.path.exists() and not zipfile.is_zipfile(self.path):
                     raise zipfile.BadZipFile("File is not a zip file") from error

@@ -20,7 +20,7 @@ DTypeSpec_V3: TypeAlias = Any
 
 
 class HasLength(ABC):
-    """Data types whose elements have a length in units of their own, which may be 0."""
+    """Data types whose elements have a length, in units of the data type; it may be 0."""
 
     length: int
 

@@ -2,7 +2,7 @@
 
 
 def parse_attributes(data: dict[str, object] | None) -> dict[str, object]:
-    """The attributes; an empty dictionary for none."""
+    """Return the attributes; an empty dictionary for ``None``."""
     return {} if data is None else data
 
 

@@ -9,14 +9,14 @@ from tessarr.metadata.public import ArrayV2Metadata
 
 
 def parse_compressor(data: object) -> object:
-    """A compressor of numcodecs, from itself or its configuration; ``None`` for none."""
+    """Make a compressor of numcodecs from its configuration; return a compressor, or ``None``, unchanged."""
     from tessarr.registry import get_numcodec
 
     return get_numcodec(data) if isinstance(data, dict) else data
 
 
 def parse_filters(data: Any) -> tuple[object, ...] | None:
-    """Filters of numcodecs, from themselves or their configurations; ``None`` for none."""
+    """Make filters of numcodecs from their configurations; ``None`` for an empty list."""
     return None if data is None else tuple(map(parse_compressor, data)) or None
 
 

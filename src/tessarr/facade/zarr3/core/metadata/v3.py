@@ -18,7 +18,7 @@ ARRAY_METADATA_KEYS = {
 
 
 def parse_dimension_names(data: object) -> tuple[str | None, ...] | None:
-    """Parse names of axes into a tuple; ``None`` when none are given."""
+    """Parse dimension names into a tuple; return ``None`` unchanged."""
     if data is None:
         return None
     if isinstance(data, Iterable) and all(item is None or isinstance(item, str) for item in data):
