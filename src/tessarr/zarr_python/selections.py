@@ -89,7 +89,9 @@ def _is_forward(item: slice) -> bool:
     )
 
 
-def _request_or_none(plan: Callable[[_S, tuple[int, ...]], Request], selection: _S, shape: tuple[int, ...]) -> Request | None:
+def _request_or_none(
+    plan: Callable[[_S, tuple[int, ...]], Request], selection: _S, shape: tuple[int, ...]
+) -> Request | None:
     """Return the request of `plan`; ``None`` where it raises, so that zarr-python raises its own error."""
     try:
         return plan(selection, shape)
