@@ -34,10 +34,13 @@ def test_a_chunk_of_fill_is_found_and_one_other_element_is_enough(dtype: Any, fi
     assert is_fill(chunk, scalar)
     assert is_fill(chunk[::2, ::3], scalar)
     assert is_fill(np.asfortranarray(chunk), scalar)
+    assert is_fill(chunk[:, 1], scalar)
+    assert is_fill(np.broadcast_to(scalar, (3,)), scalar)
     for place in [(0, 0), (2, 3), (1, 2)]:
         changed = chunk.copy()
         changed[place] = other
         assert not is_fill(changed, scalar)
+        assert is_fill(changed[:, place[1]], scalar) is False
 
 
 def test_ragged_rows_are_compared_as_arrays() -> None:

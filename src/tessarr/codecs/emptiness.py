@@ -33,7 +33,11 @@ def is_fill(chunk: AnyArray, fill: AnyArray) -> bool:
         return True
     if chunk.flags.f_contiguous:
         chunk = chunk.T
-    pieces = [chunk] if chunk.flags.c_contiguous else chunk
+    if chunk.flags.c_contiguous:
+        return _uniform(chunk, fill)
+    # Not its elements, of one axis: a scalar of S or U loses its trailing NULs here too.
+    length = _BLOCK if chunk.ndim == 1 else 1
+    pieces = (chunk[at : at + length] for at in range(0, len(chunk), length))
     return all(_uniform(np.ascontiguousarray(piece), fill) for piece in pieces)
 
 
