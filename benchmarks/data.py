@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import layouts
@@ -18,7 +20,8 @@ def smooth_noise(shape: tuple[int, ...]) -> np.ndarray:
     """Counts as an instrument gives them: a smooth field with shot noise; compresses about 2:1."""
     rng = np.random.default_rng(20240607)
     axes = np.ogrid[tuple(slice(0, n) for n in shape)]
-    field = sum(np.sin(axis / (17.0 + 11 * number)) for number, axis in enumerate(axes))
+    waves = (np.sin(axis / (17.0 + 11 * number)) for number, axis in enumerate(axes))
+    field = sum(waves, start=np.zeros(()))
     noise = rng.integers(0, 64, shape, dtype=np.uint16)
     return (1000 + 300 * field).astype(np.uint16) + noise
 
@@ -76,11 +79,11 @@ def main() -> None:
     DATA.mkdir(parents=True, exist_ok=True)
     if not (DATA / "truth2d.npy").exists():
         write_truth()
-    pieces = {
-        **{name: lambda layout=layout: write_array(layout) for name, layout in LAYOUTS.items()},
-        **{name: lambda name=name, count=count: write_grid(name, count) for name, count in GRIDS.items()},
-        "group": lambda: write_group("group.zarr", consolidated=False),
-        "group-consolidated": lambda: write_group("group-consolidated.zarr", consolidated=True),
+    pieces: dict[str, Callable[[], None]] = {
+        **{name: partial(write_array, layout) for name, layout in LAYOUTS.items()},
+        **{name: partial(write_grid, name, count) for name, count in GRIDS.items()},
+        "group": partial(write_group, "group.zarr", consolidated=False),
+        "group-consolidated": partial(write_group, "group-consolidated.zarr", consolidated=True),
     }
     for name, write in pieces.items():
         done = DATA / f".{name}.done"

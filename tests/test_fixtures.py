@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from scripts.fixtures import Case, cases, decisions, run
+from fixtures import Case, cases, decisions, run
 
 FOLDER = Path(__file__).parent / "fixtures"
 CASES = list(cases(FOLDER))

@@ -28,7 +28,9 @@ def test_a_codec_registered_while_the_built_in_one_is_imported_stays(monkeypatch
         return original(name)
 
     monkeypatch.setattr(importlib, "import_module", register_meanwhile)
-    assert registry.get("codec", "gzip").__name__ == "GzipCodec"  # asked for before
+    found = registry.get("codec", "gzip")
+    assert found is not None
+    assert found.__name__ == "GzipCodec"  # asked for before
     assert registry.get("codec", "gzip") is Other
 
 

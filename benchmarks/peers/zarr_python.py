@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import zarr
+import zarr.codecs
 from layouts import Layout
 
 from peers.base import NotSupportedError, Peer

@@ -32,7 +32,8 @@ class Zarrista(Peer):
     def create(self, path: str, layout: Layout, *, durable: bool) -> Any:
         if durable:
             raise NotSupportedError("no fsync")
-        array = zarrista.Array.from_metadata(layout.metadata(), FilesystemStore(path))
+        metadata: Any = layout.metadata()
+        array = zarrista.Array.from_metadata(metadata, FilesystemStore(path))
         array.store_metadata()
         return array
 

@@ -33,6 +33,8 @@ AxisSelection: TypeAlias = "SupportsIndex | slice | EllipsisType | npt.ArrayLike
 """What selects along one axis, or several (Ellipsis, a mask); a name, or a list of names, picks fields."""
 SelectionLike: TypeAlias = "AxisSelection | tuple[AxisSelection, ...]"
 """What users write between the brackets of an array."""
+ValuesLike: TypeAlias = "npt.ArrayLike | JSON"
+"""What users write to selected elements: what NumPy makes an array of, or for elements of the type json a value of JSON."""
 Selected: TypeAlias = AnyArray | Any
 """What reading a selection gives: an array, or one element (a NumPy scalar, for some data types a Python object) where
 every axis is dropped. As in NumPy's own stubs, type checkers know the members of arrays and allow those of elements."""

@@ -18,6 +18,7 @@ def uses(module: str, names: set[str]) -> list[str]:
                 isinstance(node, ast.ImportFrom) and node.module == module and names & {a.name for a in node.names}
             )
             if by_attribute or by_import:
+                assert isinstance(node, ast.Attribute | ast.ImportFrom)
                 found.append(f"{path.relative_to(SOURCE).as_posix()}:{node.lineno}")
     return found
 

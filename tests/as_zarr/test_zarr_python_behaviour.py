@@ -14,6 +14,7 @@ import tessarr
 from tessarr.as_zarr import _alias
 from tessarr.errors import BaseZarrError, ZarrRuntimeWarning
 from tessarr.grids.guess import guess_chunks_by_halving, guess_shards_by_count
+from tessarr.metadata.public import ArrayV2Metadata
 from tessarr.settings import config
 
 
@@ -57,6 +58,7 @@ def test_the_order_of_v3_arrays_has_no_effect_and_that_of_v2_comes_from_the_conf
     with pytest.warns(ZarrRuntimeWarning, match="has no effect for Zarr format 3"):
         assert tessarr.ones((2, 2), store={}, order="F").order == "C"
     array = tessarr.ones((2, 2), store={}, zarr_format=2, config={"order": "F"})
+    assert isinstance(array.metadata, ArrayV2Metadata)
     assert array.metadata.order == array.order == "F"
 
 
@@ -89,7 +91,9 @@ def test_arrays_like_others_are_made_where_arguments_are_refused(as_zarr: None) 
     sharded = tessarr.create_array({}, shape=8, chunks=2, shards=4, dtype="i2", filters=[])
     assert tessarr.empty_like(sharded, store={}).shards == (4,)
     old = tessarr.zeros(4, store={}, zarr_format=2, order="F")
-    assert tessarr.zeros_like(old, store={}).metadata.order == "F"
+    like = tessarr.zeros_like(old, store={}).metadata
+    assert isinstance(like, ArrayV2Metadata)
+    assert like.order == "F"
 
 
 @pytest.mark.parametrize("replace", ["create_array", "open_group"])
@@ -160,7 +164,7 @@ def test_codecs_of_v3_do_not_compress_v2_under_the_alias(as_zarr: None) -> None:
 class Unconsolidated(tessarr.storage.MemoryStore):
     """A store that wants no consolidated metadata."""
 
-    supports_consolidated_metadata = False  # type: ignore[assignment]
+    supports_consolidated_metadata = False
 
 
 def test_a_store_without_consolidated_metadata_says_so() -> None:

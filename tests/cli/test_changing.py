@@ -6,6 +6,7 @@ import importlib
 import json
 import shutil
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -341,7 +342,7 @@ def test_doctor_tells_whether_threads_run_free_and_which_package_ends_that(
 
     monkeypatch.setattr(doctor, "_gil", lambda: bool(locked))
     monkeypatch.setattr(doctor, "import_module", import_it)
-    monkeypatch.setattr(doctor.sysconfig, "get_config_var", lambda name: int(name == "Py_GIL_DISABLED"))
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda name: int(name == "Py_GIL_DISABLED"))
     out = " ".join(run("doctor").out.split())
     assert ("free-threaded until rich is imported, which needs the GIL" in out) == needs
     assert "free-threaded" in out

@@ -147,7 +147,7 @@ def test_storage_options_are_pairs(run: Run, data: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["info", "tree", "cat", "check"])
-def test_with_json_an_error_is_a_document_too(run, tmp_path, verb):
+def test_with_json_an_error_is_a_document_too(run: Run, tmp_path: Path, verb: str) -> None:
     ran = run(verb, tmp_path / "nothing", "--json")
     assert ran.code == 2
     assert "no such" in ran.json["error"]["message"]
@@ -155,36 +155,36 @@ def test_with_json_an_error_is_a_document_too(run, tmp_path, verb):
     assert "error:" in ran.err
 
 
-def test_json_errors_carry_the_facts(run, place):
+def test_json_errors_carry_the_facts(run: Run, place: Path) -> None:
     ran = run("cat", place, "below", "--json")
     assert ran.code == 2
     assert ran.json["error"]["path"] == "/below"
     assert "table" in ran.json["error"]["hint"]
 
 
-def test_check_decodes_every_chunk_with_data(run, place):
+def test_check_decodes_every_chunk_with_data(run: Run, place: Path) -> None:
     ran = run("check", place, "--data", "--json")
     assert ran.code == 0
     assert ran.json["data"] == "decode"
 
 
-def test_the_place_may_come_after_the_data_option_of_check(run, place):
+def test_the_place_may_come_after_the_data_option_of_check(run: Run, place: Path) -> None:
     assert run("check", "--data", place).code == run("check", place, "--data", "decode").code
     assert run("check", "--data", "documents", place).out == run("check", place, "--data", "documents").out
 
 
 @pytest.mark.parametrize("words", [["-s", "-1,:2"], ["-s-1,:2"], ["-s", "-1, :2"]])
-def test_values_may_begin_with_a_minus(run, place, words):
+def test_values_may_begin_with_a_minus(run: Run, place: Path, words: list[str]) -> None:
     assert run("cat", place, "temperature", *words).out == "[2340. 2341.]\n"
 
 
-def test_a_layout_may_begin_with_a_whole_axis(run, tmp_path):
+def test_a_layout_may_begin_with_a_whole_axis(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(12).reshape(3, 4))
     assert run("convert", tmp_path / "a.npy", tmp_path / "a.zarr", "--chunks", "-1,2").code == 0
     assert tessarr.open_array(str(tmp_path / "a.zarr")).chunks == (3, 2)
 
 
-def test_info_of_a_scalar_tells_its_chunk(run, tmp_path):
+def test_info_of_a_scalar_tells_its_chunk(run: Run, tmp_path: Path) -> None:
     tessarr.create_array(str(tmp_path / "a.zarr"), shape=(), dtype="i4")
     assert "chunks      (), 1 chunk\n" in run("info", tmp_path / "a.zarr").out
     tessarr.create_array(str(tmp_path / "b.zarr"), shape=(), chunks=(), shards=(), dtype="i4")

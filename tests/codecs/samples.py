@@ -13,11 +13,14 @@ from tessarr.codecs import numcodecs
 from tessarr.codecs.array_to_array.singleton_dim import SqueezeCodec
 from tessarr.codecs.base import BytesToBytes, ChunkSpec, Codec
 from tessarr.codecs.bytes_to_bytes.lz4java import Lz4JavaCodec
+from tessarr.codecs.numcodecs.objects import ObjectCodec
+from tessarr.codecs.numcodecs.v2 import UnknownV2Codec, V2Codec
 from tessarr.codecs.raw import flat_bytes
 from tessarr.dtypes.parse import from_v3
+from tessarr.types import JSON
 
 
-def spec_of(data_type: str, shape: tuple[int, ...], fill: Any = None) -> ChunkSpec:
+def spec_of(data_type: JSON, shape: tuple[int, ...], fill: Any = None) -> ChunkSpec:
     """The spec of a chunk; `fill` defaults to the type's own."""
     made = from_v3(data_type)
     return ChunkSpec(shape, made, made.default_fill() if fill is None else made.cast_fill(fill))
@@ -29,9 +32,22 @@ def numbers(data_type: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     return (np.arange(count) * 7 % 101).astype(from_v3(data_type).dtype).reshape(shape)
 
 
+def configuration_of(codec: Codec) -> dict[str, Any]:
+    """The configuration in the v3 document of a codec."""
+    found = codec.to_json()["configuration"]
+    assert isinstance(found, dict)
+    return found
+
+
 def data(encoded: Any) -> bytes:
     """The bytes of any buffer."""
     return flat_bytes(encoded).tobytes()
+
+
+def v2_of(codec: object) -> Any:
+    """The v2 configuration of a codec that has one."""
+    assert isinstance(codec, V2Codec | UnknownV2Codec | ObjectCodec), codec
+    return codec.to_v2()
 
 
 class BytesSample(NamedTuple):
@@ -69,7 +85,7 @@ BYTES: dict[str, BytesSample] = {
     "lz4java-blocks": BytesSample(lambda: Lz4JavaCodec(64)),
     **{
         f"v2-{config['id']}-{index}": BytesSample(_v2(config))
-        for index, config in enumerate(
+        for index, config in enumerate[dict[str, Any]](
             [
                 {"id": "blosc"},
                 {"id": "blosc", "shuffle": -1},

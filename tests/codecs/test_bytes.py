@@ -32,7 +32,9 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shards", [None, (4,)])
 @pytest.mark.parametrize("compressors", [None, "crc32c", "blosc", "gzip"])
-def test_elements_that_numpy_lacks_reach_every_codec(name, shards, compressors):
+def test_elements_that_numpy_lacks_reach_every_codec(
+    name: str, shards: tuple[int, ...] | None, compressors: str | None
+) -> None:
     z = tessarr.create_array({}, shape=(6,), chunks=(2,), shards=shards, dtype=name, compressors=compressors)
     values = np.zeros(6, z.dtype)
     values[1:3] = np.ones(2, z.dtype)
@@ -42,7 +44,7 @@ def test_elements_that_numpy_lacks_reach_every_codec(name, shards, compressors):
     assert z[:].tobytes() == values.tobytes()
 
 
-def test_a_shard_of_small_floats_may_have_codecs_around_it():
+def test_a_shard_of_small_floats_may_have_codecs_around_it() -> None:
     inner = {"name": "sharding_indexed", "configuration": {
         "chunk_shape": [2], "codecs": ["bytes"], "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
     }}  # fmt: skip

@@ -7,7 +7,7 @@ from tessarr.errors import ChecksumError, CodecError, MetadataValidationError
 
 
 @pytest.mark.spec("V3-CRC-01")
-def test_there_is_no_configuration():
+def test_there_is_no_configuration() -> None:
     assert Crc32cCodec.from_json({}) == Crc32cCodec()
     assert Crc32cCodec().to_json() == {"name": "crc32c"}
     with pytest.raises(MetadataValidationError):
@@ -26,14 +26,14 @@ def test_there_is_no_configuration():
         (b"", "00000000"),
     ],
 )
-def test_the_checksums_of_rfc_3720(given, checksum):
+def test_the_checksums_of_rfc_3720(given: bytes, checksum: str) -> None:
     encoded = bytes(Crc32cCodec().encode(given))
     assert encoded == given + bytes.fromhex(checksum)
     assert bytes(Crc32cCodec().decode(encoded, len(given))) == given
 
 
 @pytest.mark.spec("V3-CRC-03")
-def test_any_flipped_bit_is_a_checksum_error():
+def test_any_flipped_bit_is_a_checksum_error() -> None:
     encoded = bytearray(Crc32cCodec().encode(b"some chunk"))
     for bit in range(8 * len(encoded)):
         encoded[bit // 8] ^= 1 << bit % 8
@@ -44,12 +44,12 @@ def test_any_flipped_bit_is_a_checksum_error():
 
 @pytest.mark.spec("V3-CRC-04")
 @pytest.mark.parametrize("length", range(4))
-def test_fewer_than_four_bytes_are_an_error(length):
+def test_fewer_than_four_bytes_are_an_error(length: int) -> None:
     with pytest.raises(CodecError, match="shorter than its checksum"):
         Crc32cCodec().decode(bytes(length), None)
 
 
-def test_decoding_copies_nothing():
+def test_decoding_copies_nothing() -> None:
     stored = bytearray(Crc32cCodec().encode(b"abcdef"))
     view = Crc32cCodec().decode(stored, 6)
     assert isinstance(view, memoryview)

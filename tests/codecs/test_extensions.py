@@ -26,16 +26,16 @@ from tessarr.codecs import (
     VLenUTF8Codec,
     ZfpCodec,
     ZstdCodec,
-    steps,
 )
 from tessarr.codecs.base import ArrayToBytes
 from tessarr.codecs.bytes_to_bytes.lz4java import Lz4JavaCodec
 from tessarr.codecs.parse import codec_from
+from tessarr.common import extension
 from tessarr.errors import ChecksumError, CodecError, MetadataValidationError, TessarrError
 from tests.codecs.samples import data, numbers, spec_of
 
 RUST = pytest.mark.skipif(
-    not hasattr(steps.extension.module(), "decode_step"), reason="the Rust module is not built, and does this alone"
+    not hasattr(extension.module(), "decode_step"), reason="the Rust module is not built, and does this alone"
 )
 NATIVE = pytest.mark.parametrize("native", [pytest.param(True, marks=RUST), False], ids=["rust", "python"])
 
@@ -43,7 +43,7 @@ NATIVE = pytest.mark.parametrize("native", [pytest.param(True, marks=RUST), Fals
 @pytest.fixture
 def without_rust(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not native:
-        monkeypatch.setattr(steps.extension, "module", lambda: None)
+        monkeypatch.setattr(extension, "module", lambda: None)
 
 
 # -- conditional -------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_a_block_header_that_lies_is_an_error_before_memory_is_taken(native: boo
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
         tracemalloc.stop()
         if native and isinstance(codec, N5DefaultCodec):
-            values = {}
+            values: dict[str, bytes] = {}
             tessarr.create_array(values, shape=(3, 2), chunks=(3, 2), dtype="i2", serializer=codec, compressors=None)
             values["c/0/0"] = stored
             z = tessarr.open_array(values)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tessarr.codecs.base import ChunkSpec
+from tessarr.codecs.base import ArrayToArray, BytesToBytes, ChunkSpec
 from tessarr.codecs.chain import BoundChain
 from tessarr.codecs.numcodecs import v2_compressor, v2_filters
 from tessarr.codecs.parse import codec_from
@@ -16,26 +17,27 @@ from tessarr.dtypes.parse import from_numpy
 from tests.codecs.samples import data, spec_of
 
 GOLDEN = Path(__file__).parent / "golden"
-ENTRIES = json.loads((GOLDEN / "index.json").read_text(encoding="utf-8"))
+ENTRIES: list[dict[str, Any]] = json.loads((GOLDEN / "index.json").read_text(encoding="utf-8"))
 
 
-def entries(*forms: str) -> list[object]:
+def entries(*forms: str) -> list[Any]:
     return [pytest.param(entry, id=entry["file"]) for entry in ENTRIES if entry["form"] in forms]
 
 
-def stored(entry) -> bytes:
-    return (GOLDEN / entry["file"]).read_bytes()
+def stored(entry: dict[str, Any]) -> bytes:
+    return (GOLDEN / str(entry["file"])).read_bytes()
 
 
-def test_every_file_is_in_the_index_and_the_other_way_round():
+def test_every_file_is_in_the_index_and_the_other_way_round() -> None:
     assert {path.name for path in GOLDEN.glob("*.bin")} == {entry["file"] for entry in ENTRIES}
     assert len(ENTRIES) >= 60
 
 
 @pytest.mark.spec("V3-GZIP-03", "V2-45", "V2-46")
 @pytest.mark.parametrize("entry", entries("v3", "v2"))
-def test_one_codec_decodes_them(entry):
+def test_one_codec_decodes_them(entry: dict[str, Any]) -> None:
     codec = v2_compressor(entry["codec"]) if entry["form"] == "v2" else codec_from(entry["codec"])
+    assert isinstance(codec, BytesToBytes)
     expected = bytes.fromhex(entry["decoded"])
     assert data(codec.decode(stored(entry), len(expected))) == expected
 
@@ -46,7 +48,7 @@ LOSSY = ("quantize", "bitround", "fixedscaleoffset")
 """The index has the values after decoding, not those that were encoded."""
 
 
-def reproducible(form: str) -> list[object]:
+def reproducible(form: str) -> list[Any]:
     """Entries whose bytes every implementation must write alike."""
     kept = []
     for entry in entries(form):
@@ -58,7 +60,7 @@ def reproducible(form: str) -> list[object]:
 
 
 @pytest.mark.parametrize("entry", reproducible("v2"))
-def test_v2_codecs_write_the_same_bytes(entry):
+def test_v2_codecs_write_the_same_bytes(entry: dict[str, Any]) -> None:
     codec = v2_compressor(entry["codec"])
     array = np.frombuffer(bytes.fromhex(entry["decoded"]), entry["dtype"])
     assert data(codec.encode(array)) == stored(entry)
@@ -66,16 +68,17 @@ def test_v2_codecs_write_the_same_bytes(entry):
 
 @pytest.mark.spec("V2-29")
 @pytest.mark.parametrize("entry", entries("object"))
-def test_object_codecs_decode_them(entry):
+def test_object_codecs_decode_them(entry: dict[str, Any]) -> None:
     data_type = from_numpy(object, object_codec=entry["codec"]["id"])
     codec, rest = v2_filters([entry["codec"]], data_type)
     spec = ChunkSpec(tuple(entry["shape"]), data_type, data_type.default_fill())
     assert rest == []
+    assert codec is not None
     assert codec.decode(stored(entry), spec).tolist() == entry["decoded"]
 
 
 @pytest.mark.parametrize("entry", entries("chain"))
-def test_chains_decode_them(entry):
+def test_chains_decode_them(entry: dict[str, Any]) -> None:
     dtype = np.dtype(entry["dtype"])
     spec = spec_of(from_numpy(dtype).to_json(), tuple(entry["shape"]))
     chain = BoundChain([codec_from(codec) for codec in entry["codec"]], spec)
@@ -84,7 +87,7 @@ def test_chains_decode_them(entry):
 
 
 @pytest.mark.parametrize("entry", reproducible("chain"))
-def test_chains_write_the_same_bytes(entry):
+def test_chains_write_the_same_bytes(entry: dict[str, Any]) -> None:
     dtype = np.dtype(entry["dtype"])
     spec = spec_of(from_numpy(dtype).to_json(), tuple(entry["shape"]))
     chain = BoundChain([codec_from(codec) for codec in entry["codec"]], spec)
@@ -93,7 +96,8 @@ def test_chains_write_the_same_bytes(entry):
 
 
 @pytest.mark.parametrize("entry", entries("encode"))
-def test_casts_give_the_same_bytes(entry):
+def test_casts_give_the_same_bytes(entry: dict[str, Any]) -> None:
     array = np.frombuffer(bytes.fromhex(entry["decoded"]), entry["dtype"])
     codec = codec_from(entry["codec"])
+    assert isinstance(codec, ArrayToArray)
     assert data(codec.encode(array, spec_of("float64", array.shape))) == stored(entry)

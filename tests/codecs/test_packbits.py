@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 import pytest
 
 from tessarr.codecs import PackBitsCodec
 from tessarr.errors import CodecError, MetadataValidationError
+from tessarr.types import JSON
 from tests.codecs.samples import data, spec_of
 
 TYPES = {
@@ -27,7 +30,9 @@ def chunk_of(data_type: str, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("padding", ["none", "first_byte", "last_byte"])
 @pytest.mark.parametrize("data_type", TYPES)
-def test_elements_come_back_in_the_size_promised(data_type, padding):
+def test_elements_come_back_in_the_size_promised(
+    data_type: str, padding: Literal["none", "first_byte", "last_byte"]
+) -> None:
     chunk, codec = chunk_of(data_type, 15), PackBitsCodec(padding)
     spec = spec_of(data_type, (15,))
     encoded = data(codec.encode(chunk, spec))
@@ -39,14 +44,14 @@ def test_elements_come_back_in_the_size_promised(data_type, padding):
         assert decoded.tobytes() == chunk.tobytes()
 
 
-def test_the_first_element_is_the_lowest_bit():
+def test_the_first_element_is_the_lowest_bit() -> None:
     chunk = np.array([True, *[False] * 8, True])
     assert data(PackBitsCodec().encode(chunk, spec_of("bool", (10,)))) == b"\x01\x02"
     assert data(PackBitsCodec("first_byte").encode(chunk, spec_of("bool", (10,)))) == b"\x06\x01\x02"
     assert data(PackBitsCodec("last_byte").encode(chunk, spec_of("bool", (10,)))) == b"\x01\x02\x06"
 
 
-def test_kept_bits_are_sign_extended_for_signed_integers_only():
+def test_kept_bits_are_sign_extended_for_signed_integers_only() -> None:
     values = np.array([-8, -1, 0, 7, 3], np.int16)
     codec = PackBitsCodec("none", 0, 3)
     spec = spec_of("int16", (5,))
@@ -57,21 +62,21 @@ def test_kept_bits_are_sign_extended_for_signed_integers_only():
     assert decoded.tolist() == [8, 15, 0, 7, 3]
 
 
-def test_bits_below_the_first_come_back_as_zero():
+def test_bits_below_the_first_come_back_as_zero() -> None:
     spec = spec_of("uint8", (2,))
     codec = PackBitsCodec("none", 2, 5)
     assert codec.decode(codec.encode(np.array([255, 7], np.uint8), spec), spec).tolist() == [0b111100, 0b100]
 
 
 @pytest.mark.parametrize("first_last", [(3, 2), (0, 8), (8, None)])
-def test_bits_that_the_elements_do_not_have_are_refused(first_last):
+def test_bits_that_the_elements_do_not_have_are_refused(first_last: tuple[int, int | None]) -> None:
     with pytest.raises(CodecError, match="bits that the elements do not have"):
         PackBitsCodec("none", *first_last).encoded_size(spec_of("uint8", (1,)))
 
 
 @pytest.mark.parametrize("data_type", ["string", "bytes", "numpy.datetime64", "r16"])
-def test_other_data_types_are_refused(data_type):
-    value = (
+def test_other_data_types_are_refused(data_type: str) -> None:
+    value: JSON = (
         {"name": data_type, "configuration": {"unit": "s", "scale_factor": 1}} if "numpy" in data_type else data_type
     )
     with pytest.raises(CodecError, match="cannot store"):
@@ -79,7 +84,7 @@ def test_other_data_types_are_refused(data_type):
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\x06\x01", b"\x06\x01\x02\x00", b"\x05\x01\x02", b"\x07\x01\x02"])
-def test_a_wrong_size_or_padding_is_an_error(wrong):
+def test_a_wrong_size_or_padding_is_an_error(wrong: bytes) -> None:
     with pytest.raises(CodecError):
         PackBitsCodec("first_byte").decode(wrong, spec_of("bool", (10,)))
 
@@ -87,6 +92,6 @@ def test_a_wrong_size_or_padding_is_an_error(wrong):
 @pytest.mark.parametrize(
     "configuration", [{"padding_encoding": "start_byte"}, {"first_bit": -1}, {"last_bit": 1.5}, {"start_bit": 0}]
 )
-def test_wrong_members_are_refused(configuration):
+def test_wrong_members_are_refused(configuration: dict[str, Any]) -> None:
     with pytest.raises(MetadataValidationError):
         PackBitsCodec.from_json(configuration)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.codecs import steps
 from tessarr.codecs.base import ChunkSpec
 from tessarr.codecs.chain import BoundChain, split
 from tessarr.codecs.parse import codec_from
+from tessarr.common import extension
 from tessarr.dtypes.parse import from_v3
 from tests.codecs.samples import data
 
@@ -22,7 +22,7 @@ ENTRIES = json.loads((GOLDEN / "index.json").read_text(encoding="utf-8"))
 ALL = [pytest.param(entry, id=entry["file"].removesuffix(".bin")) for entry in ENTRIES]
 SAME = [param for param in ALL if "given" in param.values[0]]  # type: ignore[operator]
 RUST = pytest.mark.skipif(
-    not hasattr(steps.extension.module(), "decode_step"), reason="the Rust module is not built, and does this alone"
+    not hasattr(extension.module(), "decode_step"), reason="the Rust module is not built, and does this alone"
 )
 
 
@@ -72,7 +72,7 @@ def test_the_classes_decode_them(entry: dict[str, Any], native: bool, monkeypatc
     if not native:
         if needs_rust(entry):
             pytest.skip("only the Rust module does this")
-        monkeypatch.setattr(steps.extension, "module", lambda: None)
+        monkeypatch.setattr(extension, "module", lambda: None)
     decoded = chain_of(entry).decode((GOLDEN / entry["file"]).read_bytes())
     assert_same(decoded, entry)
 
@@ -84,7 +84,7 @@ def test_the_classes_write_the_same_bytes(entry: dict[str, Any], native: bool, m
     if not native:
         if needs_rust(entry):
             pytest.skip("only the Rust module does this")
-        monkeypatch.setattr(steps.extension, "module", lambda: None)
+        monkeypatch.setattr(extension, "module", lambda: None)
     given = elements(entry, "given")
     spec = from_v3(entry["data_type"]).dtype
     assert data(chain_of(entry).encode(given.astype(spec))) == (GOLDEN / entry["file"]).read_bytes()
@@ -96,7 +96,7 @@ def test_both_engines_read_them_as_a_chunk(entry: dict[str, Any]) -> None:
     values: dict[str, bytes] = {}
     filters, serializer, compressors = split([codec_from(codec) for codec in entry["codecs"]])
     shape = tuple(entry["shape"])
-    how = {"filters": filters, "serializer": serializer, "compressors": compressors}
+    how: dict[str, Any] = {"filters": filters, "serializer": serializer, "compressors": compressors}
     z = tessarr.create_array(values, shape=shape, chunks=shape, dtype=from_v3(entry["data_type"]), **how)
     values["/".join(["c", *"0" * len(shape)])] = (GOLDEN / entry["file"]).read_bytes()
     found = {}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ from tests.codecs.samples import numbers, spec_of
         ([[0], -1], (0, 3), (0, 0)),
     ],
 )
-def test_the_output_shape(shape, given, expected):
+def test_the_output_shape(shape: Any, given: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if given == (0, 3):
         with pytest.raises(CodecError):
             ReshapeCodec.from_json({"shape": shape}).output_shape(given)
@@ -29,7 +31,7 @@ def test_the_output_shape(shape, given, expected):
         assert ReshapeCodec.from_json({"shape": shape}).output_shape(given) == expected
 
 
-def test_the_order_of_elements_stays():
+def test_the_order_of_elements_stays() -> None:
     chunk = np.asfortranarray(numbers("int32", (4, 5)))
     codec = ReshapeCodec(((0, 1),))
     spec = spec_of("int32", (4, 5))
@@ -38,7 +40,7 @@ def test_the_order_of_elements_stays():
     assert codec.decode(codec.encode(chunk, spec), spec).tolist() == chunk.tolist()
 
 
-def test_no_copy_is_made_where_a_view_does():
+def test_no_copy_is_made_where_a_view_does() -> None:
     chunk = numbers("int32", (4, 5))
     assert np.shares_memory(ReshapeCodec((-1,)).encode(chunk, spec_of("int32", (4, 5))), chunk)
 
@@ -47,7 +49,7 @@ def test_no_copy_is_made_where_a_view_does():
     "shape",
     [[[1], [0]], [[1, 0], 10], [[3, 4], 10, [0, 1]], [-1, -1], [0], [True], [-2], ["x"], [[-1]], [[0, 0]], "x", None],
 )
-def test_malformed_shapes_are_refused(shape):
+def test_malformed_shapes_are_refused(shape: Any) -> None:
     with pytest.raises(MetadataValidationError):
         ReshapeCodec.from_json({"shape": shape})
 
@@ -56,6 +58,6 @@ def test_malformed_shapes_are_refused(shape):
     ("shape", "given"),
     [([[0], 3], (4, 5)), ([[0, 2], -1], (2, 3, 4)), ([[7], -1], (4, 5)), ([3, -1], (4, 5)), ([-1, [0]], (4, 5))],
 )
-def test_shapes_that_do_not_fit_are_refused(shape, given):
+def test_shapes_that_do_not_fit_are_refused(shape: Any, given: tuple[int, ...]) -> None:
     with pytest.raises(CodecError, match="does not fit"):
         ReshapeCodec.from_json({"shape": shape}).encoded_spec(spec_of("int32", given))

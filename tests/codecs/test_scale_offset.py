@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,26 +12,28 @@ from tessarr.errors import CodecError, MetadataValidationError
 from tests.codecs.samples import spec_of
 
 
-def encoded(data_type: str, values: list[float], **options: object) -> list[float]:
+def encoded(data_type: str, values: list[float], **options: Any) -> list[Any]:
     spec = spec_of(data_type, (len(values),))
-    return ScaleOffsetCodec(**options).encode(np.array(values, spec.dtype), spec).tolist()
+    found: list[Any] = ScaleOffsetCodec(**options).encode(np.array(values, spec.dtype), spec).tolist()
+    return found
 
 
-def decoded(data_type: str, values: list[float], **options: object) -> list[float]:
+def decoded(data_type: str, values: list[float], **options: Any) -> list[Any]:
     spec = spec_of(data_type, (len(values),))
-    return ScaleOffsetCodec(**options).decode(np.array(values, spec.dtype), spec).tolist()
+    found: list[Any] = ScaleOffsetCodec(**options).decode(np.array(values, spec.dtype), spec).tolist()
+    return found
 
 
-def test_the_name_of_zarr_python_is_the_same_class():
+def test_the_name_of_zarr_python_is_the_same_class() -> None:
     assert ScaleOffset is ScaleOffsetCodec
     assert ScaleOffset() == codec_from("scale_offset")
 
 
-def test_both_members_are_written():
+def test_both_members_are_written() -> None:
     assert ScaleOffset(offset=5, scale=0.5).to_json()["configuration"] == {"offset": 5, "scale": 0.5}
 
 
-def test_integers_and_floats_are_computed_in_their_own_arithmetic():
+def test_integers_and_floats_are_computed_in_their_own_arithmetic() -> None:
     assert encoded("int16", [5, 6, 4], offset=5, scale=3) == [0, 3, -3]
     assert decoded("int16", [0, 3, -3], offset=5, scale=3) == [5, 6, 4]
     assert encoded("float32", [7.0], offset=5, scale=0.1) == [float(np.float32(2) * np.float32(0.1))]
@@ -48,7 +52,9 @@ def test_integers_and_floats_are_computed_in_their_own_arithmetic():
         ("int4", [7], {"scale": 2}),
     ],
 )
-def test_what_does_not_fit_is_an_error_not_a_wrap_around(data_type, values, options):
+def test_what_does_not_fit_is_an_error_not_a_wrap_around(
+    data_type: str, values: list[float], options: dict[str, Any]
+) -> None:
     with pytest.raises(CodecError, match="does not fit the data type"):
         encoded(data_type, values, **options)
 
@@ -63,29 +69,29 @@ def test_what_does_not_fit_is_an_error_not_a_wrap_around(data_type, values, opti
         ("float64", [1.0], {"scale": 0}),
     ],
 )
-def test_what_cannot_be_decoded_is_an_error(data_type, values, options):
+def test_what_cannot_be_decoded_is_an_error(data_type: str, values: list[float], options: dict[str, Any]) -> None:
     with pytest.raises(CodecError):
         decoded(data_type, values, **options)
 
 
-def test_nan_and_infinity_pass():
+def test_nan_and_infinity_pass() -> None:
     assert np.isnan(encoded("float64", [float("nan")], scale=3)[0])
     assert encoded("float64", [float("inf")], scale=3) == [float("inf")]
 
 
-def test_the_fill_value_goes_through_the_codec():
+def test_the_fill_value_goes_through_the_codec() -> None:
     assert ScaleOffset(offset=5, scale=2).encoded_spec(spec_of("int32", (1,), 8)).fill == 6
     with pytest.raises(CodecError):
         ScaleOffset(offset=5).encoded_spec(spec_of("uint8", (1,), 0))
 
 
 @pytest.mark.parametrize("data_type", ["bool", "string", "complex64"])
-def test_other_data_types_are_refused(data_type):
+def test_other_data_types_are_refused(data_type: str) -> None:
     with pytest.raises(CodecError):
         ScaleOffset().encoded_spec(spec_of(data_type, (1,)))
 
 
-def test_members_are_fill_values_of_the_data_type():
+def test_members_are_fill_values_of_the_data_type() -> None:
     assert encoded("float32", [1.0], offset="0x3f800000") == [0.0]
     for options in ({"offset": 0.5}, {"scale": 300}):
         with pytest.raises(CodecError, match="not a value of int8"):
@@ -95,12 +101,12 @@ def test_members_are_fill_values_of_the_data_type():
 @pytest.mark.parametrize(
     "configuration", [{"offset": None}, {"scale": [1]}, {"scale": True}, {"scale": 1, "dtype": "<f4"}]
 )
-def test_wrong_members_are_refused(configuration):
+def test_wrong_members_are_refused(configuration: dict[str, Any]) -> None:
     with pytest.raises(MetadataValidationError):
         ScaleOffset.from_json(configuration)
 
 
-def test_packed_data_of_the_climate_conventions():
+def test_packed_data_of_the_climate_conventions() -> None:
     chain = BoundChain(
         [
             ScaleOffset(offset=273.0, scale=100),

@@ -200,9 +200,11 @@ def test_a_codec_that_drops_a_chunk_is_refused() -> None:
 
 @pytest.mark.usefixtures("offered")
 def test_adapted_codecs_are_values() -> None:
-    made = registry.get("codec", "example.xor").from_json({"byte": 3})
-    assert made == registry.get("codec", "example.xor").from_json({"byte": 3}) == pickle.loads(pickle.dumps(made))
-    assert made != registry.get("codec", "example.xor").from_json({"byte": 4})
+    xor = registry.get("codec", "example.xor")
+    assert xor is not None
+    made = xor.from_json({"byte": 3})
+    assert made == xor.from_json({"byte": 3}) == pickle.loads(pickle.dumps(made))
+    assert made != xor.from_json({"byte": 4})
     assert made.to_json() == {"name": "example.xor", "configuration": {"byte": 3}}
     assert adapted("gzip", tessarr.codecs.GzipCodec) is tessarr.codecs.GzipCodec
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.codecs import ZfpCodec, steps
+from tessarr.codecs import ZfpCodec
+from tessarr.common import extension
 from tessarr.errors import CodecError, MetadataValidationError, MissingDependencyError
 from tests.codecs.samples import data, numbers, spec_of
 
@@ -23,7 +24,7 @@ EXAMPLES: list[dict[str, Any]] = [
     {"mode": "fixed_rate", "rate": 10.5},
 ]
 RUST = pytest.mark.skipif(
-    not hasattr(steps.extension.module(), "decode_step"), reason="the Rust module is not built, and does this alone"
+    not hasattr(extension.module(), "decode_step"), reason="the Rust module is not built, and does this alone"
 )
 
 
@@ -79,7 +80,7 @@ def test_the_upper_half_of_unsigned_types_is_an_error_not_another_value(
     data_type: str, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
-        monkeypatch.setattr(steps.extension, "module", lambda: None)
+        monkeypatch.setattr(extension, "module", lambda: None)
     spec = spec_of(data_type, (5,))
     largest = np.iinfo(data_type).max // 2
     held = np.array([0, 1, largest - 1, largest, 7], data_type)
@@ -100,7 +101,7 @@ def test_reversible_mode_gives_back_every_value(data_type: str, shape: tuple[int
 
 
 def test_dates_and_durations_are_integers() -> None:
-    spec = spec_of({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}, (3, 4))  # type: ignore[arg-type]
+    spec = spec_of({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}, (3, 4))
     chunk = (np.arange(12) * 86400).astype("M8[s]").reshape(3, 4)
     chunk[1, 1] = "NaT"
     decoded = ZfpCodec().decode(ZfpCodec().encode(chunk, spec), spec)
@@ -153,7 +154,7 @@ def test_a_fixed_rate_that_zarrs_counted_for_three_axes_is_read_as_it_was_meant(
 
 
 def test_expert_mode_without_rust_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps.extension, "module", lambda: None)
+    monkeypatch.setattr(extension, "module", lambda: None)
     spec = spec_of("float32", (4,))
     with pytest.raises(MissingDependencyError, match="Rust"):
         ZfpCodec.from_json(EXAMPLES[1]).encode(numbers("float32", (4,)), spec)

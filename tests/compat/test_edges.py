@@ -25,6 +25,7 @@ from tessarr.errors import (
     NodeTypeValidationError,
     UnknownCodecError,
 )
+from tests.narrow import calls, group_of
 
 # -- making --------------------------------------------------------------------------------------------------------------
 
@@ -85,7 +86,7 @@ def test_data_may_be_left_unwritten() -> None:
 
 
 def test_a_shape_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
-    for call in (
+    for call in calls(
         lambda: zarr.create(),
         lambda: zarr.open_array(tmp_path / "x", mode="w"),
         lambda: zarr.open_array(tmp_path / "x", mode="w-"),
@@ -144,7 +145,7 @@ def test_a_hierarchy_is_made_of_documents_of_both_formats_with_the_groups_above(
             root = zarr.open_group(store, mode="r")
             assert root["p/g"].attrs.asdict() == {"g": 1}
             assert root["p/q/x"].attrs.asdict() == {"a": 1}
-            below = dict(zarr.open_group(store)["p"].create_hierarchy({"n/m": group}))
+            below = dict(group_of(zarr).open_group(store)["p"].create_hierarchy({"n/m": group}))
             assert sorted(below) == ["n", "n/m"]
     assert GroupMetadata() == GroupMetadata(zarr_format=3)
 
@@ -207,7 +208,7 @@ def test_a_document_with_an_unknown_codec_is_refused_for_that(tmp_path: Path) ->
     zarr.group(store).create_array("x", shape=(3,), dtype="i4")
     store["x/zarr.json"] = store["x/zarr.json"].replace(b'"zstd"', b'"frobnicate"')
     for error in (UnknownCodecError, MetadataValidationError):
-        for call in (lambda: zarr.open_array(store, path="x", mode="r"), lambda: zarr.group(store)["x"]):
+        for call in calls(lambda: zarr.open_array(store, path="x", mode="r"), lambda: zarr.group(store)["x"]):
             with pytest.raises(error, match=r"frobnicate(?s:.)*") as caught:
                 call()
             assert "/x" in str(caught.value)

@@ -9,8 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from scripts.conformance import requirements, selected, verdict
+from conformance import requirements, selected, verdict
 
 REQUIREMENTS = Path(__file__).with_name("requirements.csv")
 

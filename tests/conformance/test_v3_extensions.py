@@ -29,6 +29,7 @@ from tests.conformance.documents import (
     stored_json,
     transpose,
 )  # fmt: skip
+from tests.narrow import array_of
 
 POINTS = ("data_type", "chunk_grid", "chunk_key_encoding", "codec", "storage_transformer")
 UNKNOWN = {"name": "example.unknown"}
@@ -189,7 +190,7 @@ def test_an_unknown_codec_that_may_be_ignored_leaves_an_array_to_read(sharded: b
     codecs = [sharding([4], [LITTLE, IGNORABLE], [LITTLE])] if sharded else [LITTLE, IGNORABLE]
     store = store_of({"": array_document(codecs=codecs)}, {"c/0": VALUES + index if sharded else VALUES})
     before = dict(store)
-    z = tessarr.open(store, mode="r+")
+    z = array_of(tessarr.open(store, mode="r+"))
     assert z[...].tolist() == [1, 2, 3, 4]
     assert z.read_only
     for write in (lambda: z.__setitem__(0, 1), lambda: z.append([1]), lambda: z.resize(8), lambda: z.attrs.put({})):
@@ -386,12 +387,12 @@ def install(folder: Path) -> None:
 def check_plugin() -> None:
     """All five extensions work together."""
     store = store_of({"": PLUGIN_DOCUMENT})
-    z = tessarr.open(store, mode="r+")
+    z = array_of(tessarr.open(store, mode="r+"))
     z[...] = [1, 2, 3, 4]
     assert {key: bytes(value) for key, value in store.items() if key != "zarr.json"} == {
         "moved/k0": b"\0\0\0\1\0\0\0\2", "moved/k1": b"\0\0\0\3\0\0\0\4",
     }  # fmt: skip
-    assert tessarr.open(store, mode="r")[...].tolist() == [1, 2, 3, 4]
+    assert array_of(tessarr.open(store, mode="r"))[...].tolist() == [1, 2, 3, 4]
 
 
 @pytest.mark.spec("V3-EXT-15", "V3-ST-01")

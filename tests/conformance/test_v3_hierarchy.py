@@ -24,6 +24,7 @@ from tessarr.errors import (
 from tessarr.stores.path import is_recommended_name
 from tessarr.tools.check import check
 from tests.conformance.documents import GROUP, array_document, opened, regular, store_of, stored_json
+from tests.narrow import array_of, bytes_of, group_of
 
 
 @pytest.mark.spec("V3-HIER-01")
@@ -58,7 +59,7 @@ def test_paths_are_the_parents_path_and_the_name() -> None:
     assert (root["foo"].name, root["foo"].basename) == ("/foo", "foo")
     assert (bar.name, bar.basename) == ("/foo/bar", "bar")
     assert root["foo/bar"] == bar
-    assert [name for name, _ in root["foo"].arrays()] == ["bar"]
+    assert [name for name, _ in group_of(root["foo"]).arrays()] == ["bar"]
     assert [name for name, _ in root.groups()] == ["foo"]
 
 
@@ -86,7 +87,7 @@ def test_an_array_without_dimensions_holds_one_element() -> None:
     assert (z.shape, z.size, z.ndim) == ((), 1, 0)
     assert z[()] == 7
     z[...] = 8
-    assert tessarr.open(z.store)[()] == 8
+    assert array_of(tessarr.open(z.store))[()] == 8
 
 
 @pytest.mark.spec("V3-HIER-07")
@@ -167,7 +168,7 @@ def test_names_with_two_underscores_work_with_a_warning_and_are_refused_when_str
     with pytest.warns(ZarrUserWarning, match="reserves"):
         root.create_array(name, shape=2, dtype="i1")[...] = 1
     assert list(root) == [name]
-    assert tessarr.open_group(store, mode="r")[name][...].tolist() == [1, 1]
+    assert array_of(tessarr.open_group(store, mode="r")[name])[...].tolist() == [1, 1]
     findings = [finding for finding in check(store).findings if finding.rule == "DOC-NAME"]
     assert [finding.path for finding in findings] == [name]
     with tessarr.config.set({"strict": True}):
@@ -184,7 +185,7 @@ def test_other_names_are_allowed(name: str, tmp_path: pathlib.Path) -> None:
         root = tessarr.group(store)
         root.create_array(name, shape=2, dtype="i1")[...] = 1
         assert list(root) == [name]
-        assert root[name][...].tolist() == [1, 1]
+        assert array_of(root[name])[...].tolist() == [1, 1]
 
 
 @pytest.mark.spec("V3-NAME-07")
@@ -201,7 +202,7 @@ def test_names_differ_by_case() -> None:
     root.create_array("foo", shape=1, dtype="i1")[...] = 1
     root.create_array("FOO", shape=1, dtype="i1")[...] = 2
     assert list(root) == ["FOO", "foo"]
-    assert (root["foo"][0], root["FOO"][0]) == (1, 2)
+    assert (array_of(root["foo"])[0], array_of(root["FOO"])[0]) == (1, 2)
 
 
 @pytest.mark.spec("V3-NAME-09")
@@ -235,7 +236,7 @@ def test_files_of_extensions_are_no_children_and_survive_rewrites() -> None:
     assert [path for path, _ in root.members(None)] == ["g"]
     root["g"].attrs["a"] = 1
     tessarr.consolidate_metadata(store)
-    root["g"].create_array("z", shape=2, dtype="i1")
+    group_of(root["g"]).create_array("z", shape=2, dtype="i1")
     assert (store["g/__ext/x"], store["__more"]) == (b"1", b"2")
     with pytest.raises(KeyError):
         root["g"]["nothing"]
@@ -274,7 +275,7 @@ def test_a_directory_may_have_any_name(name: str, tmp_path: pathlib.Path) -> Non
 @pytest.mark.spec("V3-KEY-04")
 def test_v3_wins_over_v2_at_one_path_with_a_warning() -> None:
     v2 = tessarr.create_array({}, shape=(9,), dtype="i1", zarr_format=2)
-    store = store_of({"": array_document((4,))}, {".zarray": bytes(v2.store.get(".zarray"))})
+    store = store_of({"": array_document((4,))}, {".zarray": bytes_of(v2.store.get(".zarray"))})
     with pytest.warns(tessarr.errors.ZarrUserWarning, match="formats"):
         z = tessarr.open(store, mode="r")
     assert (z.zarr_format, z.shape) == (3, (4,))

@@ -21,6 +21,7 @@ from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.wrappers.cache import CacheStore
 from tessarr.types import Buffer, ByteRange
 from tests.conformance.documents import array_document, sharding, store_of, stored_json
+from tests.narrow import array_of
 
 
 class XorStore(Store):
@@ -118,16 +119,16 @@ def bytes_document(*transformers: Any, **members: Any) -> dict[str, Any]:
 )
 def test_requests_go_from_the_array_through_each_to_the_store(transformers: Any, key: str, stored: bytes) -> None:
     store = store_of({"": bytes_document(*transformers)})
-    z = tessarr.open(store, mode="r+")
+    z = array_of(tessarr.open(store, mode="r+"))
     z[...] = [1, 2, 3, 4]
     assert bytes(store[key]) == stored
-    again = tessarr.open(store, mode="r")
+    again = array_of(tessarr.open(store, mode="r"))
     assert again[...].tolist() == [1, 2, 3, 4]
     assert again[3] == 4
     assert sorted(coords for coords, _ in again.stored_chunks()) == [(0,), (1,)]
     assert again.nchunks_initialized == 2
     z[1] = 9
-    assert tessarr.open(store, mode="r")[...].tolist() == [1, 9, 3, 4]
+    assert array_of(tessarr.open(store, mode="r"))[...].tolist() == [1, 9, 3, 4]
     z[:2] = 0
     assert key not in store
 
@@ -157,7 +158,7 @@ def test_the_first_transformer_is_the_nearest_to_the_array() -> None:
 
     registry.register("storage_transformer", "toy.seeing", Seeing)
     document = bytes_document(*({"name": "toy.seeing", "configuration": {"word": word}} for word in ("t1", "t2", "t3")))
-    tessarr.open(store_of({"": document}), mode="r+")[:2] = 1
+    array_of(tessarr.open(store_of({"": document}), mode="r+"))[:2] = 1
     assert seen == ["t1", "t2", "t3"]
 
 
@@ -166,14 +167,14 @@ def test_the_first_transformer_is_the_nearest_to_the_array() -> None:
 def test_shards_resizing_and_appending_go_through_transformers() -> None:
     document = bytes_document(xor(170), below("p"), codecs=[sharding([1], ["bytes"])])
     store = store_of({"": document})
-    z = tessarr.open(store, mode="r+")
+    z = array_of(tessarr.open(store, mode="r+"))
     z[1:] = [2, 3, 4]
     z.append([5, 6, 7])
     assert z[...].tolist() == [0, 2, 3, 4, 5, 6, 7]
     assert sorted(store) == ["p/c/0", "p/c/1", "p/c/2", "p/c/3", "zarr.json"]
     z.resize(3)
     assert sorted(store) == ["p/c/0", "p/c/1", "zarr.json"]
-    assert tessarr.open(store, mode="r")[...].tolist() == [0, 2, 3]
+    assert array_of(tessarr.open(store, mode="r"))[...].tolist() == [0, 2, 3]
 
 
 @pytest.mark.spec("V3-ST-03")
@@ -207,11 +208,11 @@ def test_a_cache_is_no_matter_of_metadata() -> None:
     tessarr.create_array(values, shape=4, chunks=2, dtype="i4")[...] = [1, 2, 3, 4]
     before = values["zarr.json"]
     cache = CacheStore(MemoryStore(values))
-    z = tessarr.open(cache, mode="r+")
+    z = array_of(tessarr.open(cache, mode="r+"))
     assert z[...].tolist() == [1, 2, 3, 4]
     z[0] = 9
     assert values["zarr.json"] == before
-    assert tessarr.open(values, mode="r")[...].tolist() == [9, 2, 3, 4]
+    assert array_of(tessarr.open(values, mode="r"))[...].tolist() == [9, 2, 3, 4]
 
 
 @pytest.mark.spec("V3-ST-05")

@@ -464,7 +464,7 @@ def test_the_examples_of_the_framework_are_read_without_problems(file: Path) -> 
     ):
         prefixed = any(name.startswith(("proj:", "spatial:")) for name in attributes)
         if framework.uses(attributes, uuid) and (prefixed or uuid == framework.MULTISCALES):
-            assert read(attributes)  # type: ignore[operator]
+            assert read(attributes)
 
 
 def test_conventions_are_identified_by_uuid_then_by_url_never_by_name() -> None:
@@ -555,7 +555,7 @@ def test_cells_keep_their_place_at_a_coarser_resolution() -> None:
             dimensions=("y", "x"),
             transform=(10.0, 0.0, 0.0, 0.0, -10.0, 0.0),
             shape=(4, 4),
-            registration=registration,  # type: ignore[arg-type]
+            registration=registration,
         )
         coarse = spatial.scaled(fine, (2, 2), (2, 2))
         centres = [fine.position(row, column) for row in (0, 1) for column in (0, 1)]

@@ -92,7 +92,7 @@ def read_all(path: str, tree: dict[str, Node]) -> None:
         anndata.read, nczarr.read, nczarr.attribute_types, plates.read_plate, plates.read_well, plates.read_series,
         registered.nz_version, framework.entries,
     ):  # fmt: skip
-        read(attributes)  # type: ignore[operator]
+        read(attributes)
     for name in ("license", "uom", "dggs", "stac"):
         registered.read(attributes, name)
     place = spatial.read(attributes)
@@ -106,7 +106,7 @@ def read_all(path: str, tree: dict[str, Node]) -> None:
 
 
 def test_there_are_examples_of_every_convention() -> None:
-    nodes = [Node(kind=kind, attributes=item) for item in examples() for kind in ("group", "array")]  # type: ignore[arg-type]
+    nodes = [Node(kind=kind, attributes=item) for item in examples() for kind in ("group", "array")]
     found = {name for node in nodes for name in detect(node)}
     assert {"CF", "CRS", "OME-Zarr", "anndata", "proj", "spatial", "zarr-conventions multiscales", "license"} <= found
 

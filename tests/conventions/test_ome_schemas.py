@@ -162,8 +162,8 @@ def test_axes_are_those_of_the_system_that_levels_lead_to() -> None:
 def test_the_series_of_a_bioformats2raw_layout_must_be_there() -> None:
     for version in ("0.4", "0.5"):
         nodes = {
-            "": Node(kind="group", attributes=plates.write_series_root(version=version)),  # type: ignore[arg-type]
-            "OME": Node(kind="group", attributes=plates.write_series(["0", "1"], version=version)),  # type: ignore[arg-type]
+            "": Node(kind="group", attributes=plates.write_series_root(version=version)),
+            "OME": Node(kind="group", attributes=plates.write_series(["0", "1"], version=version)),
             "0": Node(kind="group", attributes={}),
         }
         found = [str(problem) for _, problem in conventions.check_hierarchy(nodes)]

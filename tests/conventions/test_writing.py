@@ -56,7 +56,7 @@ def test_times_are_written_with_units_that_can_be_read() -> None:
 
 def test_flags_are_written_and_read_back() -> None:
     for flags in ({"good": (None, 0), "bad": (None, 1)}, {"a": (1, 1), "b": (6, 4)}, {"on": (1, None)}):
-        assert cf.read_flags(cf.write_flags(flags)) == flags  # type: ignore[arg-type]
+        assert cf.read_flags(cf.write_flags(flags)) == flags
     wrong: Any
     for wrong in ({}, {"a b": (1, 1)}, {"a": (1, None), "b": (None, 1)}, {"a": (None, None)}):
         with pytest.raises(ValueError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ import tessarr
 @pytest.mark.filterwarnings("ignore::tessarr.errors.ZarrDeprecationWarning")
 @pytest.mark.parametrize("engine", ["auto", "reference"])
 @pytest.mark.parametrize("zarr_format", [1, 2])
-def test_chunks_of_zeros_are_stored_where_there_is_no_fill_value(tmp_path, zarr_format, engine):
+def test_chunks_of_zeros_are_stored_where_there_is_no_fill_value(tmp_path: Path, zarr_format: int, engine: str) -> None:
     with tessarr.config.set({"engine": engine}):
         z = tessarr.create_array(
             str(tmp_path / "a"), shape=(6,), chunks=(2,), dtype="<i4", fill_value=None, zarr_format=zarr_format
@@ -26,13 +28,13 @@ def test_chunks_of_zeros_are_stored_where_there_is_no_fill_value(tmp_path, zarr_
     assert z[:].tolist() == [0, 0, 2, 0, 4, 5]
 
 
-def test_chunks_of_the_stated_fill_value_are_still_left_out():
+def test_chunks_of_the_stated_fill_value_are_still_left_out() -> None:
     z = tessarr.create_array({}, shape=(6,), chunks=(2,), dtype="<i4", fill_value=0, zarr_format=2)
     z[:4] = 0
     assert z.nchunks_initialized == 0
 
 
-def test_fields_of_zeros_are_stored_where_there_is_no_fill_value():
+def test_fields_of_zeros_are_stored_where_there_is_no_fill_value() -> None:
     z = tessarr.create_array({}, shape=(2,), chunks=(2,), dtype=[("a", "<i4")], fill_value=None, zarr_format=2)
     z["a"] = 0
     assert z.nchunks_initialized == 1

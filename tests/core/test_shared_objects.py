@@ -19,6 +19,7 @@ from tessarr.core.stored import metadata_io
 from tessarr.storage import WrapperStore
 from tessarr.stores.base import Store
 from tessarr.stores.memory.store import MemoryStore
+from tests.narrow import array_of
 from tests.threads import together
 
 PATIENCE_S = 60.0
@@ -145,7 +146,7 @@ def test_a_fill_value_set_beside_a_resize_leaves_the_new_shape() -> None:
 
 def test_what_was_bound_before_a_resize_is_not_used_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     store, z = make("update")
-    z = tessarr.open(store, mode="r+")
+    z = array_of(tessarr.open(store, mode="r+"))
     reached, go_on = threading.Event(), threading.Event()
     original = array_state.bind
 

@@ -21,6 +21,7 @@ import pytest
 import tessarr
 from tessarr.engine import write_chunks
 from tessarr.storage import LMDBStore, MemoryStore, SQLiteStore, Store, ZipStore
+from tests.narrow import calls
 
 SHAPE = (12, 12)
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -126,7 +127,7 @@ def test_a_request_writes_no_chunk_twice(array: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(write_chunks, "store_chunk", counted)
     rows, columns = points()
     chunks = int(np.prod([-(-n // m) for n, m in zip(SHAPE, array.shards or array.chunks, strict=True)]))
-    for write in (
+    for write in calls(
         lambda: array.vindex.__setitem__((rows, columns), 7),
         lambda: array.oindex.__setitem__((rows, columns), 8),
         lambda: array.__setitem__(slice(None, None, -1), 9),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from scripts import registry_table
+import registry_table
 
 
 def test_the_page_holds_the_tables_as_they_are_printed_today() -> None:

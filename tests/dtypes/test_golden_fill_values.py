@@ -20,8 +20,9 @@ def test_a_fill_value_has_the_bytes_of_the_other_implementation(entry: dict[str,
     fill = data_type.parse_fill(entry["fill_value"], 3)
     expected = bytes.fromhex(entry["bytes"])
     if data_type.itemsize is None:
-        value = fill[()]
-        assert (value.encode() if isinstance(value, str) else bytes(value)) == expected
+        value: object = fill[()]
+        assert isinstance(value, str | bytes)
+        assert (value.encode() if isinstance(value, str) else value) == expected
     else:
         little = fill.astype(fill.dtype.newbyteorder("<"))
         bits = {"int2": 2, "int4": 4}.get(

@@ -52,7 +52,8 @@ def test_the_stored_form_is_json_text_in_vlen_utf8() -> None:
 def test_what_is_no_json_is_an_error() -> None:
     values = documents(b"null")
     z = tessarr.open_array(values, mode="r+")
-    for wrong in (float("nan"), object()):
+    wrongs: tuple[Any, ...] = (float("nan"), object())
+    for wrong in wrongs:
         with pytest.raises((CodecError, TypeError, ValueError)):
             z[0] = wrong
     values["c/0"] = b"\x04\0\0\0" + b"\x01\0\0\0{" * 4

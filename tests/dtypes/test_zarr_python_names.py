@@ -56,6 +56,6 @@ def test_json_of_another_type_is_refused() -> None:
 def test_classes_and_sizes() -> None:
     assert Int16().dtype_cls is type(Int16().dtype)
     assert Struct(fields=[("a", Int16()), ("b", Bool())]).item_size == 3
-    assert ZDType[Any, Any] is ZDType
+    assert ZDType[Any, Any] is ZDType  # type: ignore[misc]
     with pytest.raises(AttributeError, match="item_size"):
         _ = VariableLengthUTF8().item_size

@@ -7,13 +7,14 @@ import pytest
 from tessarr.common.warn import Diagnostic
 from tessarr.errors import MetadataValidationError, ZarrRuntimeWarning
 from tessarr.metadata import consolidated
+from tessarr.types import JSON
 from tests.work import counted_steps
 
-GROUP = {"zarr_format": 3, "node_type": "group", "attributes": {}}
-ARRAY = {"zarr_format": 3, "node_type": "array", "shape": [1]}
+GROUP: dict[str, JSON] = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+ARRAY: dict[str, JSON] = {"zarr_format": 3, "node_type": "array", "shape": [1]}
 
 
-def inline(**metadata: object) -> dict[str, object]:
+def inline(**metadata: JSON) -> dict[str, JSON]:
     return {"kind": "inline", "must_understand": False, "metadata": metadata}
 
 
@@ -75,7 +76,7 @@ def test_a_group_below_sees_the_same_map_from_its_own_place() -> None:
 
 
 def test_what_is_written_is_sorted_by_depth_and_folded_name_without_nested_blocks() -> None:
-    nodes = {
+    nodes: dict[str, dict[str, JSON]] = {
         "b/x": {"zarr.json": ARRAY},
         "B": {"zarr.json": GROUP},
         "a": {"zarr.json": {**GROUP, "consolidated_metadata": inline()}},
@@ -136,7 +137,7 @@ def test_what_is_no_zmetadata_is_an_error(document: object) -> None:
 
 @pytest.mark.spec("ZEP1-08")
 def test_ten_thousand_nodes_are_indexed_in_one_pass_and_parsed_one_by_one() -> None:
-    wrong = {"zarr_format": 3, "node_type": "array"}
+    wrong: dict[str, JSON] = {"zarr_format": 3, "node_type": "array"}
 
     def steps(groups: int) -> int:
         entries = {f"g{i}/x{j}": wrong for i in range(groups) for j in range(100)}

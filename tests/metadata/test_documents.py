@@ -32,7 +32,7 @@ def problems(document: dict[str, Any], **changes: Any) -> set[str]:
     return {"/".join(map(str, problem.loc)) for problem in caught.value.problems}
 
 
-def test_a_missing_member_hides_no_other_problem():
+def test_a_missing_member_hides_no_other_problem() -> None:
     found = problems(V3, fill_value=MISSING, codecs=MISSING, shape=[-1], data_type="nope", attributes=5)
     assert found == {"fill_value", "codecs", "shape", "data_type", "attributes"}
     found = problems(V2, filters=MISSING, order=MISSING, shape=[-1], dtype="nope")
@@ -40,17 +40,17 @@ def test_a_missing_member_hides_no_other_problem():
 
 
 @pytest.mark.parametrize("name", [name for name in V3 if name not in ("zarr_format", "node_type")])
-def test_one_missing_member_of_version_3_is_the_one_problem(name):
+def test_one_missing_member_of_version_3_is_the_one_problem(name: str) -> None:
     assert problems(V3, **{name: MISSING}) == {name}
 
 
 @pytest.mark.parametrize("name", [name for name in V2 if name != "zarr_format"])
-def test_one_missing_member_of_version_2_is_the_one_problem(name):
+def test_one_missing_member_of_version_2_is_the_one_problem(name: str) -> None:
     assert problems(V2, **{name: MISSING}) == {name}
 
 
 @pytest.mark.parametrize("chunks", [True, None, 2, [0], [2.0], [2, 2], [True]])
-def test_wrong_chunks_of_version_2_are_found_under_their_name(chunks):
+def test_wrong_chunks_of_version_2_are_found_under_their_name(chunks: Any) -> None:
     (where,) = problems(V2, chunks=chunks)
     assert where in ("chunks", "chunks/0")
 
@@ -62,7 +62,7 @@ def text_of(document: dict[str, Any], **changes: Any) -> str:
     return str(caught.value)
 
 
-def test_messages_on_fill_values_name_what_the_format_takes():
+def test_messages_on_fill_values_name_what_the_format_takes() -> None:
     assert "hexadecimal" in text_of(V3, fill_value="nan")
     assert "hexadecimal" not in text_of(V2, fill_value="0x7fc00001")
     assert "float32: beyond the range of float32, whose largest value is 3.4" in text_of(V3, fill_value=1e39)
@@ -70,7 +70,7 @@ def test_messages_on_fill_values_name_what_the_format_takes():
 
 
 @pytest.mark.parametrize(("fill", "count"), [(0.0, 0), (-9223372036854775808.0, -(2**63)), ("NaT", -(2**63))])
-def test_counts_of_times_that_others_wrote_as_floats_are_read_in_version_2(fill, count):
+def test_counts_of_times_that_others_wrote_as_floats_are_read_in_version_2(fill: float | str, count: int) -> None:
     document = {**V2, "dtype": "<M8[ns]", "fill_value": fill}
     z = tessarr.open_array({".zarray": json.dumps(document).encode()}, mode="r")
     assert z[:].view("i8").tolist() == [count] * 4

@@ -11,6 +11,7 @@ import pytest
 import tessarr
 from tessarr.buffer import default_buffer_prototype
 from tessarr.codecs import BytesCodec
+from tessarr.codecs.numcodecs.v3 import NumcodecsCodec
 from tessarr.errors import MetadataValidationError
 from tessarr.metadata.group import GroupMetadata
 from tessarr.metadata.public import ArrayV3Metadata
@@ -56,7 +57,9 @@ def test_a_document_of_an_array_has_tuples_and_a_flat_separator_as_zarr_python_t
 def test_a_numcodecs_codec_gives_its_configuration_as_numcodecs_spells_it() -> None:
     metadata: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": "<i4"}}
     array = tessarr.create_array({}, shape=4, dtype="i4", filters=[metadata], serializer=BytesCodec(), compressors=None)
+    assert isinstance(array.metadata, ArrayV3Metadata)
     (delta, _) = array.metadata.codecs
+    assert isinstance(delta, NumcodecsCodec)
     assert delta.codec_config == {"id": "delta", "dtype": "<i4"}
 
 

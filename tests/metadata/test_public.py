@@ -45,7 +45,7 @@ def test_v2_metadata_has_no_fields_of_v3() -> None:
     assert isinstance(z.metadata, ArrayV2Metadata)
     assert [name for name in ONLY_V3 if hasattr(z.metadata, name)] == []
     with pytest.raises(AttributeError, match="dimension_names"):
-        _ = z.metadata.dimension_names
+        _ = z.metadata.dimension_names  # type: ignore[attr-defined]
     assert z.dimension_names == ("y", "x")
 
 

@@ -441,4 +441,4 @@ def test_what_zarr_python_wrote_as_v2_it_reads_through_our_v3_document(compresso
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = zarr.open_array(place, mode="r", zarr_format=3)
-        np.testing.assert_array_equal(found[...], NUMBERS)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found[...], NUMBERS)

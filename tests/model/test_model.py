@@ -18,6 +18,7 @@ from tessarr import model
 from tessarr.errors import ContainsArrayError, MetadataValidationError, NodeNameError, NodeNotFoundError
 from tessarr.model.flat import consolidated
 from tessarr.model.node import check_member_name, with_attributes
+from tessarr.types import JSON
 from tests.model import zep6
 
 
@@ -128,14 +129,14 @@ def test_a_member_name_is_one_node_name() -> None:
 def test_a_hierarchy_of_two_formats_is_refused() -> None:
     with pytest.raises(MetadataValidationError, match="v3 group cannot hold a v2"):
         model.GroupSpec(members={"x": v2_array()})
-    document = {"zarr_format": 2, "members": {"x": v3_array().to_json()}}
+    document: dict[str, JSON] = {"zarr_format": 2, "members": {"x": v3_array().to_json()}}
     with pytest.raises(MetadataValidationError, match="v2 group cannot hold a v3"):
         model.from_json(document)
 
 
 def test_a_problem_is_told_with_its_place_and_all_problems_at_once() -> None:
-    members = {"a": {"zarr_format": 3, "node_type": "array"}, "b": 7}
-    broken = {"zarr_format": 3, "node_type": "group", "members": members}
+    members: dict[str, JSON] = {"a": {"zarr_format": 3, "node_type": "array"}, "b": 7}
+    broken: dict[str, JSON] = {"zarr_format": 3, "node_type": "group", "members": members}
     with pytest.raises(MetadataValidationError) as caught:
         model.from_json(broken)
     places = {"/".join(map(str, problem.loc)) for problem in caught.value.problems}
@@ -264,7 +265,7 @@ def test_what_differs_in_meaning_is_not_equal(change: Any) -> None:
 def test_the_order_of_members_does_not_count_and_parts_can_be_ignored() -> None:
     one = model.GroupSpec(members={"a": v3_array(), "b": v3_array(attributes={"x": 1})})
     other = model.GroupSpec(members={"b": v3_array(codecs=["vlen-utf8"]), "a": v3_array()})
-    assert model.GroupSpec(members=dict(reversed(one.members.items()))) == one
+    assert model.GroupSpec(members=dict(reversed([*one.members.items()]))) == one
     assert one != other
     assert not model.equal(one, other, ignore=["attributes"])
     assert model.equal(one, other, ignore=["attributes", "codecs"])

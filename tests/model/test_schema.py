@@ -20,10 +20,7 @@ from tessarr.metadata import formats
 from tests.model import zep6
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-VALIDATORS = {
-    number: jsonschema.Draft202012Validator(model.json_schema(number))  # type: ignore[arg-type]
-    for number in (2, 3)
-}
+VALIDATORS = {number: jsonschema.Draft202012Validator(model.json_schema(number)) for number in (2, 3)}
 
 V3: dict[str, Any] = {
     "zarr_format": 3,
@@ -236,8 +233,7 @@ def test_the_examples_of_the_draft_are_judged_as_the_parser_judges_them() -> Non
 @pytest.mark.spec("ZOM-14", "ZOM-15")
 def test_every_document_of_other_writers_is_judged_as_the_parser_judges_it() -> None:
     validators = {
-        number: jsonschema.Draft202012Validator(model.json_schema(number, members=False))  # type: ignore[arg-type]
-        for number in (2, 3)
+        number: jsonschema.Draft202012Validator(model.json_schema(number, members=False)) for number in (2, 3)
     }
     judged = 0
     for file in sorted(FIXTURES.rglob("*")):

@@ -261,7 +261,7 @@ def test_a_model_is_read_from_and_written_to_whatever_stands_for_a_store(tmp_pat
     spec.to_store(places[0], overwrite=True, consolidate=True)
     assert model.from_store(places[0], use_consolidated=True) == spec
     with pytest.raises(TypeError):
-        model.from_store(5)
+        model.from_store(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

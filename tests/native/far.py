@@ -34,7 +34,7 @@ class FarStore(NetworkStore):
         self._number = next(_number)
         self.versions = versions
         self.delay_s = delay_s
-        self.values: dict[str, bytes] = {}
+        self.held: dict[str, bytes] = {}
         self.guard = threading.Lock()
         self.requests: list[tuple[str, ByteRange | None]] = []
         self.nbytes = 0
@@ -45,7 +45,7 @@ class FarStore(NetworkStore):
         return f"far://{self._number}"
 
     def _version(self, key: str) -> Version | None:
-        return hashlib.sha256(self.values[key]).hexdigest() if self.versions else None
+        return hashlib.sha256(self.held[key]).hexdigest() if self.versions else None
 
     async def _request(self, key: str, byte_range: ByteRange | None) -> Answer:
         return await in_thread(self._read, key, byte_range)
@@ -56,9 +56,9 @@ class FarStore(NetworkStore):
         self.before(key, byte_range)
         with self.guard:
             self.requests.append((key, byte_range))
-            if key not in self.values:
+            if key not in self.held:
                 raise Fault("missing", "not there")
-            value = self.values[key]
+            value = self.held[key]
             start, stop = (0, len(value)) if byte_range is None else byte_range.bounds(len(value))
             self.nbytes += stop - start
             return Answer(value[start:stop], start, len(value), self._version(key))
@@ -68,18 +68,18 @@ class FarStore(NetworkStore):
 
     async def set_async(self, key: str, value: Buffer, *, if_match: Version | None | Any_ = ANY) -> Version | None:
         with self.guard:
-            now = self._version(key) if key in self.values else None
+            now = self._version(key) if key in self.held else None
             if if_match is not ANY and now != if_match:
                 raise ConflictError("another writer was faster", store=self.url, key=key)
-            self.values[key] = bytes(byte_view(value))
+            self.held[key] = bytes(byte_view(value))
             return self._version(key)
 
     async def delete_async(self, key: str) -> None:
         with self.guard:
-            self.values.pop(key, None)
+            self.held.pop(key, None)
 
     async def list_prefix_async(self, prefix: str) -> list[str]:
-        return sorted(key for key in self.values if key.startswith(prefix))
+        return sorted(key for key in self.held if key.startswith(prefix))
 
     def cost(self, call: Callable[[], Any]) -> tuple[Any, int, int]:
         """What `call` returns, and how many requests and bytes that took."""

@@ -21,7 +21,7 @@ from tessarr.stores.memory.store import MemoryStore
 from tessarr.stores.protocols import PlainFiles
 
 REFERENCE = ReferenceEngine()
-DTYPES = [
+DTYPES: list[Any] = [
     "S3",
     "U2",
     "u1",

@@ -72,7 +72,7 @@ def test_both_engines_read_and_write_the_same(data: st.DataObject) -> None:
         run(native, data, "write", ours._bound, where, value)
         run(REFERENCE, data, "write", theirs._bound, where, value)
         expected[where.index] = value
-        assert sorted(stores[0].values) == sorted(stores[1].values)
+        assert sorted(stores[0].held) == sorted(stores[1].held)
         for _ in range(2):
             where = data.draw(selections(ours.shape))
             for array in (ours, theirs):
@@ -217,11 +217,11 @@ def removed(_: bytes) -> None:
 
 
 def replaced(store: FarStore, key: str, value: Callable[[bytes], bytes | None]) -> None:
-    new = value(store.values[key])
+    new = value(store.held[key])
     if new is None:
         store.delete(key)
     else:
-        store.values[key] = new
+        store.held[key] = new
 
 
 def test_errors_name_the_chunk() -> None:
@@ -262,13 +262,19 @@ def test_a_store_that_fails_leaves_the_array_usable() -> None:
 def test_a_cast_that_only_numpy_defines_is_read_by_the_reference_engine_from_the_beginning() -> None:
     store = FarStore(delay_s=0.002)
     filters = [{"id": "astype", "encode_dtype": "<f8", "decode_dtype": "<i4"}]
-    layout = {"shape": (64, 64), "dtype": "<i4", "chunks": (8, 8), "zarr_format": 2, "compressors": None}
+    layout: dict[str, Any] = {
+        "shape": (64, 64),
+        "dtype": "<i4",
+        "chunks": (8, 8),
+        "zarr_format": 2,
+        "compressors": None,
+    }
     array = tessarr.create_array(store, filters=filters, **layout)
     values = np.arange(64 * 64).reshape(64, 64)
     array[...] = values
     assert array.engine.name == "reference"
     assert "astype" in array.engine.reason
-    store.values["7.7"] = np.full((8, 8), 1e300).tobytes()
+    store.held["7.7"] = np.full((8, 8), 1e300).tobytes()
     with np.errstate(invalid="ignore"):
         expected = values.copy()
         expected[56:, 56:] = np.full((8, 8), 1e300).astype("<i4")

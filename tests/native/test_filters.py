@@ -6,7 +6,7 @@ An array is served by the native engine alone, or by the reference engine alone:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,7 @@ from tessarr.engine.reference.engine import ReferenceEngine
 from tessarr.errors import CodecError, TessarrError, UnsupportedOperationError
 from tessarr.indexing.selection import Outer
 from tessarr.stores.memory.store import MemoryStore
+from tests.narrow import bytes_of
 
 from .far import FarStore
 
@@ -111,7 +112,7 @@ def v3_codecs(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], dict[str, Any
     return dtype, [{"name": "reshape", "configuration": {"shape": [-1]}}], endian
 
 
-def elements(draw: st.DrawFn, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def elements(draw: Callable[[st.SearchStrategy[Any]], Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     """Values of which most survive the filters, or any."""
     if dtype.kind in "cb" or draw(st.booleans()):
         return draw(hnp.arrays(dtype, shape))
@@ -187,7 +188,13 @@ def test_filters_of_v2_store_and_read_what_the_reference_engine_does(data: st.Da
     order = data.draw(st.sampled_from("CF"))
 
     def make(store: MemoryStore) -> Any:
-        layout = {"shape": shape, "chunks": (4, 50), "dtype": dtype, "filters": filters, "compressors": None}
+        layout: dict[str, Any] = {
+            "shape": shape,
+            "chunks": (4, 50),
+            "dtype": dtype,
+            "filters": filters,
+            "compressors": None,
+        }
         return tessarr.create_array(store, zarr_format=2, order=order, fill_value=0, **layout)
 
     compare(make, values)
@@ -204,7 +211,13 @@ def test_codecs_of_v3_store_and_read_what_the_reference_engine_does(data: st.Dat
     shards = data.draw(st.sampled_from([None, (8, 50)]))
 
     def make(store: MemoryStore) -> Any:
-        layout = {"shape": shape, "chunks": (4, 50), "shards": shards, "dtype": dtype, "compressors": None}
+        layout: dict[str, Any] = {
+            "shape": shape,
+            "chunks": (4, 50),
+            "shards": shards,
+            "dtype": dtype,
+            "compressors": None,
+        }
         return tessarr.create_array(store, filters=filters, serializer=serializer, fill_value=0, **layout)
 
     try:
@@ -316,7 +329,7 @@ def test_a_value_that_numpy_leaves_to_the_processor_is_cast_by_the_engine_that_t
         warnings.simplefilter("ignore")
         array = tessarr.create_array(make_store(), zarr_format=2, data=values, filters=filters, compressors=None)
         assert array.engine.name == "reference"
-        stored = np.frombuffer(bytes(array.store.get("0")), "<i2")
+        stored = np.frombuffer(bytes_of(array.store.get("0")), "<i2")
         assert stored.tolist() == values.astype("<i2").tolist()
 
 

@@ -319,7 +319,7 @@ def test_files_of_replaced_shards_do_not_stay_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_chunk_larger_than_memory_is_an_error_and_does_not_end_the_process(zarr_format):
+def test_a_chunk_larger_than_memory_is_an_error_and_does_not_end_the_process(zarr_format: int) -> None:
     z = tessarr.create_array({}, shape=(4,), chunks=(10**13,), dtype="<i4", compressors=None, zarr_format=zarr_format)
     assert z.engine.name == "reference"
     with pytest.raises(MemoryError):

@@ -29,6 +29,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
 from tessarr.stores.zip.store import ZipStore
 from tessarr.types import ByteRange
+from tests.narrow import array_of
 from tests.stores.contract import child_environment
 from tests.threads import together
 
@@ -228,7 +229,7 @@ def test_chunks_that_are_replaced_while_the_cache_changes_its_size(tmp_path: Pat
     z[...] = 0
 
     def work(number: int) -> None:
-        mine = tessarr.open(tmp_path, mode="r+") if number % 2 else z
+        mine = array_of(tessarr.open(tmp_path, mode="r+") if number % 2 else z)
         for turn in turns():
             row = (number + turn) % 8
             if number == 0:
@@ -351,7 +352,7 @@ def test_parts_of_one_value_are_cut_and_let_go_by_all_threads() -> None:
 
 def test_stores_of_one_name_share_their_versions() -> None:
     for turn in range(30):
-        stores = together(THREADS, lambda _, turn=turn: ManagedMemoryStore(f"versions-{turn}"))
+        stores = together(THREADS, lambda _: ManagedMemoryStore(f"versions-{turn}"))  # noqa: B023 - called at once
         stores[0].set("k", b"1")
         assert len({store.version("k") for store in stores}) == 1
 

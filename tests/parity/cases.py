@@ -232,4 +232,4 @@ def equal(read: Any, values: np.ndarray[Any, Any]) -> bool:
         return bool((read == values).all())
     if values.dtype.kind in "fc":
         return np.array_equal(read, values, equal_nan=True)
-    return read.astype(values.dtype).tobytes() == values.tobytes()
+    return bool(read.astype(values.dtype).tobytes() == values.tobytes())

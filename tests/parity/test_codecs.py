@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numcodecs
 import numpy as np
@@ -21,6 +22,8 @@ from tessarr.codecs.numcodecs import v2_compressor, v2_config, v2_filters
 from tessarr.codecs.parse import codec_from
 from tessarr.codecs.raw import flat_bytes
 from tessarr.dtypes.parse import from_numpy
+from tests.codecs.samples import v2_of
+from tests.narrow import numpy_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::zarr.errors.ZarrUserWarning"),
@@ -115,7 +118,7 @@ def assert_both_ways(codecs: list[dict[str, Any]], theirs: bytes, decode: Any) -
 
 
 @pytest.mark.parametrize("name", [*CORE, *ONLY_ZARR_PYTHON])
-def test_zarr_python_in_v3(name):
+def test_zarr_python_in_v3(name: str) -> None:
     codecs = {**CORE, **ONLY_ZARR_PYTHON}[name]
     store: dict[str, Any] = {}
     meta = zarr.core.buffer.cpu.Buffer.from_bytes(json.dumps(document(codecs)).encode())
@@ -125,13 +128,13 @@ def test_zarr_python_in_v3(name):
 
     def decode(stored: bytes) -> np.ndarray:
         store["c/0/0"] = zarr.core.buffer.cpu.Buffer.from_bytes(stored)
-        return array[...]
+        return numpy_of(array[...])
 
     assert_both_ways(codecs, store["c/0/0"].to_bytes(), decode)
 
 
 @pytest.mark.parametrize("name", CORE)
-def test_tensorstore_in_v3(name):
+def test_tensorstore_in_v3(name: str) -> None:
     context = tensorstore.Context()
     metadata = {key: value for key, value in document(CORE[name]).items() if key != "attributes"}
     array = tensorstore.open(
@@ -148,11 +151,14 @@ def test_tensorstore_in_v3(name):
 
 
 @pytest.mark.parametrize("name", [*CORE, *ONLY_ZARRS])
-def test_zarrs_in_v3(name):
+def test_zarrs_in_v3(name: str) -> None:
     codecs = {**CORE, **ONLY_ZARRS}[name]
-    array = zarrista.Array.from_metadata(document(codecs), zarrista.store.MemoryStore())
+    metadata: Any = document(codecs)
+    array = zarrista.Array.from_metadata(metadata, zarrista.store.MemoryStore())
     array.store_chunk([0, 0], zarrista.ArrayBytes(CHUNK.tobytes()))
-    stored = bytes(array.retrieve_encoded_chunk([0, 0]).buffer)
+    chunk = array.retrieve_encoded_chunk([0, 0])
+    assert chunk is not None
+    stored = bytes(chunk.buffer)
 
     def decode(stored: bytes) -> np.ndarray:
         array.store_encoded_chunk([0, 0], stored)
@@ -161,7 +167,7 @@ def test_zarrs_in_v3(name):
     assert_both_ways(codecs, stored, decode)
 
 
-V2_COMPRESSORS = [
+V2_COMPRESSORS: list[dict[str, Any]] = [
     {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
     {"id": "blosc", "cname": "zstd", "clevel": 1, "shuffle": -1, "blocksize": 0},
     {"id": "zstd", "level": 3},
@@ -177,7 +183,9 @@ TENSORSTORE_V2 = ("blosc", "zstd", "zlib", "gzip", "bz2")
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("filters", [None, [{"id": "delta", "dtype": "<i4"}], [{"id": "shuffle", "elementsize": 4}]])
 @pytest.mark.parametrize("config", V2_COMPRESSORS, ids=lambda config: f"{config['id']}{config.get('shuffle', '')}")
-def test_zarr_python_in_v2(config, filters, order, tmp_path):
+def test_zarr_python_in_v2(
+    config: dict[str, Any], filters: list[dict[str, Any]] | None, order: Literal["C", "F"], tmp_path: Path
+) -> None:
     compressor = v2_compressor(v2_config(config))
     middle, codecs = v2_filters([v2_config(item) for item in filters or ()], from_numpy("<i4"))
     assert middle is None
@@ -186,15 +194,15 @@ def test_zarr_python_in_v2(config, filters, order, tmp_path):
         shape=SHAPE,
         chunks=SHAPE,
         dtype="<i4",
-        compressors=numcodecs.get_codec(compressor.to_v2()),
-        filters=[numcodecs.get_codec(codec.to_v2()) for codec in codecs] or None,
+        compressors=numcodecs.get_codec(v2_of(compressor)),
+        filters=[numcodecs.get_codec(v2_of(codec)) for codec in codecs] or None,
         order=order,
         zarr_format=2,
         fill_value=0,
     )
     written = json.loads((tmp_path / "a" / ".zarray").read_bytes())
-    assert written["compressor"] == compressor.to_v2()
-    assert (written["filters"] or []) == [codec.to_v2() for codec in codecs]
+    assert written["compressor"] == v2_of(compressor)
+    assert (written["filters"] or []) == [v2_of(codec) for codec in codecs]
     array[...] = CHUNK
     data_type = from_numpy("<i4")
     spec = ChunkSpec(SHAPE, data_type, data_type.default_fill())
@@ -208,10 +216,10 @@ def test_zarr_python_in_v2(config, filters, order, tmp_path):
 @pytest.mark.parametrize(
     "config", [c for c in V2_COMPRESSORS if c["id"] in TENSORSTORE_V2], ids=lambda c: f"{c['id']}{c.get('shuffle', '')}"
 )
-def test_tensorstore_opens_v2_documents_with_our_configuration(config):
+def test_tensorstore_opens_v2_documents_with_our_configuration(config: dict[str, Any]) -> None:
     compressor = v2_compressor(v2_config(config))
     document = {
-        "zarr_format": 2, "shape": list(SHAPE), "chunks": list(SHAPE), "dtype": "<i4", "compressor": compressor.to_v2(),
+        "zarr_format": 2, "shape": list(SHAPE), "chunks": list(SHAPE), "dtype": "<i4", "compressor": v2_of(compressor),
         "filters": None, "fill_value": 0, "order": "C",
     }  # fmt: skip
     context = tensorstore.Context()

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 import tensorstore
 import zarr
+from zarr2_env import make_environment
 
 import tessarr
-from scripts.zarr2_env import make_environment
 from tests.parity.cases import Case, equal, v2_cases, v3_cases
 
 pytestmark = [

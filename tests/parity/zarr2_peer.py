@@ -7,21 +7,22 @@
 import os
 import pickle
 import sys
+from typing import Any
 
 import numcodecs
 import numpy as np
 import zarr
 
 
-def plain(values):
+def plain(values: Any) -> tuple[Any, ...]:
     values = np.asarray(values)
     if values.dtype.kind == "O":
         return ("O", values.shape, values.ravel().tolist())
     return (np.lib.format.dtype_to_descr(values.dtype), values.shape, np.ascontiguousarray(values).tobytes())
 
 
-def read(place, out):
-    found = {}
+def read(place: str, out: str) -> None:
+    found: dict[str, Any] = {}
     for name in sorted(os.listdir(place)):
         try:
             found[name] = plain(zarr.open_array(os.path.join(place, name), mode="r")[...])
@@ -31,10 +32,10 @@ def read(place, out):
         pickle.dump(found, file)
 
 
-def write(place):
-    expected = {}
+def write(place: str) -> None:
+    expected: dict[str, Any] = {}
 
-    def make(name, values, **keywords):
+    def make(name: str, values: Any, **keywords: Any) -> None:
         array = zarr.open_array(os.path.join(place, name), mode="w", shape=values.shape, **keywords)
         array[...] = values
         expected[name] = plain(values)
@@ -69,4 +70,4 @@ def write(place):
 
 if __name__ == "__main__":
     assert zarr.__version__.startswith("2.18."), zarr.__version__
-    {"read": read, "write": write}[sys.argv[1]](*sys.argv[2:])
+    (read if sys.argv[1] == "read" else write)(*sys.argv[2:])

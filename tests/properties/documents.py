@@ -31,7 +31,7 @@ OTHERS: list[Any] = [
     },
 ]
 _BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
-_TEXTS = {"string": ["", "a", "日本", "x" * 30], "bytes": [b"", b"\0", b"abc" * 5]}
+_TEXTS: dict[str, list[Any]] = {"string": ["", "a", "日本", "x" * 30], "bytes": [b"", b"\0", b"abc" * 5]}
 
 
 def _named(draw: st.DrawFn, name: str, **configuration: Any) -> Any:
@@ -39,7 +39,7 @@ def _named(draw: st.DrawFn, name: str, **configuration: Any) -> Any:
     if not configuration and draw(st.booleans()):
         return name
     made: dict[str, Any] = {"name": name}
-    if configuration or draw(st.booleans()):
+    if draw(st.booleans()) if not configuration else True:
         made["configuration"] = configuration
     if draw(st.integers(0, 5)) == 0:
         made["must_understand"] = draw(st.booleans())
@@ -94,7 +94,7 @@ def _rectilinear(draw: st.DrawFn, shape: list[int], unit: int) -> Any:
     """A grid whose lengths are multiples of `unit`: bare numbers, lists, and runs."""
     axes: list[Any] = []
     for length in shape:
-        sizes = []
+        sizes: list[int] = []
         while sum(sizes) < length:
             sizes.append(unit * draw(st.integers(1, 3)))
         spelled: list[Any] = [[size, 1] if draw(st.booleans()) else size for size in sizes]

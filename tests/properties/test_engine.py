@@ -17,7 +17,7 @@ from .strategies import boxes, layouts, values
 def same(found: Any, expected: Any) -> bool:
     """Equal bits."""
     found, expected = np.asarray(found), np.asarray(expected)
-    return found.shape == expected.shape and found.tobytes() == expected.astype(found.dtype).tobytes()
+    return bool(found.shape == expected.shape and found.tobytes() == expected.astype(found.dtype).tobytes())
 
 
 @settings(max_examples=200, deadline=None)

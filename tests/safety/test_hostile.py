@@ -33,6 +33,7 @@ from tessarr.errors import (
     TessarrError,
 )
 from tessarr.storage import LocalStore, MemoryStore
+from tests.narrow import array_of
 from tests.work import counted_steps
 
 BOMB_NBYTES = 64 << 20
@@ -573,7 +574,7 @@ def test_pickle_is_refused_wherever_it_hides_and_runs_nothing(tmp_path: Path, wh
 
     def read() -> Any:
         node: Any = tessarr.open(store, mode="r")
-        return (node["x"] if isinstance(node, tessarr.Group) else node)[:]
+        return (array_of(node["x"] if isinstance(node, tessarr.Group) else node))[:]
 
     with tessarr.config.set({"array.allow_unsafe_pickle_decode": True}), pytest.raises(TessarrError) as caught:
         read()

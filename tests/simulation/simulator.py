@@ -28,7 +28,6 @@ from tessarr.core.asynchronous.sans_io import Call, Steps, run_steps
 from tessarr.engine import pool
 from tessarr.errors import ConflictError, StoreError
 from tessarr.storage import ConditionalStore
-from tessarr.stores import compare_and_swap
 from tessarr.stores.base import ANY, Any_, Version
 from tessarr.stores.fetch import Fetch
 from tessarr.stores.protocols import fallback
@@ -181,9 +180,9 @@ class Client(ConditionalStore):
         self._point()
         self.bucket.values.pop(key, None)
 
-    def list(self) -> Iterator[str]:
+    def list(self, prefix: str = "") -> Iterator[str]:
         self._point()
-        return iter([*self.bucket.values])
+        return iter([key for key in self.bucket.values if key.startswith(prefix)])
 
 
 Program = Callable[[Client], Any]
@@ -389,7 +388,7 @@ class _VirtualClock(clock.Clock):
 def _simulated(simulation: Simulation) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(clock, "CLOCK", _VirtualClock(simulation)))
-        stack.enter_context(mock.patch.object(compare_and_swap.time, "sleep", return_value=None))
+        stack.enter_context(mock.patch("time.sleep", return_value=None))
         stack.enter_context(tessarr.config.set({"engine": "reference"}))
         yield
 

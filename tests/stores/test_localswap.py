@@ -45,7 +45,7 @@ def new_file(folder: Path) -> str:
 def test_a_file_is_put_where_nothing_is_and_over_another(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "value"
     for _ in range(2):
-        assert localswap.place(new_file(tmp_path), str(path), **options)
+        assert localswap.place(new_file(tmp_path), str(path), flock=options["flock"])
         assert path.read_bytes() == b"new"
         assert os.listdir(tmp_path) == ["value"]
         assert path.stat().st_nlink == 1

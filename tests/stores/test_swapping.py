@@ -76,8 +76,8 @@ class MyStore(ConditionalStore):
         check_key(key)
         self.place.values.pop(key, None)
 
-    def list(self) -> Any:
-        return iter([*self.place.values])
+    def list(self, prefix: str = "") -> Any:
+        return iter([key for key in self.place.values if key.startswith(prefix)])
 
 
 class Reversing(WrapperStore):

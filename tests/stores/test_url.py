@@ -19,7 +19,7 @@ from tessarr.stores.local.store import LocalStore
 from tessarr.stores.memory.mapping import MappingStore
 from tessarr.stores.memory.store import ManagedMemoryStore, MemoryStore
 from tessarr.stores.path import StorePath
-from tessarr.stores.url import is_url, overlaps, same_place, store_from
+from tessarr.stores.url import StoreLike, is_url, overlaps, same_place, store_from
 from tessarr.stores.zip.store import ZipStore
 from tests.stores.contract import child_environment
 
@@ -59,6 +59,7 @@ def test_paths_and_file_urls_open_directories(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_mode_of_reading_makes_what_is_opened_read_only(tmp_path: Path) -> None:
+    given: StoreLike
     for given in (str(tmp_path), tmp_path, tmp_path.as_uri(), {}, None, "memory://url-test-r"):
         assert store_from(given, mode="r")[0].read_only
         assert store_from(given, read_only=True)[0].read_only
@@ -137,6 +138,7 @@ def test_what_is_no_store_is_a_type_error(given: Any) -> None:
 
 
 def test_storage_options_are_for_urls(tmp_path: Path) -> None:
+    given: StoreLike
     for given in (str(tmp_path), {}, None):
         with pytest.raises(TypeError, match="storage_options"):
             store_from(given, storage_options={"anon": True})

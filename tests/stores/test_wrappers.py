@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class TestWrapperOfALocalStore(StoreContract, ConditionalContract, SharedContrac
 
 class TestPrefixStore(StoreContract, ConditionalContract):
     @pytest.fixture
-    def store(self) -> Store:
+    def store(self) -> Iterator[Store]:
         inner = MemoryStore({"beside": b"1", "belowx/y": b"2", "below/herex": b"3"})
         yield PrefixStore(inner, "/below/here/")
         rest = {key: inner.get(key) for key in inner.list() if not key.startswith("below/here/")}

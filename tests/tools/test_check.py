@@ -45,7 +45,7 @@ def contents(store: Any) -> dict[str, bytes]:
 
 def tree(zarr_format: int = 3, **options: Any) -> MemoryStore:
     store = MemoryStore()
-    group = tessarr.create_group(store, zarr_format=zarr_format)  # type: ignore[arg-type]
+    group = tessarr.create_group(store, zarr_format=zarr_format)
     a = group.create_group("a")
     array = a.create_array("x", shape=(4, 6), chunks=(2, 3), dtype="i4", **options)
     array[...] = np.arange(24).reshape(4, 6)

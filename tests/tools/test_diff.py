@@ -22,7 +22,7 @@ VALUES = np.arange(24.0).reshape(4, 6)
 
 
 def tree(store: Any = None, *, zarr_format: int = 3, value: Any = VALUES, **options: Any) -> Any:
-    group = tessarr.create_group(MemoryStore() if store is None else store, zarr_format=zarr_format)  # type: ignore[arg-type]
+    group = tessarr.create_group(MemoryStore() if store is None else store, zarr_format=zarr_format)
     given = {"shape": (4, 6), "chunks": (2, 3), "dtype": "f8", "fill_value": 0, **options}
     array = group.create_group("a", attributes={"n": 1}).create_array("x", dimension_names=("y", "x"), **given)
     array[...] = value

@@ -25,6 +25,7 @@ from tessarr.stores.zip.store import ZipStore
 from tessarr.tools.pyramid import build_pyramid
 from tessarr.tools.pyramid.grid import lengths
 from tessarr.tools.pyramid.reduce import reduce
+from tests.narrow import array_of, bytes_of
 from tests.tools.stopping import StoppedError, stop_after
 
 VALUES = np.arange(40 * 40, dtype="i4").reshape(40, 40)
@@ -46,9 +47,9 @@ def test_levels_of_an_archive_are_put_into_it(tmp_path: Path, zarr_format: Any) 
     build_pyramid(place, "0", levels=2, memory=1)
     assert os.listdir(tmp_path) == ["a.zip"]
     group = tessarr.open_group(place, mode="r")
-    np.testing.assert_array_equal(group["0"][...], VALUES)
-    np.testing.assert_array_equal(group["1"][...], reduce(VALUES, (2, 2), "mean"))
-    np.testing.assert_array_equal(group["2"][...], reduce(reduce(VALUES, (2, 2), "mean"), (2, 2), "mean"))
+    np.testing.assert_array_equal(array_of(group["0"])[...], VALUES)
+    np.testing.assert_array_equal(array_of(group["1"])[...], reduce(VALUES, (2, 2), "mean"))
+    np.testing.assert_array_equal(array_of(group["2"])[...], reduce(reduce(VALUES, (2, 2), "mean"), (2, 2), "mean"))
     assert multiscales.levels(group.attrs.asdict()) == ("0", "1", "2")
 
 
@@ -64,8 +65,8 @@ def test_an_archive_that_a_run_was_stopped_in_is_as_it_was_and_the_next_run_goes
     marked[:8, :8] = -1  # a piece that is done: were it made again, this would be gone
     build_pyramid(place, "0", **options)
     group = tessarr.open_group(place, mode="r")
-    assert (group["1"][:8, :8] == -1).all()
-    np.testing.assert_array_equal(group["1"][8:], reduce(VALUES, (2, 2), "mean")[8:])
+    assert (array_of(group["1"])[:8, :8] == -1).all()
+    np.testing.assert_array_equal(array_of(group["1"])[8:], reduce(VALUES, (2, 2), "mean")[8:])
     assert os.listdir(tmp_path) == ["a.zip"]
 
 
@@ -158,7 +159,7 @@ def test_levels_of_an_array_whose_chunks_differ_have_the_values_of_the_whole(
     whole = VALUES
     for name in ("1", "2", "3"):
         whole = reduce(whole, (2, 2), method)
-        np.testing.assert_array_equal(group[name][...], whole)
+        np.testing.assert_array_equal(array_of(group[name])[...], whole)
 
 
 def test_an_axis_that_keeps_its_length_keeps_its_chunks() -> None:
@@ -175,8 +176,8 @@ def test_shards_that_differ_in_length_are_divided_by_inner_chunks_in_every_level
     group = tessarr.create_group(MemoryStore())
     group.create_array("0", data=VALUES, shards=((8, 12, 20), (40,)), chunks=(4, 4))
     build_pyramid(group, "0", levels=2)
-    np.testing.assert_array_equal(group["1"][...], reduce(VALUES, (2, 2), "mean"))
-    np.testing.assert_array_equal(group["2"][...], reduce(reduce(VALUES, (2, 2), "mean"), (2, 2), "mean"))
+    np.testing.assert_array_equal(array_of(group["1"])[...], reduce(VALUES, (2, 2), "mean"))
+    np.testing.assert_array_equal(array_of(group["2"])[...], reduce(reduce(VALUES, (2, 2), "mean"), (2, 2), "mean"))
 
 
 def test_memory_is_bounded_where_the_first_chunk_is_the_smallest() -> None:
@@ -218,8 +219,8 @@ def test_a_run_over_values_that_have_changed_begins_anew(kind: str, tmp_path: Pa
     array[:8, :8] = 1000  # a chunk that was read already, of the same size as before
     build_pyramid(group, "0", levels=2, memory=1)
     now = array[...]
-    np.testing.assert_array_equal(group["1"][...], reduce(now, (2, 2), "mean"))
-    np.testing.assert_array_equal(group["2"][...], reduce(reduce(now, (2, 2), "mean"), (2, 2), "mean"))
+    np.testing.assert_array_equal(array_of(group["1"])[...], reduce(now, (2, 2), "mean"))
+    np.testing.assert_array_equal(array_of(group["2"])[...], reduce(reduce(now, (2, 2), "mean"), (2, 2), "mean"))
 
 
 @pytest.mark.parametrize("kind", ["local", "versionless"])
@@ -228,10 +229,10 @@ def test_a_run_over_values_that_are_the_same_goes_on(kind: str, tmp_path: Path) 
     group.create_array("0", data=VALUES, chunks=(8, 8))
     with pytest.raises(StoppedError):
         build_pyramid(group, "0", levels=1, memory=1, progress=stop_after(6))
-    assert json.loads(bytes(group.store.get(".0.pyramid.partial")))["done"] == {"1": 6}
-    group["1"][:8, :8] = -1
+    assert json.loads(bytes_of(group.store.get(".0.pyramid.partial")))["done"] == {"1": 6}
+    array_of(group["1"])[:8, :8] = -1
     build_pyramid(group, "0", levels=1, memory=1)
-    assert (group["1"][:8, :8] == -1).all()
+    assert (array_of(group["1"])[:8, :8] == -1).all()
 
 
 def test_a_chunk_that_was_removed_is_a_change_too(tmp_path: Path) -> None:
@@ -241,4 +242,4 @@ def test_a_chunk_that_was_removed_is_a_change_too(tmp_path: Path) -> None:
         build_pyramid(group, "0", levels=1, memory=1, progress=stop_after(6))
     group.store.delete("0/c/0/0")
     build_pyramid(group, "0", levels=1, memory=1)
-    assert (group["1"][:4, :4] == 0).all()
+    assert (array_of(group["1"])[:4, :4] == 0).all()

@@ -1,6 +1,6 @@
-"""The public surface as its users write it, for pyright (`make check`): what is accepted, and what is known of results.
+"""The public surface as its users write it, for pyright and mypy: what is accepted, what is known of results.
 
-No test module: nothing here runs. A line that must be refused has an ignore comment; pyright reports one that is not needed.
+No test module: nothing here runs. A line that must be refused has an ignore comment for each, and both report one without need.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def created_arrays() -> None:
     assert_type(tessarr.zeros((3, 4), dtype="u1", chunks=(3, 2), store=MemoryStore()), Array)
     assert_type(tessarr.full(5, 1.5, dtype="f8", zarr_format=2, compressor={"id": "zlib", "level": 1}), Array)
     assert_type(tessarr.array([[1, 2], [3, 4]], chunks=(1, 2)), Array)
-    tessarr.create_array({}, shape="wide", dtype="f4")  # pyright: ignore[reportArgumentType]
-    tessarr.zeros((3,), chunk=(1,))  # pyright: ignore[reportCallIssue]
-    tessarr.open(3)  # pyright: ignore[reportArgumentType]
+    tessarr.create_array({}, shape="wide", dtype="f4")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tessarr.zeros((3,), chunk=(1,))  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    tessarr.open(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def opened() -> None:
@@ -54,7 +54,7 @@ def read_and_written(array: Array) -> None:
     array.oindex[[0, 1], :].reshape(-1)
     array.write((0, slice(3)), [1, 2, 3])
     assert_type(array.append([1, 2]), Shape)
-    array[{"x": 1}]  # pyright: ignore[reportArgumentType]
+    array[{"x": 1}]  # type: ignore[index]  # pyright: ignore[reportArgumentType]
 
 
 async def awaited(array: Array) -> None:

@@ -68,7 +68,7 @@ class ShardingCodec(ArrayToBytes):
     codecs: tuple[Codec, ...] = (BytesCodec("little"),)
     index_codecs: tuple[Codec, ...] = ()
     """Empty on construction means little-endian bytes and a crc32c."""
-    index_location: Literal["start", "end"] = "end"
+    index_location: Literal["start", "end"] | ShardingCodecIndexLocation = "end"
     subchunk_write_order: str = "lexicographic"
     """Physical order of inner chunks in new shards; never stored."""
     ignored: tuple[str, ...] = ()

@@ -417,7 +417,7 @@ class Array(Selecting):
     """The module of `create`, above this one."""
 
     @classmethod
-    def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> Array:
+    def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> Array:
         """Make an array with the metadata `data` (one document, attributes included), without reading or writing."""
         where, here, _ = locate(store_path, None, None)
         metadata = parse_document(data, group=False)

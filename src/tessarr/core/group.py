@@ -16,7 +16,7 @@ from tessarr.core.stored.consolidated import key_of_consolidated
 from tessarr.core.stored.metadata_io import NodeMetadata
 from tessarr.core.stored.parse_cache import parse_document
 from tessarr.errors import NodeTypeValidationError
-from tessarr.metadata.group import GroupMetadata
+from tessarr.metadata.group import GroupMetadata as GroupMetadata
 from tessarr.stores.base import Store
 from tessarr.stores.url import StoreLike
 from tessarr.types import JSON, Buffer, ZarrFormat

@@ -35,7 +35,7 @@ SHARDS_MAX = 10_000
 """Objects that an array may have before shards are made larger than `SHARD_NBYTES`."""
 
 Chunks: TypeAlias = (
-    "int | str | bool | Sequence[int | None | Sequence[int | Sequence[int]]] | AnyArray | np.integer[Any]"
+    "int | np.integer | str | bool | Sequence[int | np.integer | None | Sequence[int | Sequence[int]]] | AnyArray"
 )
 """What `normalize_chunks` accepts."""
 ChunksLike: TypeAlias = "Chunks | ChunkGrid | None"

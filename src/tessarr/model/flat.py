@@ -11,14 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tessarr.errors import ContainsArrayError, NodeNotFoundError
 from tessarr.model.node import GroupSpec, Spec, walk
-from tessarr.types import JSON, JSONObject
+from tessarr.types import JSONObject
 
 
-def flatten(spec: Spec) -> dict[str, Any]:
+def flatten(spec: Spec) -> dict[str, Spec]:
     """Map the path of every node (the root under "") to the node, groups without members, parents before children."""
     return {
         path: node.with_(members={}) if isinstance(node, GroupSpec) else node
@@ -26,7 +25,7 @@ def flatten(spec: Spec) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def unflatten(nodes: Mapping[str, JSON]) -> object:
+def unflatten(nodes: Mapping[str, Spec]) -> Spec:
     """Build the tree of a flat map, in any order; paths may begin with a slash.
 
     Raises `NodeNotFoundError` when a node's parent is not in the map, `ContainsArrayError` when it is an array.
@@ -34,7 +33,7 @@ def unflatten(nodes: Mapping[str, JSON]) -> object:
     flat = {path.strip("/"): node for path, node in nodes.items()}
     if "" not in flat:
         raise NodeNotFoundError("the flat model has no root", expected='a node under ""', got=sorted(flat)[:5])
-    children: dict[str, dict[str, JSON]] = {}
+    children: dict[str, dict[str, str]] = {}
     for path in flat:
         if path:
             parent, _, name = path.rpartition("/")
@@ -44,7 +43,7 @@ def unflatten(nodes: Mapping[str, JSON]) -> object:
                 raise ContainsArrayError("an array cannot have members", path=parent, got=name)
             children.setdefault(parent, {})[name] = path
 
-    def build(path: str) -> Any:
+    def build(path: str) -> Spec:
         node = flat[path]
         if not isinstance(node, GroupSpec):
             return node

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from tessarr.common.strict_json import plain
 from tessarr.errors import MetadataValidationError, NodeNameError, Problem
@@ -27,12 +27,19 @@ from tessarr.model.fields import attributes_json, rename_members
 from tessarr.settings import is_strict
 from tessarr.types import JSON, JSONObject, Shape
 
-TAttrs = TypeVar("TAttrs", covariant=True)
-TMember = TypeVar("TMember", covariant=True)
-TNew = TypeVar("TNew")
-
 Spec: TypeAlias = "ArraySpec[Any] | GroupSpec[Any, Any]"
 """Any node."""
+
+if TYPE_CHECKING:
+    # A default, which Python has from 3.13 on, for models that do not state what their attributes or members are.
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    TAttrs = DefaultTypeVar("TAttrs", covariant=True, default=Mapping[str, JSON])
+    TMember = DefaultTypeVar("TMember", covariant=True, default=Spec)
+else:
+    TAttrs = TypeVar("TAttrs", covariant=True)
+    TMember = TypeVar("TMember", covariant=True)
+TNew = TypeVar("TNew")
 
 
 class ArraySpec(Generic[TAttrs]):
@@ -279,7 +286,7 @@ def walk(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from walk(member, f"{path}/{name}" if path else name)
 
 
-def with_attributes(spec: ArraySpec[object], parse: Callable[[object], TNew]) -> ArraySpec[TNew]:
+def with_attributes(spec: ArraySpec[object], parse: Callable[[dict[str, Any]], TNew]) -> ArraySpec[TNew]:
     """Parse the attributes of an array with `parse`, which gets the JSON object and returns a type of yours.
 
     >>> from dataclasses import make_dataclass

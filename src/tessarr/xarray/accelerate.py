@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import xarray
 from xarray.backends.common import BackendArray
@@ -19,6 +19,9 @@ from tessarr.xarray.lazy_array import LazyArray
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
+
+Opened = TypeVar("Opened")
+"""A dataset, a data array or a tree."""
 
 FAST = "reads through tessarr"
 
@@ -33,7 +36,7 @@ class Outcome(NamedTuple):
 class _Accelerate:
     """Make `accelerate` callable, with `explain` as a method."""
 
-    def __call__(self, obj: object) -> object:
+    def __call__(self, obj: Opened) -> Opened:
         """Make a copy of a dataset, data array or tree whose values are read through tessarr where that is possible.
 
         Arrays opened by the engine ``zarr`` are replaced, also inside a dask array, which keeps its chunks and names. All
@@ -66,7 +69,7 @@ class _Accelerate:
 accelerate = _Accelerate()
 
 
-def _exchanged(ds: Any) -> object:
+def _exchanged(ds: Any) -> Any:
     """Replace the arrays of every variable of the dataset for which that is possible."""
     new = {}
     for name, variable in ds.variables.items():

@@ -13,6 +13,7 @@ import lzma
 import zlib
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numcodecs
 import numpy as np
@@ -28,7 +29,7 @@ LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
 def values(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     n = int(np.prod(shape))
     if dtype == "|b1":
-        return (np.arange(n) % 3 == 0).reshape(shape)
+        return np.asarray(np.arange(n) % 3 == 0).reshape(shape)
     return (np.arange(n) * 7 % 101).astype(dtype).reshape(shape)
 
 
@@ -128,12 +129,13 @@ def from_numcodecs() -> None:
         )
         add(f"numcodecs-{index:02}-{config['id']}", writer, "v2", codec.get_config(), array, data, decoded)
     texts = np.array(["", "a", "žluťoučký", "日本語", "x" * 300], object)
-    for config in (
+    object_configs: tuple[dict[str, Any], ...] = (
         {"id": "vlen-utf8"},
         {"id": "json2"},
         {"id": "msgpack2"},
         {"id": "categorize", "labels": texts[1:].tolist(), "dtype": "|O", "astype": "|u1"},
-    ):
+    )
+    for config in object_configs:
         codec = numcodecs.get_codec(dict(config))
         encoded = codec.encode(texts)
         add(
@@ -147,9 +149,9 @@ def from_numcodecs() -> None:
         )
 
 
-def zarrs(data_type: str, codecs: list[dict[str, object]], array: np.ndarray, fill: object = 0) -> tuple[bytes, bytes]:
+def zarrs(data_type: str, codecs: list[dict[str, Any]], array: np.ndarray, fill: object = 0) -> tuple[bytes, bytes]:
     shape = list(array.shape)
-    metadata = {
+    metadata: Any = {
         "zarr_format": 3,
         "node_type": "array",
         "shape": shape,
@@ -163,12 +165,13 @@ def zarrs(data_type: str, codecs: list[dict[str, object]], array: np.ndarray, fi
     node = zarrista.Array.from_metadata(metadata, store)
     node.store_chunk([0] * len(shape), zarrista.ArrayBytes(array.tobytes()))
     chunk = node.retrieve_encoded_chunk([0] * len(shape))
+    assert chunk is not None
     return bytes(chunk.buffer), np.asarray(node.retrieve_chunk([0] * len(shape))).tobytes()
 
 
 def from_zarrs() -> None:
     writer = f"zarrs, through zarrista {version('zarrista')}"
-    cases = [
+    cases: list[tuple[str, str, tuple[int, ...], list[Any]]] = [
         ("bool", "|b1", (3, 5), [{"name": "packbits"}]),
         ("bool", "|b1", (3, 5), [{"name": "packbits", "configuration": {"padding_encoding": "last_byte"}}]),
         (
@@ -241,7 +244,7 @@ def from_zarrs() -> None:
 def from_tensorstore() -> None:
     writer = f"tensorstore {version('tensorstore')}"
     array = values("<i4", (30, 5))
-    chains = [
+    chains: list[list[dict[str, Any]]] = [
         [LITTLE, {"name": "gzip", "configuration": {"level": 5}}],
         [LITTLE, {"name": "zstd", "configuration": {"level": 5}}],
         [

@@ -63,11 +63,13 @@ def by_zarrs(data_type: Any, fill: Any) -> bytes:
     serializer: Any = {"name": "bytes", "configuration": {"endian": "little"}}
     if data_type in ("string", "bytes"):
         serializer = {"name": "vlen-utf8" if data_type == "string" else "vlen-bytes"}
-    node = zarrista.Array.from_metadata(document(data_type, fill, serializer), zarrista.store.MemoryStore())
+    metadata: Any = document(data_type, fill, serializer)
+    node = zarrista.Array.from_metadata(metadata, zarrista.store.MemoryStore())
     chunk = node.retrieve_chunk([0])
     if data_type in ("string", "bytes"):
         found = chunk.to_numpy()[0] if hasattr(chunk, "to_numpy") else np.asarray(chunk)[0]
         return found.encode() if isinstance(found, str) else bytes(found)
+    assert isinstance(chunk, zarrista.FixedLengthTensor)
     return bytes(chunk.buffer())
 
 

@@ -15,6 +15,7 @@ import pytest
 import tessarr
 from tessarr.stores.base import Store
 from tessarr.stores.url import open_url
+from tests.narrow import array_of
 from tests.stores.remote.proxy import Proxy
 from tests.stores.remote.servers import S3_OPTIONS
 from tests.waiting import PATIENCE_S, until, until_async
@@ -130,7 +131,11 @@ def test_a_call_that_is_cancelled_ends_and_sends_no_more_requests(store: Store, 
 
     asyncio.run(cancelled())
     until(lambda: not s3_proxy.in_flight, "what was sent is answered")
-    assert tessarr.open(store, path="x", mode="r")[...].shape in ((8, 8), (2,), (3, 3))  # whole, as before or after
+    assert array_of(tessarr.open(store, path="x", mode="r"))[...].shape in (
+        (8, 8),
+        (2,),
+        (3, 3),
+    )  # whole, as before or after
 
 
 def test_a_hundred_arrays_are_opened_side_by_side(store: Store, s3_proxy: Proxy) -> None:

@@ -21,6 +21,7 @@ from tessarr.stores.remote.obstore.store import ObjectStore
 from tessarr.stores.remote.retry import RequestError, scrub
 from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
+from tests.narrow import calls
 from tests.stores.contract import increment, plain
 from tests.stores.remote.proxy import Fault, Kind, Proxy
 from tests.stores.remote.servers import S3_OPTIONS
@@ -184,7 +185,7 @@ def test_a_lasting_fault_of_any_operation_is_an_error(
     match, call, call_async, _ = OPERATIONS[operation]
     store.set("a/b", b"1")
     s3_proxy.faults.append(Fault(fault.kind, match=match, status=fault.status, times=99))
-    for once in (lambda: call(store), lambda: asyncio.run(call_async(store))):
+    for once in calls(lambda: call(store), lambda: asyncio.run(call_async(store))):
         with pytest.raises(RequestError) as caught:
             once()
         assert caught.value.status == (fault.status if fault.kind == "status" else None)
@@ -198,7 +199,7 @@ def test_a_lasting_fault_of_any_operation_is_an_error(
 def test_a_refusal_is_told_at_once_and_never_a_missing_key(
     store: Store, s3_proxy: Proxy, status: int, code: str
 ) -> None:
-    for read in (
+    for read in calls(
         lambda: store.get("k"),
         lambda: store.get("k", ByteRange(-4)),
         lambda: store.fetch([Fetch("k"), Fetch("other")]),
@@ -208,7 +209,7 @@ def test_a_refusal_is_told_at_once_and_never_a_missing_key(
         s3_proxy.clear()
         s3_proxy.faults.append(Fault("status", status=status, code=code, times=99))
         with pytest.raises(RequestError) as caught:
-            read()  # type: ignore[no-untyped-call]
+            read()
         assert caught.value.status == status
         assert caught.value.attempts == 1
 

@@ -15,6 +15,7 @@ from tessarr.stores.base import Store
 from tessarr.stores.remote.retry import RequestError
 from tessarr.stores.url import open_url
 from tessarr.types import ByteRange
+from tests.narrow import calls
 from tests.stores.contract import SEED, ReadContract, plain
 from tests.stores.remote.servers import Server
 
@@ -54,14 +55,14 @@ def test_a_large_value_comes_in_pieces_and_whole_from_a_server_without_ranges(ng
 
 def test_what_is_forbidden_is_an_error_and_never_missing(nginx: Server) -> None:
     store = open_url(f"http://{nginx.address}/forbidden")
-    for read in (
+    for read in calls(
         lambda: store.get("a"),
         lambda: store.get("a", ByteRange(0, 4)),
         lambda: store.exists("a"),
         lambda: asyncio.run(store.get_async("a")),
     ):
         with pytest.raises(RequestError) as caught:
-            read()  # type: ignore[no-untyped-call]
+            read()
         assert caught.value.status == 403
         assert caught.value.attempts == 1
         assert caught.value.key == "a"

@@ -13,6 +13,7 @@ from tessarr.stores.memory.store import ManagedMemoryStore
 from tessarr.stores.url import open_url
 from tessarr.stores.virtual.pipeline import join, open_pipeline, parse
 from tessarr.stores.zip.store import ZipStore
+from tests.narrow import array_of, bytes_of
 from tests.stores.contract import plain
 from tests.stores.remote.servers import S3_OPTIONS, Server
 from tests.stores.remote.test_remote_zip import archive
@@ -92,7 +93,7 @@ def test_a_pipeline_is_a_place_like_any_other(tmp_path: Path, s3: Server) -> Non
         (f"s3+http://{s3.address}/bucket/arch/a%20b.zip", S3_OPTIONS),
     ):
         url = f"{root}|zip:in%20side/|zarr3:x"
-        assert tessarr.open(url, mode="r", storage_options=options)[...].tolist() == [1, 2, 3]
+        assert array_of(tessarr.open(url, mode="r", storage_options=options))[...].tolist() == [1, 2, 3]
         store = open_url(f"{root}|zip:in%20side", storage_options=options)
         assert tessarr.open_array(store.url, path="x", mode="r", storage_options=options)[1] == 2
 
@@ -125,7 +126,7 @@ def test_the_format_at_the_end_of_a_url_is_the_only_one_opened_and_created(tmp_p
 def test_the_format_at_the_end_decides_where_both_are_stored(tmp_path: Path) -> None:
     tessarr.create_array(tmp_path / "a", data=np.zeros(4), zarr_format=2)
     new = tessarr.create_array(tmp_path / "b", data=np.ones(4), zarr_format=3)
-    (tmp_path / "a" / "zarr.json").write_bytes(bytes(new.store.get("zarr.json")))
+    (tmp_path / "a" / "zarr.json").write_bytes(bytes_of(new.store.get("zarr.json")))
     for zarr_format in (2, 3):
         assert tessarr.open(f"{tmp_path.as_uri()}/a|zarr{zarr_format}:", mode="r").zarr_format == zarr_format
 
@@ -134,7 +135,7 @@ def test_a_local_archive_is_written_through_its_url(tmp_path: Path) -> None:
     url = f"{tmp_path.as_uri()}/new.zip|zip:group"
     with tessarr.create_array(f"{url}|zarr2:x", data=np.arange(4)).store:
         pass
-    found = tessarr.open(f"{url}|zarr2:x", mode="r")
+    found = array_of(tessarr.open(f"{url}|zarr2:x", mode="r"))
     assert (found[:].tolist(), found.zarr_format) == ([0, 1, 2, 3], 2)
     assert (tmp_path / "new.zip").is_file()
 

@@ -16,6 +16,7 @@ import tessarr
 from tessarr.errors import CodecError, MetadataValidationError, NodeNotFoundError, ReadOnlyError, StoreError
 from tessarr.metadata import n5
 from tessarr.storage import N5FSStore, N5Store
+from tests.narrow import array_of, group_of
 from tests.stores.contract import WriteContract
 
 BLOSC = {
@@ -71,7 +72,7 @@ def test_tensorstore_reads_what_is_written_here_and_the_other_way_round(
     )
     assert (said["axes"], said["unit"]) == (["x", "y", "z"], "nm")
     assert attributes(tmp_path) == {"n5": "4.0.0"}
-    again = tessarr.open_n5(str(tmp_path), "r+", path="a/s0", axis_order=order)
+    again = array_of(tessarr.open_n5(str(tmp_path), "r+", path="a/s0", axis_order=order))
     assert (again[...] == values).all()
     if expected["type"] == "lz4":  # which TensorStore does not have
         return
@@ -81,17 +82,17 @@ def test_tensorstore_reads_what_is_written_here_and_the_other_way_round(
     found = theirs.read().result()
     assert ((found.T if order == "C" else found) == values).all()
     theirs.write(found + np.uint16(1)).result()
-    assert (tessarr.open_n5(str(tmp_path), path="a/s0", axis_order=order)[...] == values + 1).all()
+    assert (array_of(tessarr.open_n5(str(tmp_path), path="a/s0", axis_order=order))[...] == values + 1).all()
 
 
 @pytest.mark.spec("N5-06")
 def test_the_native_engine_serves_datasets(tmp_path: Path) -> None:
     how: Any = {"path": "a", "shape": SHAPE, "chunks": (2, 4, 3), "dtype": "float64", "compressor": "gzip"}
     tessarr.create_n5(str(tmp_path), **how)[...] = numbers("float64")
-    z = tessarr.open_n5(str(tmp_path), path="a")
+    z = array_of(tessarr.open_n5(str(tmp_path), path="a"))
     assert z.engine.name == "native"
     with tessarr.config.set({"engine": "reference"}):
-        reference = tessarr.open_n5(str(tmp_path), path="a")
+        reference = array_of(tessarr.open_n5(str(tmp_path), path="a"))
         assert (reference[1:4, ::3, -1] == z[1:4, ::3, -1]).all()
 
 
@@ -101,9 +102,9 @@ def test_every_directory_is_a_group_but_those_of_blocks(tmp_path: Path) -> None:
     for name in ("attributes.json", "a/attributes.json"):
         (tmp_path / name).unlink()
     (tmp_path / "empty" / "deep").mkdir(parents=True)
-    root = tessarr.open_n5(str(tmp_path))
+    root = group_of(tessarr.open_n5(str(tmp_path)))
     assert sorted(root.group_keys()) == ["a", "empty"]
-    assert list(root["a"].array_keys()) == ["b"]
+    assert list(group_of(root["a"]).array_keys()) == ["b"]
     assert dict(root.attrs) == {}
     for path in ("a/b/0", "a/b/0/0", "nowhere"):
         with pytest.raises(NodeNotFoundError):
@@ -166,7 +167,7 @@ def test_attributes_that_lie_are_errors(members: dict[str, Any]) -> None:
 @pytest.mark.spec("N5-03")
 def test_blocks_of_other_modes_are_errors_with_their_place() -> None:
     for mode, rest in ((1, struct.pack(">III", 2, 3, 6)), (2, struct.pack(">I", 12))):
-        z = tessarr.open_n5({**dataset(), "0/0": struct.pack(">HH", mode, 2) + rest + bytes(12)})
+        z = array_of(tessarr.open_n5({**dataset(), "0/0": struct.pack(">HH", mode, 2) + rest + bytes(12)}))
         with pytest.raises(CodecError) as caught:
             z[...]
         assert caught.value.chunk == (0, 0)
@@ -182,13 +183,13 @@ def test_blocks_of_java_that_are_cut_at_the_edge_are_read() -> None:
             block = whole[4 * y : 4 * y + 4, 3 * x : 3 * x + 3]
             head = struct.pack(">HHII", 0, 2, block.shape[1], block.shape[0])
             values[f"{x}/{y}"] = head + block.astype(">u2").tobytes()
-    z = tessarr.open_n5(values, "r+")
+    z = array_of(tessarr.open_n5(values, "r+"))
     assert z.shape == (6, 4)
     assert (z[...] == whole).all()
-    assert (tessarr.open_n5(values, axis_order="F")[...] == whole.T).all()
+    assert (array_of(tessarr.open_n5(values, axis_order="F"))[...] == whole.T).all()
     z[5, 3] = 99
     whole[5, 3] = 99
-    assert (tessarr.open_n5(values)[...] == whole).all()
+    assert (array_of(tessarr.open_n5(values))[...] == whole).all()
 
 
 @pytest.mark.spec("N5-11")
@@ -196,7 +197,7 @@ def test_a_url_with_the_adapter_opens_a_container(tmp_path: Path) -> None:
     tessarr.create_n5(str(tmp_path / "c.n5"), path="a/b", shape=(4, 4), chunks=(2, 2), dtype="uint8")[...] = 5
     for url in (f"{tmp_path}/c.n5|n5:a/b", f"{(tmp_path / 'c.n5').as_uri()}|n5:a/b", f"{tmp_path}/c.n5|n5:/a/b/"):
         assert (tessarr.open_array(url, mode="r")[...] == 5).all()
-    z = tessarr.open_n5(str(tmp_path / "c.n5"), path="a/b")
+    z = array_of(tessarr.open_n5(str(tmp_path / "c.n5"), path="a/b"))
     assert z.store.url.endswith("c.n5|n5:")
     assert (tessarr.open_array(z.store.url, path="a/b", mode="r")[...] == 5).all()
     assert (pickle.loads(pickle.dumps(z))[...] == 5).all()
@@ -211,8 +212,8 @@ def test_documents_come_back_from_their_attributes() -> None:
     for order in ("C", "F"):
         for kind in ("raw", "gzip", "bzip2", "xz", "lz4", "zstd", "blosc"):
             said = {"dimensions": [9, 5], "blockSize": [4, 5], "dataType": "int32", "compression": {"type": kind}}
-            document = n5.to_zarr(said, order)  # type: ignore[arg-type]
-            again = n5.to_zarr(n5.to_n5(document, order, {}), order)  # type: ignore[arg-type]
+            document = n5.to_zarr(said, order)
+            again = n5.to_zarr(n5.to_n5(document, order, {}), order)
             assert again == document
 
 

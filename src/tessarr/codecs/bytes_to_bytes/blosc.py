@@ -84,10 +84,10 @@ class BloscCodec(BytesToBytes):
     name = "blosc"
     typesize: int | None = None
     """Bytes per element, the stride of the shuffle; ``None``: the size of the elements that reach the codec."""
-    cname: CName = "zstd"
+    cname: CName | BloscCname = "zstd"
     clevel: int = 5
     """0 (stored) to 9 (smallest)."""
-    shuffle: Shuffle | None = None
+    shuffle: Shuffle | BloscShuffle | None = None
     """``None``: bitshuffle for elements of one byte, shuffle otherwise."""
     blocksize: int = 0
     """Bytes per block; 0: the library decides. The library enlarges small blocks for compressors whose blocks it

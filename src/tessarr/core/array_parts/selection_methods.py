@@ -17,7 +17,7 @@ from tessarr.engine.bound import BoundArray
 from tessarr.errors import FieldNotFoundError, ReadOnlyError, VindexInvalidSelectionError
 from tessarr.indexing import request as requests
 from tessarr.indexing.base import Request
-from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike
+from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, ValuesLike
 
 Plan: TypeAlias = "Callable[[BoundArray], Request]"
 """Makes the request for one bound array. The bound array is read once per call, so that a concurrent resize by another thread
@@ -51,7 +51,7 @@ class Selecting(Layout):
         result = request.result(full)
         return result if request.shape else result[()]
 
-    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: ValuesLike) -> None:
         """Write `value`, broadcast as in NumPy's assignment, to the selected elements.
 
         Raises `ArrayIndexError`, `ReadOnlyError`, `ValueError` for a shape that does not fit, `StoreError`.
@@ -75,11 +75,11 @@ class Selecting(Layout):
         fields, selection = requests.pop_fields(selection)
         return await self._get_async(lambda bound: requests.getitem(selection, bound.shape), out, fields)
 
-    def write(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    def write(self, selection: SelectionLike, value: ValuesLike) -> None:
         """Write `value` to `selection` as ``array[selection] = value`` does."""
         self[selection] = value
 
-    async def write_async(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    async def write_async(self, selection: SelectionLike, value: ValuesLike) -> None:
         fields, selection = requests.pop_fields(selection)
         await self._put_async(lambda bound: requests.getitem(selection, bound.shape), value, fields)
 
@@ -105,13 +105,13 @@ class Selecting(Layout):
         return await self._get_async(lambda bound: requests.basic(selection, bound.shape), out, fields)
 
     def set_basic_selection(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write by integers, slices and Ellipsis."""
         self._put(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
     async def set_basic_selection_async(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.basic(selection, bound.shape), value, fields)
 
@@ -127,13 +127,13 @@ class Selecting(Layout):
         return await self._get_async(lambda bound: requests.orthogonal(selection, bound.shape), out, fields)
 
     def set_orthogonal_selection(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write to the outer product of one selection per axis."""
         self._put(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
     async def set_orthogonal_selection_async(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.orthogonal(selection, bound.shape), value, fields)
 
@@ -149,13 +149,13 @@ class Selecting(Layout):
         return await self._get_async(lambda bound: requests.coordinate(selection, bound.shape), out, fields)
 
     def set_coordinate_selection(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write to points; of repeated points the last value wins."""
         self._put(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
     async def set_coordinate_selection_async(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.coordinate(selection, bound.shape), value, fields)
 
@@ -176,13 +176,13 @@ class Selecting(Layout):
         return await self._get_async(lambda bound: requests.mask(mask, bound.shape), out, fields)
 
     def set_mask_selection(
-        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
+        self, mask: npt.NDArray[np.bool_], value: ValuesLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write where `mask` is true."""
         self._put(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
     async def set_mask_selection_async(
-        self, mask: npt.NDArray[np.bool_], value: npt.ArrayLike, *, fields: Fields = None
+        self, mask: npt.NDArray[np.bool_], value: ValuesLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.mask(mask, bound.shape), value, fields)
 
@@ -198,13 +198,13 @@ class Selecting(Layout):
         return await self._get_async(lambda bound: requests.block(selection, bound.axes), out, fields)
 
     def set_block_selection(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None, prototype: object = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None, prototype: object = None
     ) -> None:
         """Write whole blocks."""
         self._put(lambda bound: requests.block(selection, bound.axes), value, fields)
 
     async def set_block_selection_async(
-        self, selection: SelectionLike, value: npt.ArrayLike, *, fields: Fields = None
+        self, selection: SelectionLike, value: ValuesLike, *, fields: Fields = None
     ) -> None:
         await self._put_async(lambda bound: requests.block(selection, bound.axes), value, fields)
 
@@ -215,11 +215,11 @@ class Selecting(Layout):
     async def get_point_selection_async(self, selection: SelectionLike) -> Selected:
         return await self._get_async(self._points(selection), None, None)
 
-    def set_point_selection(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    def set_point_selection(self, selection: SelectionLike, value: ValuesLike) -> None:
         """Write by a mask or coordinate arrays."""
         self._put(self._points(selection), value, None)
 
-    async def set_point_selection_async(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    async def set_point_selection_async(self, selection: SelectionLike, value: ValuesLike) -> None:
         await self._put_async(self._points(selection), value, None)
 
     # -- steps shared by these methods -----------------------------------------------------------------------------------

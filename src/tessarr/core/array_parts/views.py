@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy.typing as npt
-
-from tessarr.types import Selected, SelectionLike
+from tessarr.types import Selected, SelectionLike, ValuesLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -27,7 +25,7 @@ class OIndex:
     def __getitem__(self, selection: SelectionLike) -> Selected:
         return self._array.get_orthogonal_selection(selection)
 
-    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: ValuesLike) -> None:
         self._array.set_orthogonal_selection(selection, value)
 
     async def getitem(self, selection: SelectionLike) -> Selected:
@@ -50,7 +48,7 @@ class VIndex:
     def __getitem__(self, selection: SelectionLike) -> Selected:
         return self._array.get_point_selection(selection)
 
-    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: ValuesLike) -> None:
         self._array.set_point_selection(selection, value)
 
     async def getitem(self, selection: SelectionLike) -> Selected:
@@ -73,5 +71,5 @@ class Blocks:
     def __getitem__(self, selection: SelectionLike) -> Selected:
         return self._array.get_block_selection(selection)
 
-    def __setitem__(self, selection: SelectionLike, value: npt.ArrayLike) -> None:
+    def __setitem__(self, selection: SelectionLike, value: ValuesLike) -> None:
         self._array.set_block_selection(selection, value)

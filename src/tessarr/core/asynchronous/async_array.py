@@ -17,7 +17,7 @@ from tessarr.core.node import Node
 from tessarr.core.stored.metadata_io import create_node_steps
 from tessarr.metadata.public import ArrayV2Metadata, ArrayV3Metadata, model_of
 from tessarr.stores.url import StoreLike
-from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ShapeLike
+from tessarr.types import AnyArray, AnyDType, Fields, Selected, SelectionLike, Shape, ShapeLike, ValuesLike
 
 if TYPE_CHECKING:
     from tessarr.core.array import Array
@@ -80,7 +80,7 @@ class AsyncArray(_AsyncNode):
         return cls(await import_module(cls._array._creation).create_async(store=store, **kwargs))
 
     @classmethod
-    def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncArray:
+    def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> AsyncArray:
         return cls(cls._array.from_dict(store_path, data))
 
     async def _save_metadata(self, metadata: object, ensure_parents: bool = True) -> None:
@@ -200,7 +200,7 @@ class AsyncArray(_AsyncNode):
         """Read ``array[selection]``. `prototype` has no effect."""
         return await self._node.read_async(selection)
 
-    async def setitem(self, selection: SelectionLike, value: npt.ArrayLike, prototype: object = None) -> None:
+    async def setitem(self, selection: SelectionLike, value: ValuesLike, prototype: object = None) -> None:
         """Write ``array[selection] = value``. `prototype` has no effect."""
         await self._node.write_async(selection, value)
 

@@ -72,7 +72,7 @@ class AsyncGroup(_AsyncNode):
         return cls(await run_steps_async(cls._group._create_steps(where, here, number, attributes, overwrite)))
 
     @classmethod
-    def from_dict(cls, store_path: StoreLike, data: dict[str, object]) -> AsyncGroup:
+    def from_dict(cls, store_path: StoreLike, data: Mapping[str, object]) -> AsyncGroup:
         return cls(data, store_path)
 
     async def getitem(self, key: str) -> AsyncArray | AsyncGroup:

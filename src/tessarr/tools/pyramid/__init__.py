@@ -32,6 +32,7 @@ from tessarr.core.group import Group
 from tessarr.core.stored import metadata_io
 from tessarr.core.stored.walk import read_entries
 from tessarr.errors import ArrayNotFoundError, ReadOnlyError
+from tessarr.stores.url import StoreLike
 from tessarr.tools.pyramid.describe import Describing, attributes_of, list_label
 from tessarr.tools.pyramid.levels import MIN_SIZE, Factors, Level, factors_of, level_metadata, plan
 from tessarr.tools.pyramid.pieces import PIECE_NBYTES, Note, build_level
@@ -45,7 +46,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def build_pyramid(
-    group: Group,
+    group: Group | StoreLike,
     array: str,
     *,
     levels: int | None = None,
@@ -121,7 +122,7 @@ def _make(
     put_into(where, built, levels[1:])
 
 
-def _opened(group: Group) -> Group:
+def _opened(group: Group | StoreLike) -> Group:
     if not isinstance(group, Group):
         from tessarr.core.open import open_group
 

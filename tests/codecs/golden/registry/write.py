@@ -11,8 +11,10 @@ import os
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import imagecodecs.numcodecs
 import numpy as np
@@ -49,7 +51,7 @@ def values(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 def add(
     name: str,
     writer: str,
-    codecs: list[object],
+    codecs: Sequence[object],
     data_type: object,
     encoded: bytes,
     decoded: np.ndarray,
@@ -93,7 +95,7 @@ def from_zfpy() -> None:
         "float32": zfpy.type_float,
         "float64": zfpy.type_double,
     }
-    modes = [
+    modes: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"mode": "reversible"}, {}),
         ({"mode": "fixed_precision", "precision": 19}, {"precision": 19}),
         ({"mode": "fixed_rate", "rate": 10.5}, {"rate": 10.5}),

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
-from tessarr.facade.zarr3.storage._wrapper import WrapperStore
+from tessarr.facade.zarr3.storage._wrapper import T_Store, WrapperStore
 
 
-class LoggingStore(WrapperStore):
+class LoggingStore(WrapperStore[T_Store]):
     """Log every call of the wrapped store with its duration, and count the calls by method in ``counter``."""
 
     counter: defaultdict[str, int]
 
-    def __init__(self, store: object, log_level: str = "DEBUG", log_handler: logging.Handler | None = None) -> None:
+    def __init__(self, store: T_Store, log_level: str = "DEBUG", log_handler: logging.Handler | None = None) -> None:
         """Wrap `store`; records go to `log_handler`, or to standard output (``None``)."""
         super().__init__(store)
         self.counter = defaultdict(int)

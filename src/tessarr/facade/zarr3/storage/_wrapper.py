@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tessarr.facade.zarr3.abc.store import ByteRequest, Store
 from tessarr.facade.zarr3.storage._inner import shaped
 from tessarr.stores.base import Store as OurStore
 
+T_Store = TypeVar("T_Store")
+"""The wrapped store."""
 
-class WrapperStore(Store):
+
+class WrapperStore(Store, Generic[T_Store]):
     """Forward every method to ``_store``, a store with zarr-python's interface."""
 
     _store: Any
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: T_Store) -> None:
         """Wrap `store`; a store of tessarr gets zarr-python's interface first."""
-        super().__init__(read_only=store.read_only)
         self._store = shaped(store) if isinstance(store, OurStore) else store
+        super().__init__(read_only=self._store.read_only)
 
     @classmethod
     async def open(cls, store_cls: Any, *args: Any, **kwargs: Any) -> Any:
