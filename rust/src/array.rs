@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::chain::{Chain, integers};
-use crate::element::Last;
+use crate::element::LastChunk;
 use crate::error::{Error, Result};
 use crate::keys::KeyTemplate;
 use crate::part::GridAxis;
@@ -24,12 +24,12 @@ use crate::store::has_coarse_times;
 pub enum Store {
     Local(PathBuf),
     /// Python sends the requests.
-    Python(Asking),
+    Python(PythonStore),
 }
 
 /// How to request values from a store that Python serves.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct PythonStore {
     /// Largest gap, in bytes, between ranges that are coalesced.
     pub gap: u64,
     /// A request costs a round trip.
@@ -38,17 +38,17 @@ pub struct Asking {
     pub place: Option<String>,
 }
 
-impl Asking {
-    pub const NEAR: Asking = Asking { gap: 4 << 10, remote: false, place: None };
+impl PythonStore {
+    pub const IN_PROCESS: PythonStore = PythonStore { gap: 4 << 10, remote: false, place: None };
 
     /// The name under which the cache keeps the value of `key`.
     pub fn name(&self, key: &str) -> Option<OsString> {
         Some(format!("{}\0{key}", self.place.as_ref()?).into())
     }
 
-    fn from_json(json: &Value) -> Asking {
-        Asking {
-            gap: json["gap"].as_u64().unwrap_or(Asking::NEAR.gap),
+    fn from_json(json: &Value) -> PythonStore {
+        PythonStore {
+            gap: json["gap"].as_u64().unwrap_or(PythonStore::IN_PROCESS.gap),
             remote: json["remote"].as_bool().unwrap_or(false),
             place: json["place"].as_str().map(str::to_owned),
         }
@@ -74,7 +74,7 @@ pub struct Array {
     uniform: Option<Arc<Chain>>,
     chains: Mutex<HashMap<Vec<usize>, Arc<Chain>>>,
     /// Where the last element was found.
-    pub last: Mutex<Option<Arc<Last>>>,
+    pub last: Mutex<Option<Arc<LastChunk>>>,
 }
 
 fn unsupported(what: impl Into<String>) -> Error {
@@ -120,7 +120,7 @@ impl Array {
         let item = json["item"].as_u64().map_or(0, |n| n as usize);
         let store = match json["store"]["kind"].as_str() {
             Some("local") => Store::Local(PathBuf::from(text(&json["store"], "root")?)),
-            Some("python") => Store::Python(Asking::from_json(&json["store"])),
+            Some("python") => Store::Python(PythonStore::from_json(&json["store"])),
             _ => return Err(unsupported("the kind of store")),
         };
         let key = KeyTemplate::from_json(&json["key"], shape.len())?;

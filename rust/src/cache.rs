@@ -68,7 +68,7 @@ struct Entry {
     tick: u64,
 }
 
-struct Kept {
+struct CachedValue {
     validator: Validator,
     entries: HashMap<CacheKey, Entry>,
     /// Chunks of which a part was read once; the second read caches the whole chunk.
@@ -77,7 +77,7 @@ struct Kept {
 
 #[derive(Default)]
 struct Content {
-    names: HashMap<Arc<OsStr>, Kept>,
+    names: HashMap<Arc<OsStr>, CachedValue>,
     order: BTreeMap<u64, (Arc<OsStr>, CacheKey)>,
     flights: HashSet<(Arc<OsStr>, CacheKey)>,
     tick: u64,
@@ -95,7 +95,7 @@ pub struct Statistics {
 #[derive(Default)]
 pub struct Cache {
     content: Mutex<Content>,
-    landed: Condvar,
+    flight_done: Condvar,
     pub statistics: Statistics,
 }
 
@@ -103,20 +103,20 @@ pub struct Cache {
 const OVERHEAD: usize = 160;
 
 impl Content {
-    fn forget(&mut self, name: &OsStr) {
-        if let Some(kept) = self.names.remove(name) {
-            for entry in kept.entries.values() {
+    fn invalidate(&mut self, name: &OsStr) {
+        if let Some(cached) = self.names.remove(name) {
+            for entry in cached.entries.values() {
                 self.order.remove(&entry.tick);
                 self.bytes -= entry.value.len() + OVERHEAD;
             }
         }
     }
 
-    fn kept(&mut self, name: &OsStr, validator: &Validator) -> &mut Kept {
-        if self.names.get(name).is_some_and(|kept| kept.validator != *validator) {
-            self.forget(name);
+    fn cached(&mut self, name: &OsStr, validator: &Validator) -> &mut CachedValue {
+        if self.names.get(name).is_some_and(|cached| cached.validator != *validator) {
+            self.invalidate(name);
         }
-        self.names.entry(name.into()).or_insert_with(|| Kept {
+        self.names.entry(name.into()).or_insert_with(|| CachedValue {
             validator: validator.clone(),
             entries: HashMap::new(),
             touched: HashSet::new(),
@@ -124,9 +124,11 @@ impl Content {
     }
 
     fn get(&mut self, name: &OsStr, cache_key: CacheKey, validator: Option<&Validator>) -> Option<Value> {
-        let kept =
-            self.names.get_mut(name).filter(|kept| validator.is_none_or(|validator| kept.validator == *validator))?;
-        let entry = kept.entries.get_mut(&cache_key)?;
+        let cached = self
+            .names
+            .get_mut(name)
+            .filter(|cached| validator.is_none_or(|validator| cached.validator == *validator))?;
+        let entry = cached.entries.get_mut(&cache_key)?;
         if entry.tick == self.tick {
             return Some(entry.value.clone()); // the most recently used one, as in a loop over the elements of a chunk
         }
@@ -143,22 +145,22 @@ impl Content {
         let mut evicted = 0;
         while self.bytes + size > capacity() {
             let Some((_, (old, at))) = self.order.pop_first() else { return evicted };
-            if let Some(kept) = self.names.get_mut(&*old) {
-                if let Some(entry) = kept.entries.remove(&at) {
+            if let Some(cached) = self.names.get_mut(&*old) {
+                if let Some(entry) = cached.entries.remove(&at) {
                     self.bytes -= entry.value.len() + OVERHEAD;
                     evicted += 1;
                 }
-                if kept.entries.is_empty() {
+                if cached.entries.is_empty() {
                     self.names.remove(&*old);
                 }
             }
         }
         self.tick += 1;
         let tick = self.tick;
-        let before = self.kept(name, validator).entries.insert(cache_key, Entry { value, tick });
-        if let Some(before) = before {
-            self.order.remove(&before.tick);
-            self.bytes -= before.value.len() + OVERHEAD;
+        let old = self.cached(name, validator).entries.insert(cache_key, Entry { value, tick });
+        if let Some(old) = old {
+            self.order.remove(&old.tick);
+            self.bytes -= old.value.len() + OVERHEAD;
         }
         self.order.insert(tick, (name.into(), cache_key));
         self.bytes += size;
@@ -171,8 +173,8 @@ impl Cache {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anything of `name` is cached, so that checking the version may be enough.
-    pub fn knows(&self, name: &OsStr) -> bool {
+    /// Whether the cache has an entry of `name`, so that checking the version may be enough.
+    pub fn contains_name(&self, name: &OsStr) -> bool {
         capacity() > 0 && self.lock().names.contains_key(name)
     }
 
@@ -184,7 +186,7 @@ impl Cache {
         found
     }
 
-    /// `get` without counting a hit.
+    /// Does as `get`, without counting a hit.
     pub fn peek(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> Option<Value> {
         self.lock().get(name, cache_key, Some(validator))
     }
@@ -193,23 +195,23 @@ impl Cache {
         self.statistics.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Return an entry, fresh or not, with its validator.
-    pub fn last_seen(&self, name: &OsStr, cache_key: CacheKey) -> Option<(Value, Validator)> {
+    /// Returns an entry, fresh or stale, with its validator.
+    pub fn unvalidated(&self, name: &OsStr, cache_key: CacheKey) -> Option<(Value, Validator)> {
         let mut content = self.lock();
         let value = content.get(name, cache_key, None)?;
         Some((value, content.names.get(name)?.validator.clone()))
     }
 
-    /// Whether this is the second lookup of the entry; remembers a limited number of first ones.
+    /// Whether this is the second lookup of the entry; records a limited number of first lookups.
     pub fn touched(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator) -> bool {
         if capacity() == 0 {
             return false;
         }
         let mut content = self.lock();
         if content.names.len() > 100_000 {
-            content.names.retain(|_, kept| !kept.entries.is_empty());
+            content.names.retain(|_, cached| !cached.entries.is_empty());
         }
-        let touched = &mut content.kept(name, validator).touched;
+        let touched = &mut content.cached(name, validator).touched;
         if touched.len() > 4096 {
             touched.clear();
         }
@@ -217,20 +219,20 @@ impl Cache {
     }
 
     /// Adds an entry after a miss.
-    pub fn made(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
+    pub fn insert_after_miss(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         self.statistics.misses.fetch_add(1, Ordering::Relaxed);
-        self.keep(name, cache_key, validator, value);
+        self.insert(name, cache_key, validator, value);
     }
 
     /// Adds an entry, unless it is too large for the cache.
-    pub fn keep(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
+    pub fn insert(&self, name: &OsStr, cache_key: CacheKey, validator: &Validator, value: Value) {
         if fits(value.len()) {
             let evicted = self.lock().insert(name, cache_key, validator, value);
             self.statistics.evictions.fetch_add(evicted, Ordering::Relaxed);
         }
     }
 
-    /// The entry, made by `make` on a miss; concurrent callers wait for the one that makes it.
+    /// Returns the entry; on a miss `make` makes it, and concurrent callers wait for that (single flight).
     pub fn get_or_make(
         &self,
         name: &OsStr,
@@ -249,18 +251,18 @@ impl Cache {
                 if content.flights.insert(flight.clone()) {
                     break;
                 }
-                content = self.landed.wait(content).unwrap_or_else(PoisonError::into_inner);
+                content = self.flight_done.wait(content).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        let _landing = Landing { cache: self, flight: &flight };
+        let _guard = FlightGuard { cache: self, flight: &flight };
         let value = Arc::new(make()?);
-        self.made(name, cache_key, validator, value.clone());
+        self.insert_after_miss(name, cache_key, validator, value.clone());
         Ok(value)
     }
 
     /// Drops the entries of a value.
-    pub fn forget(&self, name: &OsStr) {
-        self.lock().forget(name);
+    pub fn invalidate(&self, name: &OsStr) {
+        self.lock().invalidate(name);
     }
 
     /// Drops all entries.
@@ -270,8 +272,8 @@ impl Cache {
         *content = Content { flights, ..Content::default() };
     }
 
-    /// Bytes and entries held now.
-    pub fn held(&self) -> (usize, usize) {
+    /// Returns the present bytes and entries.
+    pub fn size(&self) -> (usize, usize) {
         let content = self.lock();
         (content.bytes, content.order.len())
     }
@@ -282,14 +284,14 @@ pub fn fits(nbytes: usize) -> bool {
     nbytes <= capacity() / 4
 }
 
-struct Landing<'a> {
+struct FlightGuard<'a> {
     cache: &'a Cache,
     flight: &'a (Arc<OsStr>, CacheKey),
 }
 
-impl Drop for Landing<'_> {
+impl Drop for FlightGuard<'_> {
     fn drop(&mut self) {
         self.cache.lock().flights.remove(self.flight);
-        self.cache.landed.notify_all();
+        self.cache.flight_done.notify_all();
     }
 }

@@ -45,7 +45,7 @@ pub struct Chain {
     pub stored_shape: Vec<usize>,
     pub stored_strides: Vec<isize>,
     pub nbytes: usize,
-    pub middle: ArrayToBytes,
+    pub serializer: ArrayToBytes,
     /// bytes → bytes codecs in encoding order, each with the size of its input.
     pub after: Vec<(Codec, usize)>,
     /// Exact stored size, where it does not depend on the data.
@@ -105,13 +105,13 @@ impl Chain {
         }
         let nbytes = product(shape, item)?;
         let mut order: Vec<usize> = (0..shape.len()).collect();
-        let mut middle = None;
+        let mut serializer = None;
         let mut after = Vec::new();
         let mut size = None;
         for codec in list {
             let name = codec.get("name").and_then(Value::as_str).ok_or_else(|| unsupported("a codec has no name"))?;
             let configuration = codec.get("configuration").unwrap_or(&Value::Null);
-            match (name, &middle) {
+            match (name, &serializer) {
                 ("transpose", None) => {
                     let axes = integers(&configuration["order"], "order")?;
                     let mut sorted = axes.clone();
@@ -124,12 +124,13 @@ impl Chain {
                 ("bytes", None) => {
                     let swap = parse_swap(&configuration["swap"], item)?;
                     let boolean = configuration["boolean"].as_bool().unwrap_or(false);
-                    middle = Some(ArrayToBytes::Bytes { swap, boolean });
+                    serializer = Some(ArrayToBytes::Bytes { swap, boolean });
                     size = Some(nbytes);
                 }
                 ("sharding_indexed", None) => {
                     let stored: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
-                    middle = Some(ArrayToBytes::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, at)?)));
+                    serializer =
+                        Some(ArrayToBytes::Shard(Box::new(Shard::bind(configuration, &stored, item, fill, at)?)));
                 }
                 (_, None) => return Err(unsupported(format!("the codec '{name}'"))),
                 (_, Some(_)) => {
@@ -149,7 +150,7 @@ impl Chain {
                 }
             }
         }
-        let middle = middle.ok_or_else(|| unsupported("a chain without an array → bytes codec"))?;
+        let serializer = serializer.ok_or_else(|| unsupported("a chain without an array → bytes codec"))?;
         check_sizes(&after)?;
         let stored_shape: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
         let stored_strides = strides(&stored_shape, item);
@@ -164,7 +165,7 @@ impl Chain {
             stored_shape,
             stored_strides,
             nbytes,
-            middle,
+            serializer,
             after,
             encoded_size,
             layout,
@@ -183,12 +184,12 @@ impl Chain {
 
     /// Whether chunks are stored without shard and bytes → bytes codecs.
     pub fn is_raw(&self) -> bool {
-        matches!(&self.middle, ArrayToBytes::Bytes { .. }) && self.after.is_empty()
+        matches!(&self.serializer, ArrayToBytes::Bytes { .. }) && self.after.is_empty()
     }
 
     /// Whether stored bytes equal the elements in memory.
     pub fn is_plain(&self) -> bool {
-        matches!(&self.middle, ArrayToBytes::Bytes { swap, boolean: false } if swap.is_empty())
+        matches!(&self.serializer, ArrayToBytes::Bytes { swap, boolean: false } if swap.is_empty())
     }
 }
 

@@ -19,20 +19,20 @@ use crate::cache::Validator;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::decode;
 use crate::error::{Error, Result};
-use crate::leaves::{Data, Job, Leaf, Value, at_depth};
 use crate::part::{Part, Plan};
 use crate::pool::process;
+use crate::received::{Data, ReadTarget, ReceivedChunk, Value, at_depth};
 use crate::store::{OwnedBytes, Source};
 
-/// How often a read of parts of a changing shard is retried; then the whole shard is requested, at one version.
-const ROUNDS: usize = 5;
+/// Attempts to read parts of a shard that changes; then the whole shard is requested, at one version.
+const MAX_ATTEMPTS: usize = 5;
 /// Largest coalesced request in bytes.
-const LONGEST: u64 = 16 << 20;
+const MAX_REQUEST: u64 = 16 << 20;
 
 /// Bytes `start..stop` of a value; a negative start counts from the end, without a stop it goes to the end.
 pub type Range = (i64, Option<i64>);
 
-/// What is needed of the value of `key`: all of it, or ranges.
+/// A request for the value of `key`: all of it, or ranges.
 pub struct Request {
     pub id: usize,
     pub key: String,
@@ -48,63 +48,63 @@ pub struct Response {
     pub version: Option<Arc<str>>,
 }
 
-/// Bytes that must be unchanged, else the known offsets belong to another shard.
+/// Bytes that must be unchanged, else the offsets from the index belong to another shard.
 #[derive(Clone)]
 struct Guard {
     range: Range,
     bytes: OwnedBytes,
 }
 
-/// The version of the known index.
+/// The version that further responses must have: that of the cached entry or of the index.
 #[derive(Clone)]
-struct Known {
+struct ExpectedVersion {
     version: Arc<str>,
-    /// The index was read by this request, not found in the cache.
+    /// The index was read by this request, not from the cache.
     fresh: bool,
 }
 
-/// A chunk that is being read: that of part `number`, or at `depth` > 0 an inner chunk that is a shard itself.
-struct Node {
+/// The read of one chunk: that of part `number`, or at `depth` > 0 an inner chunk that is a shard itself.
+struct ChunkRead {
     number: usize,
     depth: usize,
     /// The part in the axes of the chain at this depth.
     part: Part,
     within: Option<(u64, usize)>,
     guards: Vec<Guard>,
-    known: Option<Known>,
-    want: Want,
+    expected: Option<ExpectedVersion>,
+    phase: Phase,
 }
 
-enum Want {
+enum Phase {
     Whole,
     Index,
     /// Only the version: the chunk itself is in the cache.
     Version(Value),
-    Inner(Inner),
+    InnerChunks(InnerChunks),
 }
 
 /// Inner chunks of one shard.
 #[derive(Default)]
-struct Inner {
+struct InnerChunks {
     /// Part, offset and size in the value.
     wanted: Vec<(Part, u64, usize)>,
     /// Coalesced ranges to request, ascending, that contain all of `wanted`.
     spans: Vec<(u64, u64)>,
     /// Parts found in the cache.
-    kept: Vec<(Part, Value)>,
+    cached: Vec<(Part, Value)>,
     /// A byte that must exist in the value.
     last: Option<u64>,
 }
 
 pub struct ChunkReads {
-    job: Job,
+    target: ReadTarget,
     /// Shards with at most this many decoded bytes are requested whole.
     whole_below: usize,
-    /// Not yet requested.
-    nodes: Vec<Node>,
-    waiting: HashMap<usize, Node>,
+    /// Reads whose next request was not sent yet.
+    pending: Vec<ChunkRead>,
+    in_flight: HashMap<usize, ChunkRead>,
     requested: usize,
-    rounds: HashMap<usize, usize>,
+    attempts: HashMap<usize, usize>,
 }
 
 fn inner_parts(chain: &Chain, shard: &Shard, part: &Part) -> Plan {
@@ -124,7 +124,7 @@ fn wants_whole(whole_below: usize, chain: &Chain, shard: &Shard, part: &Part, in
 pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
     let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
-    Ok(match &chain.middle {
+    Ok(match &chain.serializer {
         ArrayToBytes::Shard(shard) if !wants_whole(0, &chain, shard, &part, &array.inside(&coords)) => {
             inner_parts(&chain, shard, &part).len().saturating_mul(shard.inner.nbytes)
         }
@@ -134,76 +134,76 @@ pub fn part_nbytes(array: &Array, plan: &Plan) -> Result<usize> {
 
 impl ChunkReads {
     /// Begins to read parts `first..stop`; shards of at most `whole_below` decoded bytes are requested whole.
-    pub fn start(job: Job, (first, stop): (usize, usize), whole_below: usize) -> Result<ChunkReads> {
-        let (waiting, rounds) = (HashMap::new(), HashMap::new());
-        let mut reads = ChunkReads { job, whole_below, nodes: Vec::new(), waiting, requested: 0, rounds };
+    pub fn start(target: ReadTarget, (first, stop): (usize, usize), whole_below: usize) -> Result<ChunkReads> {
+        let (in_flight, attempts) = (HashMap::new(), HashMap::new());
+        let mut reads = ChunkReads { target, whole_below, pending: Vec::new(), in_flight, requested: 0, attempts };
         for number in first..stop {
-            reads.begin(number, whole_below).map_err(|error| reads.job.placed(number, error))?;
+            reads.begin(number, whole_below).map_err(|error| reads.target.located(number, error))?;
         }
         Ok(reads)
     }
 
     fn begin(&mut self, number: usize, whole_below: usize) -> Result<()> {
-        let (coords, part) = self.job.plan.get(number);
-        let chain = self.job.array.chain_at(&coords)?;
-        let inside = self.job.array.inside(&coords);
-        let mut node =
-            Node { number, depth: 0, part, within: None, guards: Vec::new(), known: None, want: Want::Whole };
-        match &chain.middle {
-            ArrayToBytes::Shard(shard) if !wants_whole(whole_below, &chain, shard, &node.part, &inside) => {
-                if let Some((index, version)) = self.job.last_seen(number, chain.index_cache_key(0)) {
-                    node.known = Some(Known { version, fresh: false });
-                    return self.request_inner(node, &chain, shard, &index);
+        let (coords, part) = self.target.plan.get(number);
+        let chain = self.target.array.chain_at(&coords)?;
+        let inside = self.target.array.inside(&coords);
+        let mut read =
+            ChunkRead { number, depth: 0, part, within: None, guards: Vec::new(), expected: None, phase: Phase::Whole };
+        match &chain.serializer {
+            ArrayToBytes::Shard(shard) if !wants_whole(whole_below, &chain, shard, &read.part, &inside) => {
+                if let Some((index, version)) = self.target.unvalidated(number, chain.index_cache_key(0)) {
+                    read.expected = Some(ExpectedVersion { version, fresh: false });
+                    return self.request_inner(read, &chain, shard, &index);
                 }
-                node.want = Want::Index;
+                read.phase = Phase::Index;
             }
-            ArrayToBytes::Bytes { .. } if !node.part.covers(&inside) => {
-                if let Some((value, version)) = self.job.last_seen(number, chain.cache_key(0)) {
-                    node.known = Some(Known { version, fresh: false });
-                    node.want = Want::Version(value);
+            ArrayToBytes::Bytes { .. } if !read.part.covers(&inside) => {
+                if let Some((value, version)) = self.target.unvalidated(number, chain.cache_key(0)) {
+                    read.expected = Some(ExpectedVersion { version, fresh: false });
+                    read.phase = Phase::Version(value);
                 }
             }
             _ => {}
         }
-        self.nodes.push(node);
+        self.pending.push(read);
         Ok(())
     }
 
     /// The requests needed now; none while all are in flight, or when everything is read.
     pub fn requests(&mut self) -> Result<Vec<Request>> {
-        let mut requests = Vec::with_capacity(self.nodes.len());
-        for node in std::mem::take(&mut self.nodes) {
-            let (id, key) = (self.requested, self.job.key(node.number));
-            requests.push(Request { id, key, ranges: self.ranges(&node)? });
-            self.waiting.insert(id, node);
+        let mut requests = Vec::with_capacity(self.pending.len());
+        for read in std::mem::take(&mut self.pending) {
+            let (id, key) = (self.requested, self.target.key(read.number));
+            requests.push(Request { id, key, ranges: self.ranges(&read)? });
+            self.in_flight.insert(id, read);
             self.requested += 1;
         }
         Ok(requests)
     }
 
-    fn ranges(&self, node: &Node) -> Result<Option<Vec<Range>>> {
-        let mut ranges: Vec<Range> = match (&node.want, node.within) {
-            (Want::Whole, None) => return Ok(None),
-            (Want::Whole, Some((offset, len))) => vec![span(offset, len)],
-            (Want::Index, _) => vec![self.index_range(node)?],
-            (Want::Version(_), _) => vec![(0, Some(0))],
-            (Want::Inner(inner), _) if inner.spans.is_empty() => vec![(0, Some(0))],
-            (Want::Inner(inner), _) => {
+    fn ranges(&self, read: &ChunkRead) -> Result<Option<Vec<Range>>> {
+        let mut ranges: Vec<Range> = match (&read.phase, read.within) {
+            (Phase::Whole, None) => return Ok(None),
+            (Phase::Whole, Some((offset, len))) => vec![span(offset, len)],
+            (Phase::Index, _) => vec![self.index_range(read)?],
+            (Phase::Version(_), _) => vec![(0, Some(0))],
+            (Phase::InnerChunks(inner), _) if inner.spans.is_empty() => vec![(0, Some(0))],
+            (Phase::InnerChunks(inner), _) => {
                 let spans = inner.spans.iter().map(|&(start, stop)| span(start, (stop - start) as usize));
                 spans.chain(inner.last.map(|at| span(at, 1))).collect()
             }
         };
-        ranges.extend(node.guards.iter().map(|guard| guard.range));
+        ranges.extend(read.guards.iter().map(|guard| guard.range));
         Ok(Some(ranges))
     }
 
-    fn index_range(&self, node: &Node) -> Result<Range> {
-        let chain = self.job.chain(node.number)?;
-        let ArrayToBytes::Shard(shard) = &at_depth(&chain, node.depth).middle else {
+    fn index_range(&self, read: &ChunkRead) -> Result<Range> {
+        let chain = self.target.chain(read.number)?;
+        let ArrayToBytes::Shard(shard) = &at_depth(&chain, read.depth).serializer else {
             return Err(Error::new("internal", "an index of a chunk that is not a shard"));
         };
         let n = shard.index_nbytes;
-        Ok(match (shard.at_start, node.within) {
+        Ok(match (shard.at_start, read.within) {
             (true, within) => span(within.map_or(0, |(offset, _)| offset), n),
             (false, None) => (-(n as i64), None),
             // Decoding the index detects a nested shard that is shorter than its index.
@@ -213,90 +213,99 @@ impl ChunkReads {
 
     /// Receives some responses, and decodes complete chunks.
     pub fn receive(&mut self, responses: Vec<Response>, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let (mut leaves, mut changed) = (Vec::new(), HashSet::new());
+        let (mut received, mut changed) = (Vec::new(), HashSet::new());
         for response in responses {
-            // Responses to an earlier try at a changed shard may still be in flight.
-            let Some(node) = self.waiting.remove(&response.id) else { continue };
-            let number = node.number;
+            // Responses to an earlier attempt at a changed shard may still be in flight.
+            let Some(read) = self.in_flight.remove(&response.id) else { continue };
+            let number = read.number;
             if !changed.contains(&number)
-                && !self.take(node, response, &mut leaves).map_err(|error| self.job.placed(number, error))?
+                && !self
+                    .receive_one(read, response, &mut received)
+                    .map_err(|error| self.target.located(number, error))?
             {
                 changed.insert(number);
             }
         }
-        leaves.retain(|leaf: &Leaf| !changed.contains(&leaf.number));
+        received.retain(|chunk: &ReceivedChunk| !changed.contains(&chunk.number));
         for number in changed {
-            self.again(number).map_err(|error| self.job.placed(number, error))?;
+            self.restart(number).map_err(|error| self.target.located(number, error))?;
         }
-        self.job.decode(&leaves, poll)
+        self.target.decode(&received, poll)
     }
 
     /// Restarts a chunk read whose shard has changed.
-    fn again(&mut self, number: usize) -> Result<()> {
-        self.nodes.retain(|node| node.number != number);
-        self.waiting.retain(|_, node| node.number != number);
-        let rounds = self.rounds.entry(number).or_insert(0);
-        *rounds += 1;
-        let whole_below = if *rounds < ROUNDS { self.whole_below } else { usize::MAX };
-        if let Some(name) = self.job.name(number) {
-            process().cache.forget(&name);
+    fn restart(&mut self, number: usize) -> Result<()> {
+        self.pending.retain(|read| read.number != number);
+        self.in_flight.retain(|_, read| read.number != number);
+        let attempts = self.attempts.entry(number).or_insert(0);
+        *attempts += 1;
+        let whole_below = if *attempts < MAX_ATTEMPTS { self.whole_below } else { usize::MAX };
+        if let Some(name) = self.target.name(number) {
+            process().cache.invalidate(&name);
         }
         self.begin(number, whole_below)
     }
 
-    /// `false`: the value has another version than earlier responses.
-    fn take(&mut self, mut node: Node, response: Response, leaves: &mut Vec<Leaf>) -> Result<bool> {
-        let chain = self.job.chain(node.number)?;
-        let here = at_depth(&chain, node.depth);
+    /// Receives one response; `false`: the value has another version than earlier responses.
+    fn receive_one(
+        &mut self,
+        mut read: ChunkRead,
+        response: Response,
+        received: &mut Vec<ReceivedChunk>,
+    ) -> Result<bool> {
+        let chain = self.target.chain(read.number)?;
+        let here = at_depth(&chain, read.depth);
         let Some(mut parts) = response.parts else {
-            if node.depth > 0 || node.known.is_some() || matches!(node.want, Want::Inner(_)) {
+            if read.depth > 0 || read.expected.is_some() || matches!(read.phase, Phase::InnerChunks(_)) {
                 return Ok(false);
             }
-            if !self.job.array.read_missing {
+            if !self.target.array.read_missing {
                 return Err(Error::new("chunk_not_found", "a chunk is missing"));
             }
-            decode::fill(here, &node.part, self.job.out);
+            decode::fill(here, &read.part, self.target.out);
             return Ok(true);
         };
-        let same = match (&node.known, &response.version) {
-            (Some(known), Some(version)) => known.version == *version,
+        let same = match (&read.expected, &response.version) {
+            (Some(expected), Some(version)) => expected.version == *version,
             // A range past the end has no version; only entries of the cache are in doubt then.
-            (Some(known), None) => known.fresh,
+            (Some(expected), None) => expected.fresh,
             (None, _) => true,
         };
-        let guarded = parts.split_off(parts.len().saturating_sub(node.guards.len()));
-        let untouched = guarded.len() == node.guards.len()
-            && guarded.iter().zip(&node.guards).all(|(now, then)| **now == *then.bytes);
+        let guarded = parts.split_off(parts.len().saturating_sub(read.guards.len()));
+        let untouched = guarded.len() == read.guards.len()
+            && guarded.iter().zip(&read.guards).all(|(now, then)| **now == *then.bytes);
         if !same || !untouched {
             return Ok(false);
         }
-        let version = response.version.or_else(|| node.known.as_ref().map(|known| known.version.clone()));
-        match (std::mem::replace(&mut node.want, Want::Whole), &here.middle) {
-            (Want::Inner(inner), ArrayToBytes::Shard(shard)) => {
-                self.take_inner(&node, &shard.inner, inner, parts, version, leaves)?;
+        let version = response.version.or_else(|| read.expected.as_ref().map(|expected| expected.version.clone()));
+        match (std::mem::replace(&mut read.phase, Phase::Whole), &here.serializer) {
+            (Phase::InnerChunks(inner), ArrayToBytes::Shard(shard)) => {
+                self.receive_inner(&read, &shard.inner, inner, parts, version, received)?;
             }
-            (Want::Version(value), _) => leaves.push(Leaf::kept(node.number, node.depth, node.part, value)),
-            (Want::Index, ArrayToBytes::Shard(shard)) => {
-                let bytes = parts.into_iter().next().ok_or_else(fewer)?;
+            (Phase::Version(value), _) => {
+                received.push(ReceivedChunk::cached(read.number, read.depth, read.part, value))
+            }
+            (Phase::Index, ArrayToBytes::Shard(shard)) => {
+                let bytes = parts.into_iter().next().ok_or_else(too_few_ranges)?;
                 let index = decode::read_index(shard, Source::Read(&bytes))?;
-                self.take_index(node, here, shard, Arc::new(index), bytes, version)?;
+                self.receive_index(read, here, shard, Arc::new(index), bytes, version)?;
             }
-            (_, middle) => {
-                let held = parts.into_iter().next().ok_or_else(fewer)?;
-                if let Some((offset, len)) = node.within.filter(|&(_, len)| len != held.len()) {
-                    return Err(too_short(offset, len).got(format!("{} bytes", held.len())));
+            (_, serializer) => {
+                let bytes = parts.into_iter().next().ok_or_else(too_few_ranges)?;
+                if let Some((offset, len)) = read.within.filter(|&(_, len)| len != bytes.len()) {
+                    return Err(too_short(offset, len).got(format!("{} bytes", bytes.len())));
                 }
-                match middle {
+                match serializer {
                     ArrayToBytes::Shard(shard) => {
-                        let index = decode::read_index(shard, Source::Read(&held))?;
-                        self.split(&node, here, shard, &index, held, leaves)?;
+                        let index = decode::read_index(shard, Source::Read(&bytes))?;
+                        self.split(&read, here, shard, &index, bytes, received)?;
                     }
                     ArrayToBytes::Bytes { .. } => {
-                        let (len, offset) = (held.len(), node.within.map_or(0, |(offset, _)| offset));
-                        let inside = self.job.array.inside(&self.job.plan.get(node.number).0);
-                        let keep = version.filter(|_| node.depth == 0 && !node.part.covers(&inside));
-                        let data = Data::Stored { held, start: 0, len, offset, keep };
-                        leaves.push(Leaf { number: node.number, depth: node.depth, part: node.part, data });
+                        let (len, offset) = (bytes.len(), read.within.map_or(0, |(offset, _)| offset));
+                        let inside = self.target.array.inside(&self.target.plan.get(read.number).0);
+                        let keep = version.filter(|_| read.depth == 0 && !read.part.covers(&inside));
+                        let data = Data::Stored { bytes, start: 0, len, offset, keep };
+                        received.push(ReceivedChunk { number: read.number, depth: read.depth, part: read.part, data });
                     }
                 }
             }
@@ -304,41 +313,42 @@ impl ChunkReads {
         Ok(true)
     }
 
-    fn take_inner(
+    fn receive_inner(
         &self,
-        node: &Node,
+        read: &ChunkRead,
         chain: &Chain,
-        inner: Inner,
+        inner: InnerChunks,
         mut parts: Vec<OwnedBytes>,
         version: Option<Arc<str>>,
-        leaves: &mut Vec<Leaf>,
+        received: &mut Vec<ReceivedChunk>,
     ) -> Result<()> {
-        let (number, depth) = (node.number, node.depth + 1);
-        leaves.extend(inner.kept.into_iter().map(|(part, value)| Leaf::kept(number, depth, part, value)));
+        let (number, depth) = (read.number, read.depth + 1);
+        received
+            .extend(inner.cached.into_iter().map(|(part, value)| ReceivedChunk::cached(number, depth, part, value)));
         if inner.last.is_some() && parts.pop().is_none_or(|byte| byte.len() != 1) {
             return Err(too_short(0, 0).got("a shard that ends there"));
         }
         if parts.len() < inner.spans.len() {
-            return Err(fewer());
+            return Err(too_few_ranges());
         }
         for (part, offset, len) in inner.wanted {
             let at = inner.spans.partition_point(|span| span.0 <= offset) - 1;
-            let (held, start) = (&parts[at], (offset - inner.spans[at].0) as usize);
-            if held.len() < start + len {
-                let got = format!("{} bytes", held.len().saturating_sub(start));
+            let (bytes, start) = (&parts[at], (offset - inner.spans[at].0) as usize);
+            if bytes.len() < start + len {
+                let got = format!("{} bytes", bytes.len().saturating_sub(start));
                 return Err(too_short(offset, len).got(got));
             }
             let keep = version.clone().filter(|_| !part.covers(&chain.shape));
-            let data = Data::Stored { held: held.clone(), start, len, offset, keep };
-            leaves.push(Leaf { number, depth, part, data });
+            let data = Data::Stored { bytes: bytes.clone(), start, len, offset, keep };
+            received.push(ReceivedChunk { number, depth, part, data });
         }
         Ok(())
     }
 
-    /// Receives the index of a shard: caches it if the version is known, else checks it again with the data.
-    fn take_index(
+    /// Receives the index of a shard: caches it if the store has versions, else checks it again with the data.
+    fn receive_index(
         &mut self,
-        mut node: Node,
+        mut read: ChunkRead,
         chain: &Chain,
         shard: &Shard,
         index: Value,
@@ -347,24 +357,24 @@ impl ChunkReads {
     ) -> Result<()> {
         match version {
             Some(version) => {
-                if let Some(name) = self.job.name(node.number) {
-                    let cache_key = chain.index_cache_key(node.within.map_or(0, |(offset, _)| offset));
-                    process().cache.keep(&name, cache_key, &Validator::Tag(version.clone()), index.clone());
+                if let Some(name) = self.target.name(read.number) {
+                    let cache_key = chain.index_cache_key(read.within.map_or(0, |(offset, _)| offset));
+                    process().cache.insert(&name, cache_key, &Validator::Tag(version.clone()), index.clone());
                 }
-                node.known = Some(Known { version, fresh: true });
+                read.expected = Some(ExpectedVersion { version, fresh: true });
             }
-            None if self.job.asking().remote => {}
-            None => node.guards.push(Guard { range: self.index_range(&node)?, bytes }),
+            None if self.target.python_store().remote => {}
+            None => read.guards.push(Guard { range: self.index_range(&read)?, bytes }),
         }
-        self.request_inner(node, chain, shard, &index)
+        self.request_inner(read, chain, shard, &index)
     }
 
     /// Plans the requests for inner chunks from the index of a shard, and fills those that are not stored.
-    fn request_inner(&mut self, node: Node, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
-        let Node { number, depth, part, within, guards, known, .. } = node;
+    fn request_inner(&mut self, read: ChunkRead, chain: &Chain, shard: &Shard, index: &[u8]) -> Result<()> {
+        let ChunkRead { number, depth, part, within, guards, expected, .. } = read;
         let base = within.map_or(0, |(offset, _)| offset);
         let plan = inner_parts(chain, shard, &part);
-        let mut inner = Inner::default();
+        let mut inner = InnerChunks::default();
         let mut missing = Vec::new();
         for i in 0..plan.len() {
             let (coords, part) = plan.get(i);
@@ -373,39 +383,48 @@ impl ChunkReads {
                 Some((offset, len)) => inner.wanted.push((part, base + offset, len)),
             }
         }
-        if inner.wanted.is_empty() && known.as_ref().is_some_and(|known| !known.fresh) {
+        if inner.wanted.is_empty() && expected.as_ref().is_some_and(|expected| !expected.fresh) {
             // No other request would show whether the index is still valid.
-            let want = Want::Index;
-            self.nodes.push(Node { number, depth, part, within, guards, known: None, want });
+            let phase = Phase::Index;
+            self.pending.push(ChunkRead { number, depth, part, within, guards, expected: None, phase });
             return Ok(());
         }
-        missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.job.out));
-        if let ArrayToBytes::Shard(nested) = &shard.inner.middle {
+        missing.iter().for_each(|part| decode::fill(&shard.inner, part, self.target.out));
+        if let ArrayToBytes::Shard(nested) = &shard.inner.serializer {
             for (part, offset, len) in inner.wanted {
                 let whole_below = self.whole_below;
                 let whole = wants_whole(whole_below, &shard.inner, nested, &part, &shard.inner.shape);
-                let (depth, within, guards, known) = (depth + 1, Some((offset, len)), guards.clone(), known.clone());
-                let want = if whole { Want::Whole } else { Want::Index };
-                self.nodes.push(Node { number, depth, part, within, guards, known, want });
+                let (depth, within, guards, expected) =
+                    (depth + 1, Some((offset, len)), guards.clone(), expected.clone());
+                let phase = if whole { Phase::Whole } else { Phase::Index };
+                self.pending.push(ChunkRead { number, depth, part, within, guards, expected, phase });
             }
         } else if let Some(stop) = inner.wanted.iter().map(|(_, offset, len)| offset + *len as u64).max() {
             // Without the size of the shard, only this shows whether a chunk reaches into the index.
             let behind = if shard.at_start { 0 } else { shard.index_nbytes as u64 };
-            inner.last = (within.is_none() && !self.job.asking().remote).then(|| stop + behind - 1);
-            self.plan(number, &shard.inner, &mut inner, known.as_ref());
-            self.nodes.push(Node { number, depth, part, within, guards, known, want: Want::Inner(inner) });
+            inner.last = (within.is_none() && !self.target.python_store().remote).then(|| stop + behind - 1);
+            self.plan(number, &shard.inner, &mut inner, expected.as_ref());
+            self.pending.push(ChunkRead {
+                number,
+                depth,
+                part,
+                within,
+                guards,
+                expected,
+                phase: Phase::InnerChunks(inner),
+            });
         }
         Ok(())
     }
 
     /// Takes cached chunks, and coalesces the ranges of the others.
-    fn plan(&self, number: usize, chain: &Chain, inner: &mut Inner, known: Option<&Known>) {
-        let gap = self.job.asking().gap;
-        if let (Some(known), Some(name)) = (known, self.job.name(number)) {
-            let validator = Validator::Tag(known.version.clone());
+    fn plan(&self, number: usize, chain: &Chain, inner: &mut InnerChunks, expected: Option<&ExpectedVersion>) {
+        let gap = self.target.python_store().gap;
+        if let (Some(expected), Some(name)) = (expected, self.target.name(number)) {
+            let validator = Validator::Tag(expected.version.clone());
             for (part, offset, len) in std::mem::take(&mut inner.wanted) {
                 match process().cache.peek(&name, chain.cache_key(offset), &validator) {
-                    Some(value) => inner.kept.push((part, value)),
+                    Some(value) => inner.cached.push((part, value)),
                     None => inner.wanted.push((part, offset, len)),
                 }
             }
@@ -414,7 +433,7 @@ impl ChunkReads {
         for (_, offset, len) in &inner.wanted {
             let stop = offset + *len as u64;
             match inner.spans.last_mut() {
-                Some(span) if *offset <= span.1 + gap && stop.max(span.1) - span.0 <= LONGEST => {
+                Some(span) if *offset <= span.1 + gap && stop.max(span.1) - span.0 <= MAX_REQUEST => {
                     span.1 = span.1.max(stop);
                 }
                 _ => inner.spans.push((*offset, stop)),
@@ -425,22 +444,22 @@ impl ChunkReads {
     /// Reads the inner chunks of a shard that was requested whole.
     fn split(
         &self,
-        node: &Node,
+        read: &ChunkRead,
         chain: &Chain,
         shard: &Shard,
         index: &[u8],
-        held: OwnedBytes,
-        leaves: &mut Vec<Leaf>,
+        bytes: OwnedBytes,
+        received: &mut Vec<ReceivedChunk>,
     ) -> Result<()> {
-        let plan = inner_parts(chain, shard, &node.part);
+        let plan = inner_parts(chain, shard, &read.part);
         for i in 0..plan.len() {
             let (coords, part) = plan.get(i);
-            match decode::entry(shard, index, &coords, Some(held.len() as u64))? {
-                None => decode::fill(&shard.inner, &part, self.job.out),
+            match decode::entry(shard, index, &coords, Some(bytes.len() as u64))? {
+                None => decode::fill(&shard.inner, &part, self.target.out),
                 Some((offset, len)) => {
-                    let (number, depth, held) = (node.number, node.depth + 1, held.clone());
-                    let data = Data::Stored { held, start: offset as usize, len, offset, keep: None };
-                    leaves.push(Leaf { number, depth, part, data });
+                    let (number, depth, bytes) = (read.number, read.depth + 1, bytes.clone());
+                    let data = Data::Stored { bytes, start: offset as usize, len, offset, keep: None };
+                    received.push(ReceivedChunk { number, depth, part, data });
                 }
             }
         }
@@ -452,8 +471,8 @@ fn span(offset: u64, len: usize) -> Range {
     (offset as i64, Some(offset.saturating_add(len as u64) as i64))
 }
 
-fn fewer() -> Error {
-    Error::new("internal", "a store answered with fewer ranges than were requested")
+fn too_few_ranges() -> Error {
+    Error::new("internal", "a store returned fewer ranges than were requested")
 }
 
 fn too_short(offset: u64, len: usize) -> Error {

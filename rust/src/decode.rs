@@ -13,7 +13,7 @@ use crate::store::{Bytes, Source};
 
 /// How a chunk is read.
 #[derive(Clone, Copy)]
-pub struct Reading {
+pub struct ReadOptions {
     pub out: Memory<'static>,
     /// Cache the decoded chunk for the next partial read.
     pub keep: bool,
@@ -34,8 +34,8 @@ pub fn fill(chain: &Chain, part: &Part, out: Memory) {
     }
 }
 
-/// Reads `part` of a stored chunk into `how.out`.
-pub fn read(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<()> {
+/// Reads `part` of a stored chunk into `options.out`.
+pub fn read(chain: &Chain, source: Source, part: &Part, options: ReadOptions) -> Result<()> {
     let permuted;
     let part = match &chain.order {
         None => part,
@@ -44,20 +44,20 @@ pub fn read(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<
             &permuted
         }
     };
-    match &chain.middle {
-        ArrayToBytes::Bytes { .. } => read_leaf(chain, source, part, how),
-        ArrayToBytes::Shard(shard) => read_shard(shard, source, part, how),
+    match &chain.serializer {
+        ArrayToBytes::Bytes { .. } => read_plain(chain, source, part, options),
+        ArrayToBytes::Shard(shard) => read_shard(shard, source, part, options),
     }
 }
 
-fn read_shard(shard: &Shard, source: Source, part: &Part, how: Reading) -> Result<()> {
+fn read_shard(shard: &Shard, source: Source, part: &Part, options: ReadOptions) -> Result<()> {
     let index = read_index(shard, source)?;
     let plan = Plan::new(part, &shard.grid_axes);
     for number in 0..plan.len() {
         let (coords, part) = plan.get(number);
         match entry(shard, &index, &coords, Some(source.len() as u64))? {
-            None => fill(&shard.inner, &part, how.out),
-            Some((start, len)) => read(&shard.inner, source.part(start as usize, len), &part, how)?,
+            None => fill(&shard.inner, &part, options.out),
+            Some((start, len)) => read(&shard.inner, source.part(start as usize, len), &part, options)?,
         }
     }
     Ok(())
@@ -141,28 +141,28 @@ pub fn entry(shard: &Shard, index: &[u8], coords: &[usize], nbytes: Option<u64>)
 
 // -- one chunk of plain elements -------------------------------------------------------------------------------------
 
-fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result<()> {
+fn read_plain(chain: &Chain, source: Source, part: &Part, options: ReadOptions) -> Result<()> {
     check_size(chain, source)?;
     if chain.after.is_empty() {
-        return read_raw(chain, source, part, how.out);
+        return read_raw(chain, source, part, options.out);
     }
     if let Some(place) = contiguous(chain, part)
-        && let Some(target) = how.out.slice_mut(place, chain.nbytes)
+        && let Some(target) = options.out.slice_mut(place, chain.nbytes)
     {
         return decode_into(chain, source, target);
     }
-    if how.keep
+    if options.keep
         && let Some((local, offset)) = source.origin()
     {
         let cache = &process().cache;
         let (name, cache_key, validator) = (local.path.as_os_str(), chain.cache_key(offset), local.version.into());
         if let Some(value) = cache.get(name, cache_key, &validator) {
-            scatter(chain, &value, 0, part, how.out);
+            scatter(chain, &value, 0, part, options.out);
             return Ok(());
         }
         // Cached on the second read only: a program that reads each chunk in part once would fill the cache without hits.
         if !cache.touched(name, cache_key, &validator) {
-            return read_some(chain, source, part, how.out);
+            return read_some(chain, source, part, options.out);
         }
         let value = cache.get_or_make(name, cache_key, &validator, || {
             let data = peel(chain, source)?;
@@ -173,10 +173,10 @@ fn read_leaf(chain: &Chain, source: Source, part: &Part, how: Reading) -> Result
             finish(chain, &mut value);
             Ok(value)
         })?;
-        scatter(chain, &value, 0, part, how.out);
+        scatter(chain, &value, 0, part, options.out);
         return Ok(());
     }
-    read_some(chain, source, part, how.out)
+    read_some(chain, source, part, options.out)
 }
 
 /// Copies `part` of a decoded chunk to the output.
@@ -329,7 +329,7 @@ pub fn decode_into(chain: &Chain, source: Source, target: &mut [u8]) -> Result<(
 }
 
 fn needs_finish(chain: &Chain, data: &[u8]) -> bool {
-    match &chain.middle {
+    match &chain.serializer {
         ArrayToBytes::Bytes { swap, boolean } => !swap.is_empty() || *boolean && data.iter().any(|&byte| byte > 1),
         ArrayToBytes::Shard(_) => false,
     }
@@ -337,7 +337,7 @@ fn needs_finish(chain: &Chain, data: &[u8]) -> bool {
 
 /// Converts elements from stored to memory byte order, or (a reversal being its own inverse) back.
 pub fn finish(chain: &Chain, data: &mut [u8]) {
-    if let ArrayToBytes::Bytes { swap, boolean } = &chain.middle {
+    if let ArrayToBytes::Bytes { swap, boolean } = &chain.serializer {
         swap_bytes(swap, chain.item, data);
         if *boolean {
             // Any byte but 0 is true.

@@ -1,6 +1,6 @@
 //! Read one element without plan and job. If its chunk is cached or raw, a `stat` or a read of the file is enough.
 //!
-//! Loops over elements read many elements of one chunk: an array remembers the last chunk (`Last`).
+//! Loops over elements read many elements of one chunk: an array remembers the last chunk (`LastChunk`).
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::region::Memory;
 use crate::store::{Local, Object, Source, Version, read_exact_at, version_at};
 
 /// The chunk, or inner chunk, of plain elements that was read last.
-pub struct Last {
+pub struct LastChunk {
     /// Its first element and its shape, in the axes of the array, and the bytes from one element to the next.
     start: Vec<usize>,
     shape: Vec<usize>,
@@ -56,10 +56,10 @@ pub fn find(array: &Array, at: &[usize], mut out: Memory) -> bool {
     }
     let Ok(chain) = array.chain_at(&coords) else { return false };
     let path: Arc<Path> = root.join(array.key(&coords)).into();
-    let found = if leaf(&chain).is_some_and(Chain::is_raw) {
+    let found = if plain_chain(&chain).is_some_and(Chain::is_raw) {
         stored(chain, path, place)
     } else {
-        kept(chain, path, place, &process().cache)
+        cached(chain, path, place, &process().cache)
     };
     let Some(last) = found.filter(|last| last.read_unchecked(at, &mut out).is_some()) else { return false };
     if let Ok(mut slot) = array.last.try_lock() {
@@ -75,53 +75,55 @@ struct Place {
 }
 
 /// The chain of plain elements: of inner chunks, in a shard. `None` in shards of shards.
-fn leaf(chain: &Chain) -> Option<&Chain> {
-    match &chain.middle {
+fn plain_chain(chain: &Chain) -> Option<&Chain> {
+    match &chain.serializer {
         ArrayToBytes::Bytes { .. } => Some(chain),
-        ArrayToBytes::Shard(shard) if matches!(shard.inner.middle, ArrayToBytes::Bytes { .. }) => Some(&shard.inner),
+        ArrayToBytes::Shard(shard) if matches!(shard.inner.serializer, ArrayToBytes::Bytes { .. }) => {
+            Some(&shard.inner)
+        }
         ArrayToBytes::Shard(_) => None,
     }
 }
 
 /// Finds an element of a cached chunk.
-fn kept(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Option<Last> {
+fn cached(chain: Arc<Chain>, path: Arc<Path>, place: Place, cache: &Cache) -> Option<LastChunk> {
     let name = path.as_os_str();
-    if !cache.knows(name) {
+    if !cache.contains_name(name) {
         return None;
     }
     let version = version_at(&path)?;
     let validator = version.into();
-    let (place, offset) = match &chain.middle {
+    let (place, offset) = match &chain.serializer {
         ArrayToBytes::Bytes { .. } => (place, 0),
         ArrayToBytes::Shard(_) => {
             inner(&chain, &cache.get(name, chain.index_cache_key(0), &validator)?, version, place)?
         }
     };
     let chunk = cache.get(name, chain.cache_key(offset), &validator)?;
-    Last::new(chain, path, version, place, ChunkBytes::Chunk(Arc::downgrade(&chunk)))
+    LastChunk::new(chain, path, version, place, ChunkBytes::Chunk(Arc::downgrade(&chunk)))
 }
 
 /// Finds an element of a raw chunk.
-fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<Last> {
+fn stored(chain: Arc<Chain>, path: Arc<Path>, place: Place) -> Option<LastChunk> {
     let object = Object::Local(Local::find(path.clone(), false).ok()??);
     let local = object.local()?;
     let (version, file) = (local.version, local.opened()?);
-    let (place, offset) = match &chain.middle {
+    let (place, offset) = match &chain.serializer {
         ArrayToBytes::Bytes { .. } => (place, 0),
         ArrayToBytes::Shard(shard) => {
             inner(&chain, &decode::cached_index(shard, Source::whole(&object)).ok()?, version, place)?
         }
     };
-    if matches!(chain.middle, ArrayToBytes::Bytes { .. }) && version.size() != chain.nbytes as u64 {
+    if matches!(chain.serializer, ArrayToBytes::Bytes { .. }) && version.size() != chain.nbytes as u64 {
         return None; // an error, which the ordinary read reports
     }
     keep_open(file.clone());
-    Last::new(chain, path, version, place, ChunkBytes::File(Arc::downgrade(&file), offset))
+    LastChunk::new(chain, path, version, place, ChunkBytes::File(Arc::downgrade(&file), offset))
 }
 
 /// Converts a location in a shard to one in its inner chunk; returns also the offset of the inner chunk.
 fn inner(chain: &Chain, index: &[u8], version: Version, place: Place) -> Option<(Place, u64)> {
-    let ArrayToBytes::Shard(shard) = &chain.middle else { return None };
+    let ArrayToBytes::Shard(shard) = &chain.serializer else { return None };
     let inside = stored_order(chain, &place.inside);
     let coords: Vec<usize> = inside.iter().zip(&shard.inner.shape).map(|(position, n)| position / n).collect();
     let (offset, _) = decode::entry(shard, index, &coords, Some(version.size())).ok()??;
@@ -149,15 +151,15 @@ fn array_order(chain: &Chain, of: &[usize]) -> Vec<usize> {
     back
 }
 
-impl Last {
-    fn new(chain: Arc<Chain>, path: Arc<Path>, version: Version, place: Place, bytes: ChunkBytes) -> Option<Last> {
-        let leaf = leaf(&chain).filter(|_| !version.is_coarse())?;
-        let strides: Vec<usize> = leaf.stored_strides.iter().map(|&stride| stride as usize).collect();
-        let (mut shape, mut strides) = (leaf.shape.clone(), array_order(leaf, &strides));
-        if matches!(chain.middle, ArrayToBytes::Shard(_)) {
+impl LastChunk {
+    fn new(chain: Arc<Chain>, path: Arc<Path>, version: Version, place: Place, bytes: ChunkBytes) -> Option<LastChunk> {
+        let plain_chain = plain_chain(&chain).filter(|_| !version.is_coarse())?;
+        let strides: Vec<usize> = plain_chain.stored_strides.iter().map(|&stride| stride as usize).collect();
+        let (mut shape, mut strides) = (plain_chain.shape.clone(), array_order(plain_chain, &strides));
+        if matches!(chain.serializer, ArrayToBytes::Shard(_)) {
             (shape, strides) = (array_order(&chain, &shape), array_order(&chain, &strides));
         }
-        Some(Last { start: place.start, shape, strides, path, version, chain, bytes })
+        Some(LastChunk { start: place.start, shape, strides, path, version, chain, bytes })
     }
 
     /// The element at `at`, when it lies in this chunk and the file is still the same.
@@ -174,15 +176,15 @@ impl Last {
     }
 
     fn read_unchecked(&self, at: &[usize], out: &mut Memory) -> Option<()> {
-        let leaf = leaf(&self.chain)?;
+        let plain_chain = plain_chain(&self.chain)?;
         let offset: usize =
             at.iter().zip(&self.start).zip(&self.strides).map(|((i, start), stride)| (i - start) * stride).sum();
-        let out = out.slice_mut(0, leaf.item)?;
+        let out = out.slice_mut(0, plain_chain.item)?;
         match &self.bytes {
-            ChunkBytes::Chunk(chunk) => out.copy_from_slice(chunk.upgrade()?.get(offset..offset + leaf.item)?),
+            ChunkBytes::Chunk(chunk) => out.copy_from_slice(chunk.upgrade()?.get(offset..offset + plain_chain.item)?),
             ChunkBytes::File(file, begin) => {
                 read_exact_at(file.upgrade()?.as_ref(), out, begin + offset as u64).ok()?;
-                decode::finish(leaf, out);
+                decode::finish(plain_chain, out);
             }
         }
         Some(())

@@ -10,7 +10,7 @@ use crate::store::Source;
 
 /// The values to write, and options.
 #[derive(Clone, Copy)]
-pub struct Writing {
+pub struct WriteOptions {
     pub value: Memory<'static>,
     /// Store chunks that hold only the fill value.
     pub keep_empty: bool,
@@ -56,12 +56,12 @@ pub fn merge(
     old: Option<Source>,
     part: &Part,
     inside: &[usize],
-    how: Writing,
+    options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    match &chain.middle {
-        ArrayToBytes::Shard(shard) => merge_shard(shard, old, part, inside, how, out),
-        ArrayToBytes::Bytes { .. } => merge_leaf(chain, old, part, inside, how, out),
+    match &chain.serializer {
+        ArrayToBytes::Shard(shard) => merge_shard(shard, old, part, inside, options, out),
+        ArrayToBytes::Bytes { .. } => merge_plain(chain, old, part, inside, options, out),
     }
 }
 
@@ -73,15 +73,15 @@ pub fn stored_order(chain: &Chain, part: Part, inside: &[usize]) -> (Part, Vec<u
     }
 }
 
-fn merge_leaf(
+fn merge_plain(
     chain: &Chain,
     old: Option<Source>,
     part: &Part,
     inside: &[usize],
-    how: Writing,
+    options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    with_merged(chain, old, part, inside, how, |chunk| encode_plain(chain, chunk, out))
+    with_merged(chain, old, part, inside, options, |chunk| encode_plain(chain, chunk, out))
 }
 
 /// Passes the elements of a merged chunk that is not a shard, as input of its bytes → bytes codecs, to `sink`; returns
@@ -91,13 +91,13 @@ pub fn with_merged(
     old: Option<Source>,
     part: &Part,
     inside: &[usize],
-    how: Writing,
+    options: WriteOptions,
     sink: impl FnOnce(&[u8]) -> Result<()>,
 ) -> Result<bool> {
     if let Some(place) = decode::contiguous(chain, part)
-        && let Some(chunk) = how.value.slice(place, chain.nbytes)
+        && let Some(chunk) = options.value.slice(place, chain.nbytes)
     {
-        if !how.keep_empty && is_fill(chunk, &chain.fill) {
+        if !options.keep_empty && is_fill(chunk, &chain.fill) {
             return Ok(false);
         }
         if chain.is_plain() {
@@ -106,8 +106,8 @@ pub fn with_merged(
         }
     }
     let mut chunk = chunk_of(chain, old, part, inside)?;
-    gather(chain, part, how.value, &mut chunk);
-    if !how.keep_empty && is_fill(&chunk, &chain.fill) {
+    gather(chain, part, options.value, &mut chunk);
+    if !options.keep_empty && is_fill(&chunk, &chain.fill) {
         return Ok(false);
     }
     finish(chain, &mut chunk);
@@ -159,7 +159,7 @@ fn merge_shard(
     old: Option<Source>,
     part: &Part,
     inside: &[usize],
-    how: Writing,
+    options: WriteOptions,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
     let mut kept = match old {
@@ -180,7 +180,7 @@ fn merge_shard(
         let start = out.len();
         let inner_inside = inner_inside(shard, &coords, inside);
         let (part, inner_inside) = stored_order(&shard.inner, part, &inner_inside);
-        if merge(&shard.inner, before, &part, &inner_inside, how, out)? {
+        if merge(&shard.inner, before, &part, &inner_inside, options, out)? {
             set_entry(&mut index, at, (start - begin) as u64, (out.len() - start) as u64);
             any = true;
         } else {

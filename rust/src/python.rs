@@ -11,11 +11,11 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PySlice, PyTuple};
 
 use crate::array::{Array, Store};
 use crate::cache;
-use crate::driven::{Planned, ReadPlan, WritePlan};
 use crate::element;
 use crate::error::{NativeError, Result};
 use crate::part::{AxisSelection, Part, Plan};
 use crate::pool;
+use crate::python_store::{Planned, ReadPlan, WritePlan};
 use crate::read;
 use crate::region::Memory;
 use crate::steps;
@@ -114,10 +114,10 @@ impl PyArray {
 
     /// Drops the cached data of the value of `key`, which was written.
     fn forget(&self, py: Python<'_>, key: &str) {
-        if let Store::Python(asking) = &self.array.store
-            && let Some(name) = asking.name(key)
+        if let Store::Python(store) = &self.array.store
+            && let Some(name) = store.name(key)
         {
-            py.detach(|| pool::process().cache.forget(&name));
+            py.detach(|| pool::process().cache.invalidate(&name));
         }
     }
 }
@@ -286,7 +286,7 @@ fn clear_cache() {
 fn cache_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     use std::sync::atomic::Ordering::Relaxed;
     let cache = &pool::process().cache;
-    let (nbytes, entries) = cache.held();
+    let (nbytes, entries) = cache.size();
     let info = PyDict::new(py);
     info.set_item("capacity", cache::capacity())?;
     info.set_item("nbytes", nbytes)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::Array;
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
-use crate::decode::{self, Reading};
+use crate::decode::{self, ReadOptions};
 use crate::error::{Error, Result};
 use crate::part::{Part, Plan};
 use crate::pool::{Poll, process, threads};
@@ -45,19 +45,19 @@ impl ChunkWork for ReadWork {
         let key = self.array.key(&coords);
         let place = |error: Error| error.at(&coords, &key);
         let keep = !part.covers(&self.array.inside(&coords));
-        let how = Reading { out: self.out, keep };
+        let options = ReadOptions { out: self.out, keep };
         let Some(path) = self.array.path(&key) else { return Err(Error::new("internal", "no local files")) };
         for attempt in 0.. {
-            let lazy = keep && attempt == 0 && process().cache.knows(path.as_os_str());
+            let lazy = keep && attempt == 0 && process().cache.contains_name(path.as_os_str());
             let Some(local) = Local::find(path.clone(), lazy).map_err(place)? else {
                 return self.missing(&chain, &part).map_err(place);
             };
             let object = Object::Local(local);
-            let done = match &chain.middle {
+            let done = match &chain.serializer {
                 ArrayToBytes::Shard(shard) => {
                     self.shard(job, &chain, shard, object, (&coords, &key, &part), keep, &mut *poll)
                 }
-                ArrayToBytes::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, how),
+                ArrayToBytes::Bytes { .. } => decode::read(&chain, Source::whole(&object), &part, options),
             };
             match done {
                 Err(Error::Fault(fault)) if fault.kind == STALE && attempt < 100 => {}
@@ -68,7 +68,7 @@ impl ChunkWork for ReadWork {
     }
 
     fn batch(&self, open: &OpenShard, range: Range<usize>) -> Result<()> {
-        let ArrayToBytes::Shard(shard) = &open.chain.middle else { return Ok(()) };
+        let ArrayToBytes::Shard(shard) = &open.chain.serializer else { return Ok(()) };
         self.inner_chunks(shard, open, range).map_err(|error| error.at(&open.coords, &open.key))
     }
 }
@@ -131,16 +131,16 @@ impl ReadWork {
             let (now, later) = rest.split_at(run);
             rest = later;
             if run == 1 {
-                let how = Reading { out: self.out, keep: first.3 };
-                decode::read(&shard.inner, source_at(&open.object, first.0, first.1), &first.2, how)?;
+                let options = ReadOptions { out: self.out, keep: first.3 };
+                decode::read(&shard.inner, source_at(&open.object, first.0, first.1), &first.2, options)?;
                 continue;
             }
             let end = now.iter().map(|want| want.0 + want.1 as u64).max().unwrap_or(first.0);
             let bytes = open.object.read(first.0, (end - first.0) as usize)?;
             for (offset, len, part, keep) in now {
                 let start = (offset - first.0) as usize;
-                let how = Reading { out: self.out, keep: *keep };
-                decode::read(&shard.inner, Source::Read(&bytes[start..start + len]), part, how)?;
+                let options = ReadOptions { out: self.out, keep: *keep };
+                decode::read(&shard.inner, Source::Read(&bytes[start..start + len]), part, options)?;
             }
         }
         Ok(())
@@ -178,7 +178,7 @@ fn helpers(array: &Array, plan: &Plan, selected: usize) -> Result<usize> {
     }
     let (coords, part) = plan.get(0);
     let chain = array.chain_at(&coords)?;
-    let (pieces, work) = match &chain.middle {
+    let (pieces, work) = match &chain.serializer {
         ArrayToBytes::Shard(shard) => {
             // The first part is representative.
             let inner = match (&part, &chain.order) {

@@ -14,7 +14,7 @@ use crate::array::{Array, Store};
 use crate::chain::{ArrayToBytes, Chain, Shard};
 use crate::chunk_job::{ChunkJob, ChunkWork, SMALL_WORK};
 use crate::decode;
-use crate::encode::{self, Stored, Writing, merge, set_entry, stored_order};
+use crate::encode::{self, Stored, WriteOptions, merge, set_entry, stored_order};
 use crate::error::{Error, Result};
 use crate::part::{Part, Plan};
 use crate::pool::{Poll, locked, release, threads};
@@ -72,27 +72,27 @@ struct ShardContents {
 struct WriteWork {
     array: Arc<Array>,
     plan: Plan,
-    how: Writing,
+    options: WriteOptions,
 }
 
 /// Write `part` of the array from `value`.
 pub fn write(array: &Arc<Array>, part: &Part, value: Memory<'static>, selected: usize, poll: Poll) -> Result<()> {
     let plan = Plan::new(part, &array.grid_axes);
     let chain = array.chain_at(&plan.get(0).0)?;
-    let pieces = match &chain.middle {
+    let pieces = match &chain.serializer {
         ArrayToBytes::Shard(shard) => plan.len().max(selected / shard.inner.nbytes.max(1)),
         ArrayToBytes::Bytes { .. } => plan.len(),
     };
     // Every further chunk is encoded whole, even if little of it is written.
     let work = selected.max((plan.len() - 1).saturating_mul(chain.nbytes));
-    let threads = match (threads(), &chain.middle) {
+    let threads = match (threads(), &chain.serializer) {
         // Most threads wait for the disk; less so with shards, which are few and take long to encode.
         (n, ArrayToBytes::Bytes { .. }) if n > 1 && array.durable => n.max(SYNCING),
         (n, _) => n,
     };
     let helpers = if work < SMALL_WORK { 0 } else { threads.min(pieces).saturating_sub(1) };
-    let (total, how) = (plan.len(), Writing { value, keep_empty: array.write_empty });
-    ChunkJob::run(WriteWork { array: array.clone(), plan, how }, total, helpers, poll)
+    let (total, options) = (plan.len(), WriteOptions { value, keep_empty: array.write_empty });
+    ChunkJob::run(WriteWork { array: array.clone(), plan, options }, total, helpers, poll)
 }
 
 impl ChunkWork for WriteWork {
@@ -111,8 +111,8 @@ impl ChunkWork for WriteWork {
     }
 
     fn batch(&self, open: &OpenShard, range: Range<usize>) -> Result<()> {
-        let ArrayToBytes::Shard(shard) = &open.chain.middle else { return Ok(()) };
-        with_buffer(|buffer| open.batch(shard, range, self.how, buffer))
+        let ArrayToBytes::Shard(shard) = &open.chain.serializer else { return Ok(()) };
+        with_buffer(|buffer| open.batch(shard, range, self.options, buffer))
             .map_err(|error| error.at(&open.coords, &open.key))
     }
 }
@@ -157,7 +157,7 @@ impl WriteWork {
         poll: Poll,
     ) -> Result<()> {
         let (place, path) = (place(&self.array)?, &chunk.path);
-        if let ArrayToBytes::Shard(shard) = &chunk.chain.middle {
+        if let ArrayToBytes::Shard(shard) = &chunk.chain.serializer {
             return self.replace_shard(job, chunk, shard, old, if_match, poll);
         }
         let source = old.as_ref().map(Source::whole);
@@ -169,11 +169,11 @@ impl WriteWork {
                 file.write_at(elements, 0)?;
                 file.finish(place, if_match)
             };
-            let any = encode::with_merged(&chunk.chain, source, &chunk.part, &chunk.inside, self.how, store)?;
+            let any = encode::with_merged(&chunk.chain, source, &chunk.part, &chunk.inside, self.options, store)?;
             return if any { Ok(()) } else { remove(path, place, if_match) };
         }
         with_buffer(|encoded| {
-            if !merge(&chunk.chain, source, &chunk.part, &chunk.inside, self.how, encoded)? {
+            if !merge(&chunk.chain, source, &chunk.part, &chunk.inside, self.options, encoded)? {
                 return remove(path, place, if_match);
             }
             let file = Replacement::begin(path, place)?;
@@ -330,7 +330,7 @@ impl OpenShard {
     }
 
     /// Encodes some inner chunks and writes them with one call.
-    fn batch(&self, shard: &Shard, range: Range<usize>, how: Writing, arena: &mut Vec<u8>) -> Result<()> {
+    fn batch(&self, shard: &Shard, range: Range<usize>, options: WriteOptions, arena: &mut Vec<u8>) -> Result<()> {
         let mut entries = Vec::with_capacity(range.len());
         for number in range {
             let (coords, part) = self.plan.get(number);
@@ -340,7 +340,7 @@ impl OpenShard {
             let inside = encode::inner_inside(shard, &coords, &self.inside);
             let (part, inside) = stored_order(&shard.inner, part, &inside);
             let start = arena.len();
-            if merge(&shard.inner, old, &part, &inside, how, arena)? {
+            if merge(&shard.inner, old, &part, &inside, options, arena)? {
                 entries.push((at, start as u64, (arena.len() - start) as u64));
             } else {
                 arena.truncate(start);

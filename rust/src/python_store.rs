@@ -13,9 +13,9 @@ use crate::array::Array;
 use crate::chunk_reads::{self, Range, Response};
 use crate::encode::{self, merge, stored_order};
 use crate::error::Result;
-use crate::leaves::Job;
 use crate::part::Plan;
 use crate::python::poll;
+use crate::received::ReadTarget;
 use crate::region::{Exported, Memory};
 use crate::store::{Object, OwnedBytes, Source};
 
@@ -49,8 +49,8 @@ impl ReadPlan {
             return Err(PyIndexError::new_err("no such parts"));
         }
         // `ChunkReads` keeps `slf`, and with it the buffer.
-        let job = Job { array: array.clone(), plan: plan.clone(), out: Memory::of_buffer(buffer) };
-        let reads = slf.py().detach(|| chunk_reads::ChunkReads::start(job, (first, stop), whole_below))?;
+        let target = ReadTarget { array: array.clone(), plan: plan.clone(), out: Memory::of_buffer(buffer) };
+        let reads = slf.py().detach(|| chunk_reads::ChunkReads::start(target, (first, stop), whole_below))?;
         Ok(ChunkReads { reads: Mutex::new(reads), _plan: slf.clone().unbind() })
     }
 }
@@ -62,8 +62,8 @@ pub struct ChunkReads {
     _plan: Py<ReadPlan>,
 }
 
-type Requested = (usize, String, Option<Vec<Range>>);
-type Given<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
+type PyRequest = (usize, String, Option<Vec<Range>>);
+type PyResponse<'py> = (usize, Option<Bound<'py, PyAny>>, Option<String>);
 
 impl ChunkReads {
     fn with<T>(&self, work: impl FnOnce(&mut chunk_reads::ChunkReads) -> Result<T>) -> PyResult<T> {
@@ -76,13 +76,13 @@ impl ChunkReads {
 #[pymethods]
 impl ChunkReads {
     /// The requests needed now: (id, key, ranges or `None` for the whole value).
-    fn requests(&self, py: Python<'_>) -> PyResult<Vec<Requested>> {
+    fn requests(&self, py: Python<'_>) -> PyResult<Vec<PyRequest>> {
         let requests = py.detach(|| self.with(chunk_reads::ChunkReads::requests))?;
         Ok(requests.into_iter().map(|request| (request.id, request.key, request.ranges)).collect())
     }
 
     /// Receives responses: (id, a buffer per range or `None` for a missing key, version or `None`).
-    fn receive(&self, py: Python<'_>, responses: Vec<Given<'_>>) -> PyResult<()> {
+    fn receive(&self, py: Python<'_>, responses: Vec<PyResponse<'_>>) -> PyResult<()> {
         let taken = responses.into_iter().map(|(id, parts, version)| {
             let parts = parts.map(|parts| buffers(&parts)).transpose()?;
             Ok(Response { id, parts, version: version.map(Arc::from) })
@@ -124,11 +124,11 @@ impl WritePlan {
             return Err(PyIndexError::new_err("no such part"));
         }
         // `self` holds the buffer while this runs.
-        changed(py, array, plan, number, Memory::of_buffer(buffer), old)
+        encode_detached(py, array, plan, number, Memory::of_buffer(buffer), old)
     }
 }
 
-fn changed<'py>(
+fn encode_detached<'py>(
     py: Python<'py>,
     array: &Array,
     plan: &Plan,
@@ -136,7 +136,7 @@ fn changed<'py>(
     value: Memory<'static>,
     old: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let old = if old.is_none() { None } else { Some(Object::Bytes(held(old)?)) };
+    let old = if old.is_none() { None } else { Some(Object::Bytes(owned_bytes(old)?)) };
     let new = py.detach(|| encode(array, plan, number, value, old.as_ref()))?;
     Ok(new.map(|bytes| PyBytes::new(py, &bytes)))
 }
@@ -152,16 +152,16 @@ fn encode(
     let (coords, part) = plan.get(number);
     let chain = array.chain_at(&coords)?;
     let (part, inside) = stored_order(&chain, part, &array.inside(&coords));
-    let how = encode::Writing { value, keep_empty: array.write_empty || old.is_some() && array.keep_updated };
+    let options = encode::WriteOptions { value, keep_empty: array.write_empty || old.is_some() && array.keep_updated };
     let mut out = Vec::new();
-    match merge(&chain, old.map(Source::whole), &part, &inside, how, &mut out) {
+    match merge(&chain, old.map(Source::whole), &part, &inside, options, &mut out) {
         Ok(any) => Ok(any.then_some(out)),
         Err(error) => Err(error.at(&coords, &array.key(&coords))),
     }
 }
 
 /// The bytes of a fetched value: borrowed where they are immutable, else copied.
-fn held(value: &Bound<'_, PyAny>) -> PyResult<OwnedBytes> {
+fn owned_bytes(value: &Bound<'_, PyAny>) -> PyResult<OwnedBytes> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(OwnedBytes::Python(Arc::new(PyBackedBytes::from(bytes.clone()))));
     }
@@ -177,5 +177,5 @@ fn held(value: &Bound<'_, PyAny>) -> PyResult<OwnedBytes> {
 }
 
 fn buffers(values: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedBytes>> {
-    values.try_iter()?.map(|value| held(&value?)).collect()
+    values.try_iter()?.map(|value| owned_bytes(&value?)).collect()
 }
